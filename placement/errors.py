@@ -1,0 +1,363 @@
+"""Everything that can go wrong for a request, once: its kind, its code and its sentence.  Nothing here knows HTTP.
+
+A failure is raised with the facts of the case, ``ProviderNotFound(uuid=uuid)``, and reads as a sentence that clients may
+match (contract 1.5 and section 2).  What the URL names and is missing is ``NotFound``; what a body or query names and is
+missing is ``BadRequest``: two facts, two exceptions.  Whatever is raised and is no ``Failure`` is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+UNDEFINED = "placement.undefined_code"
+CONCURRENT_UPDATE = "placement.concurrent_update"
+INVENTORY_INUSE = "placement.inventory.inuse"
+DUPLICATE_NAME = "placement.duplicate_name"
+PROVIDER_INUSE = "placement.resource_provider.inuse"
+PROVIDER_CANNOT_DELETE_PARENT = "placement.resource_provider.cannot_delete_parent"
+PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
+QUERY_DUPLICATE_KEY = "placement.query.duplicate_key"
+QUERY_BAD_VALUE = "placement.query.bad_value"
+QUERY_MISSING_VALUE = "placement.query.missing_value"
+
+
+class Failure(Exception):
+    """A request that cannot be served as asked.  ``says`` is filled with the keyword arguments."""
+
+    code = UNDEFINED
+    says = "%(reason)s"
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__(self.says % facts)
+        self.facts = facts
+        self.sentence: str = self.args[0]
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@contextmanager
+def saying(prefix: str) -> Iterator[None]:
+    """Failures raised inside begin with ``prefix``; their kind and code stay."""
+    try:
+        yield
+    except Failure as failure:
+        failure.sentence = prefix + failure.sentence
+        raise
+
+
+# --- kinds -----------------------------------------------------------------------------------------------------------
+
+
+class BadRequest(Failure):
+    """The request is wrong in itself, or names in its body or query what does not exist."""
+
+
+class Forbidden(Failure):
+    """The caller may not do this."""
+
+
+class NotFound(Failure):
+    """What the URL names does not exist."""
+
+
+class Conflict(Failure):
+    """The request is sound, but the state of the service speaks against it."""
+
+
+class Unavailable(Failure):
+    """The service cannot answer now; the same request may succeed later."""
+
+
+class NotAcceptable(Failure):
+    """The service does not speak what the client wants to hear."""
+
+
+# --- the request itself ----------------------------------------------------------------------------------------------
+
+
+class MalformedVersion(BadRequest):
+    says = "Invalid microversion: invalid version string: %(version)s; it must be of the form X.Y or 'latest'."
+
+
+class UnacceptableVersion(NotAcceptable):
+    says = "Invalid microversion: Unacceptable version header: %(version)s"
+
+
+class MalformedJSON(BadRequest):
+    says = "Malformed JSON: %(reason)s"
+
+
+class InvalidBody(BadRequest):
+    says = "JSON does not validate: %(reason)s"
+
+
+class InvalidQuery(BadRequest):
+    says = "Invalid query string parameters: %(reason)s"
+
+
+class InvalidValue(BadRequest):
+    """A value that no column of the database can hold."""
+
+    says = "A value in the request cannot be stored."
+
+
+class PolicyForbids(Forbidden):
+    says = "Policy does not allow %(rule)s to be performed."
+
+
+class WrongScope(Forbidden):
+    says = "%(rule)s"
+
+
+# --- the service -----------------------------------------------------------------------------------------------------
+
+
+class DatabaseUnavailable(Unavailable):
+    says = "The database cannot be reached. Please try again."
+
+
+class OutcomeUnknown(Unavailable):
+    """The connection went away while the transaction was being committed."""
+
+    says = "The database went away while the change was being committed: it may or may not be in effect. Please check."
+
+
+class TooManyConflicts(Conflict):
+    """Every attempt of a transaction collided with others."""
+
+    code = CONCURRENT_UPDATE
+    says = "The request collided with others too many times. Please retry it."
+
+
+# --- providers -------------------------------------------------------------------------------------------------------
+
+
+class ProviderNotFound(NotFound):
+    says = "No resource provider with uuid %(uuid)s found"
+
+
+class ProviderNotFoundForDelete(ProviderNotFound):
+    says = "No resource provider with uuid %(uuid)s found for delete"
+
+
+class ProviderOfAllocationsNotFound(ProviderNotFound):
+    says = "Resource provider '%(uuid)s' not found: No resource provider with uuid %(uuid)s found"
+
+
+class ProviderUuidTaken(Conflict):
+    code = DUPLICATE_NAME
+    says = "Conflicting resource provider uuid: %(uuid)s already exists."
+
+
+class ProviderNameTaken(Conflict):
+    code = DUPLICATE_NAME
+    says = "Conflicting resource provider name: %(name)s already exists."
+
+
+class ProviderRenameTaken(Conflict):
+    code = DUPLICATE_NAME
+    says = "Conflicting resource provider %(name)s already exists."
+
+
+class ProviderNotCreated(BadRequest):
+    says = 'Unable to create resource provider "%(name)s", %(uuid)s: Object action create failed because: %(reason)s'
+
+
+class ProviderNotSaved(BadRequest):
+    says = "Unable to save resource provider %(uuid)s: Object action update failed because: %(reason)s"
+
+
+class ProviderHasChildren(Conflict):
+    code = PROVIDER_CANNOT_DELETE_PARENT
+    says = "Unable to delete parent resource provider %(uuid)s: It has child resource providers."
+
+
+class ProviderHasAllocations(Conflict):
+    code = PROVIDER_INUSE
+    says = "Unable to delete resource provider %(uuid)s: Resource provider has allocations."
+
+
+class ProviderGenerationConflict(Conflict):
+    code = CONCURRENT_UPDATE
+    says = "resource provider generation conflict"
+
+
+class ProviderGenerationMoved(Conflict):
+    """The same fact, in the words of aggregates and traits."""
+
+    code = CONCURRENT_UPDATE
+    says = "Resource provider's generation already changed. Please update the generation and try again."
+
+
+# --- inventories -----------------------------------------------------------------------------------------------------
+
+
+class InventoryNotFound(NotFound):
+    says = "No inventory of class %(resource_class)s for %(uuid)s"
+
+
+class InventoryNotFoundForDelete(NotFound):
+    says = "No inventory of class %(resource_class)s found for delete: No inventory of class %(resource_class)s found."
+
+
+class NoInventoryToUpdate(BadRequest):
+    says = (
+        "No inventory record with resource class for resource provider %(uuid)s: "
+        "No inventory of class %(resource_class)s found."
+    )
+
+
+class InventoryPresent(Conflict):
+    code = CONCURRENT_UPDATE
+    says = "Update conflict: Inventory of class %(resource_class)s already exists for resource provider %(uuid)s."
+
+
+class InventoryInUse(Conflict):
+    code = INVENTORY_INUSE
+    says = "Inventory for '%(resource_classes)s' on resource provider '%(uuid)s' in use."
+
+
+class InventoryNotDeletable(Conflict):
+    """One inventory that has allocations: clients know this case by the code of a race (contract 1.5)."""
+
+    code = CONCURRENT_UPDATE
+    says = (
+        "Unable to delete inventory of class %(resource_class)s: "
+        "Inventory for '%(resource_class)s' on resource provider '%(uuid)s' in use."
+    )
+
+
+class ReservedReachesTotal(BadRequest):
+    says = (
+        "Invalid inventory for '%(resource_class)s' on resource provider '%(uuid)s'. "
+        "The reserved value is greater than or equal to total."
+    )
+
+
+class ReservedExceedsTotal(BadRequest):
+    says = (
+        "Invalid inventory for '%(resource_class)s' on resource provider '%(uuid)s'. "
+        "The reserved value is greater than total."
+    )
+
+
+# --- resource classes ------------------------------------------------------------------------------------------------
+
+
+class ResourceClassNotFound(NotFound):
+    says = "No such resource class %(name)s."
+
+
+class UnknownResourceClass(BadRequest):
+    says = "No such resource class %(name)s."
+
+
+class ResourceClassExists(Conflict):
+    says = "Conflicting resource class already exists: %(name)s"
+
+
+class ResourceClassNameTaken(Conflict):
+    says = "Resource class already exists: %(name)s"
+
+
+class ResourceClassIsStandard(BadRequest):
+    says = "Cannot update standard resource class %(name)s"
+
+
+class ResourceClassNotDeletable(BadRequest):
+    says = "Error in delete resource class: Cannot delete standard resource class %(name)s."
+
+
+class ResourceClassInUse(Conflict):
+    says = "Error in delete resource class: Cannot delete resource class %(name)s. Class is in use in inventory."
+
+
+# --- traits ----------------------------------------------------------------------------------------------------------
+
+
+class TraitNotFound(NotFound):
+    says = "No such trait(s): %(name)s."
+
+
+class UnknownTraits(BadRequest):
+    says = "No such trait(s): %(names)s."
+
+
+class UnknownProviderTraits(BadRequest):
+    says = "No such trait %(names)s"
+
+
+class InvalidTrait(BadRequest):
+    says = (
+        "The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "
+        '"CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
+    )
+
+
+class TraitIsStandard(BadRequest):
+    says = "Cannot delete standard trait %(name)s."
+
+
+class TraitInUse(Conflict):
+    says = "The trait %(name)s is in use by a resource provider."
+
+
+# --- consumers and allocations ---------------------------------------------------------------------------------------
+
+
+class MalformedConsumerUuid(BadRequest):
+    says = "Malformed consumer_uuid: %(uuid)s"
+
+
+class NoAllocations(NotFound):
+    says = "No allocations for consumer '%(uuid)s'"
+
+
+class ConsumerGenerationConflict(Conflict):
+    code = CONCURRENT_UPDATE
+    says = "consumer generation conflict - expected %(expected)s but got %(given)s"
+
+
+class UnknownAllocationProvider(BadRequest):
+    says = "Allocation for resource provider '%(uuid)s' that does not exist."
+
+
+class NoInventoryToAllocate(Conflict):
+    says = (
+        "Unable to allocate inventory: "
+        "Inventory for '%(resource_classes)s' on resource provider '%(uuids)s' invalid."
+    )
+
+
+class AmountAgainstConstraints(Conflict):
+    says = (
+        "Unable to allocate inventory: Unable to create allocation for '%(resource_class)s' on resource provider "
+        "'%(uuid)s'. The requested amount would violate inventory constraints."
+    )
+
+
+class CapacityExceeded(Conflict):
+    says = (
+        "Unable to allocate inventory: Unable to create allocation for '%(resource_class)s' on resource provider "
+        "'%(uuid)s'. The requested amount would exceed the capacity."
+    )
+
+
+# --- reshaper --------------------------------------------------------------------------------------------------------
+
+
+class ReshapedProviderNotFound(BadRequest):
+    code = PROVIDER_NOT_FOUND
+    says = (
+        "Resource provider %(uuid)s in inventories not found: No resource provider with uuid %(uuid)s found."
+    )
+
+
+class ReshapedGenerationConflict(Conflict):
+    code = CONCURRENT_UPDATE
+    says = (
+        "resource provider generation conflict for provider %(uuid)s: actual: %(actual)s, given: %(given)s"
+    )
