@@ -1,0 +1,35 @@
+"""The one rule of what fits, for a claim and for a search, for numbers and for numpy arrays alike.
+
+Capacity is a real number and is compared as such (contract 3.4, 3.5); only where it is shown, or checked when inventory
+is written, it is cut to a whole number.  All arithmetic is in double precision: totals stay below 2**31 and ratios are
+read at the precision of their column, so products are exact enough to compare and never overflow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: A number or a numpy array of numbers; the functions work on either, and on a mix by broadcasting.
+Numbers = Any
+
+
+def capacity(total: Numbers, reserved: Numbers, allocation_ratio: Numbers) -> Numbers:
+    """How much can be held, in units of the class, not rounded."""
+    return (total - reserved) * allocation_ratio
+
+
+def within_units(amount: Numbers, min_unit: Numbers, max_unit: Numbers, step_size: Numbers) -> Numbers:
+    """Whether one consumer may ask for this amount at once."""
+    return (amount >= min_unit) & (amount <= max_unit) & (amount % step_size == 0)
+
+
+def has_room(amount: Numbers, used: Numbers, capacity: Numbers) -> Numbers:
+    """Whether the amount finds room beside what is used."""
+    return used + amount <= capacity
+
+
+def fits(
+    amount: Numbers, used: Numbers, capacity: Numbers, min_unit: Numbers, max_unit: Numbers, step_size: Numbers
+) -> Numbers:
+    """Whether a request for this amount can be served."""
+    return within_units(amount, min_unit, max_unit, step_size) & has_room(amount, used, capacity)
