@@ -39,11 +39,11 @@ class Failure(Exception):
 
 
 @contextmanager
-def saying(prefix: str) -> Iterator[None]:
-    """Failures raised inside begin with ``prefix``; their kind and code stay."""
+def saying(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
+    """Failures (of these kinds, or any) raised inside begin with ``prefix``; their kind and code stay."""
     try:
         yield
-    except Failure as failure:
+    except kinds or Failure as failure:
         failure.sentence = prefix + failure.sentence
         raise
 
@@ -129,7 +129,14 @@ class TooManyConflicts(Conflict):
     """Every attempt of a transaction collided with others."""
 
     code = CONCURRENT_UPDATE
-    says = "The request collided with others too many times. Please retry it."
+    says = "update conflict: the request collided with others too many times. Please retry it."
+
+
+class AllocationsChanged(TooManyConflicts):
+    says = (
+        "Inventory and/or allocations changed while attempting to allocate: "
+        "the request collided with others too many times. Please retry it."
+    )
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -253,6 +260,10 @@ class ResourceClassNotFound(NotFound):
 
 class UnknownResourceClass(BadRequest):
     says = "No such resource class %(name)s."
+
+
+class ResourceClassIdsContended(TooManyConflicts):
+    says = "Max retries of DB transaction exceeded attempting to create a resource class, please try again."
 
 
 class ResourceClassExists(Conflict):

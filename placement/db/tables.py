@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
 
 metadata = sa.MetaData()
 
@@ -191,16 +190,14 @@ resource_provider_aggregates = sa.Table(
 
 # --- our own ---------------------------------------------------------------------------------------------------------
 
-_MICROSECONDS = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
-
 # One thread of one process that writes; its transactions are numbered 1, 2, 3 ... and commit in that order.
 # Both times are the database's own, so that the clocks of hosts do not matter.
 change_writers = sa.Table(
     "change_writers",
     metadata,
     _id(),
-    sa.Column("started_at", _MICROSECONDS, nullable=False, server_default=sa.func.now()),
-    sa.Column("seen_at", _MICROSECONDS, nullable=False, server_default=sa.func.now()),
+    sa.Column("started_at", sa.DateTime, nullable=False, server_default=sa.func.now()),
+    sa.Column("seen_at", sa.DateTime, nullable=False, server_default=sa.func.now()),
     sqlite_autoincrement=True,
 )
 

@@ -1,0 +1,108 @@
+"""What differs between SQLite, MariaDB/MySQL and PostgreSQL when connections are made."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import pool
+from sqlalchemy.engine import Connection, Engine
+
+#: Seconds to wait for another transaction's lock before the attempt counts as collided.
+LOCK_TIMEOUT = 10
+
+_DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
+_SQLALCHEMY_NAMES = {"MySQLdb": "mysqldb"}
+
+
+def normalise(url: str | sa.URL) -> sa.URL:
+    """The URL with a driver that is installed, where it names none."""
+    url = sa.make_url(url)
+    if "+" in url.drivername or url.drivername not in _DRIVERS:
+        return url
+    for module in _DRIVERS[url.drivername]:
+        if importlib.util.find_spec(module) is not None:
+            return url.set(drivername=f"{url.drivername}+{_SQLALCHEMY_NAMES.get(module, module)}")
+    return url
+
+
+def in_memory(url: sa.URL) -> bool:
+    """Whether the database is SQLite's and lives as long as its one connection."""
+    return url.get_backend_name() == "sqlite" and (url.database in (None, "", ":memory:"))
+
+
+def writing_engine(url: sa.URL, options: dict[str, Any]) -> Engine:
+    """Connections for transactions: READ COMMITTED, and for SQLite one writer at a time from BEGIN on."""
+    options, session = _split(options)
+    if url.get_backend_name() == "sqlite":
+        engine = sa.create_engine(url, **_sqlite_options(url, options))
+        sa.event.listen(engine, "begin", _begin_immediate)
+    else:
+        engine = sa.create_engine(url, isolation_level="READ COMMITTED", **options)
+    return _prepared(engine, session)
+
+
+def reading_engine(url: sa.URL, options: dict[str, Any], writing: Engine) -> Engine:
+    """Connections for reads: each statement for itself, which saves the round trips of BEGIN and ROLLBACK."""
+    if in_memory(url):
+        return writing
+    options, session = _split(options)
+    if url.get_backend_name() == "sqlite":
+        engine = sa.create_engine(url, **_sqlite_options(url, options))
+    else:
+        engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **options)
+    return _prepared(engine, session)
+
+
+def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the engine, and settings of its sessions."""
+    session = {"mysql_sql_mode": "TRADITIONAL", "sqlite_synchronous": True}
+    engine = {name: value for name, value in options.items() if name not in session}
+    return engine, {name: options.get(name, default) for name, default in session.items()}
+
+
+def _sqlite_options(url: sa.URL, options: dict[str, Any]) -> dict[str, Any]:
+    connect_args = {"timeout": LOCK_TIMEOUT, "check_same_thread": False}
+    if in_memory(url):
+        unpooled = {name: value for name, value in options.items() if not name.startswith(("pool_", "max_overflow"))}
+        return {**unpooled, "connect_args": connect_args, "poolclass": pool.StaticPool}
+    return {**options, "connect_args": connect_args}
+
+
+def _begin_immediate(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _prepared(engine: Engine, session: dict[str, Any]) -> Engine:
+    """The engine, whose every new connection is given the settings of its session."""
+    backend = engine.url.get_backend_name()
+    statements: list[str] = []
+    if backend == "sqlite":
+        statements = [
+            "PRAGMA journal_mode = WAL",
+            f"PRAGMA synchronous = {'FULL' if session['sqlite_synchronous'] else 'NORMAL'}",
+            "PRAGMA foreign_keys = ON",
+        ]
+    elif backend in ("mysql", "mariadb"):
+        statements = [
+            f"SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_TIMEOUT}",
+        ]
+        if session["mysql_sql_mode"]:
+            statements.append(f"SET SESSION sql_mode = '{session['mysql_sql_mode']}'")
+    elif backend == "postgresql":
+        statements = ["SET TIME ZONE 'UTC'", f"SET lock_timeout = '{LOCK_TIMEOUT}s'"]
+
+    def connected(connection: Any, record: Any) -> None:
+        if backend == "sqlite":
+            # The driver must not begin transactions behind our back.
+            connection.isolation_level = None
+        cursor = connection.cursor()
+        for statement in statements:
+            cursor.execute(statement)
+        cursor.close()
+        if backend == "postgresql" and not connection.autocommit:
+            connection.commit()
+
+    sa.event.listen(engine, "connect", connected)
+    return engine

@@ -1,0 +1,272 @@
+"""The database: how to reach it, and the one way to read and the one way to write.
+
+A write is a function of a transaction.  It is run as one attempt at READ COMMITTED: begin, work, commit.  If it collides
+with others - in any statement or at COMMIT - the whole attempt is rolled back and run again in a fresh transaction, after a
+short random pause, a bounded number of times.  Nothing is ever tried again inside a transaction, and nothing that an attempt
+learned outlives it: both are how capacity is overrun (see docs/adr/0002).
+
+A read runs without a transaction, every statement on its own snapshot: who needs two statements reads the generation first,
+so that what it shows is at least as new as the generation it names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection, CursorResult
+
+from placement import errors
+from placement.db import dialects, feed, trouble
+from placement.db.trouble import Trouble
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+#: Attempts of a write when its route does not say otherwise.
+ATTEMPTS = 10
+#: Seconds between two attempts, and until no further one is begun.
+_LONGEST_PAUSE = 0.1
+_LONGEST_WRITE = 60.0
+_REMEMBERED_IDS = 100_000
+
+
+class Reading(Protocol):
+    """What ``db`` is to whoever only reads: a connection, or the transaction of a write."""
+
+    def execute(self, statement: Any, parameters: Any = None, /) -> CursorResult[Any]: ...
+
+
+class Again(Exception):
+    """Raised by an attempt that saw the ground move under it: roll back, and run it again."""
+
+
+class Transaction:
+    """One attempt of a write: a connection, and what it changed."""
+
+    __slots__ = ("_changes", "_connection")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._changes: dict[int, str] = {}
+
+    def execute(self, statement: Any, parameters: Any = None, /) -> CursorResult[Any]:
+        return self._connection.execute(statement, parameters)
+
+    def changed(self, provider_id: int, what: str) -> None:
+        """Have the feed say, with this transaction's commit, that the provider changed."""
+        self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), what)
+
+    def record(self, writer: feed.Writer) -> None:
+        """Write the feed's rows, as the last statement before COMMIT."""
+        if self._changes:
+            writer.record(self._connection, self._changes)
+
+
+class Database:
+    """One database: its connections, its transactions and its feed's writers.
+
+    Threads share it.  A forked child starts with no connections and no writers of its parent.
+    """
+
+    def __init__(self, url: str | sa.URL, **options: Any) -> None:
+        self.url = dialects.normalise(url)
+        self.engine = dialects.writing_engine(self.url, options)
+        self.reading_engine = dialects.reading_engine(self.url, options, self.engine)
+        self.writers = feed.Writers()
+        self._ids: dict[tuple[str, str], int] = {}
+        self._take_turns()
+        me = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: (database := me()) is not None and database._forked())
+
+    def _take_turns(self) -> None:
+        """SQLite has one writer at a time: threads queue here instead of polling the file's lock."""
+        sqlite = self.url.get_backend_name() == "sqlite"
+        self._turn: Any = threading.RLock() if sqlite else contextlib.nullcontext()
+        # A database in memory is one connection, which readers share too.
+        self._reading_turn: Any = self._turn if dialects.in_memory(self.url) else contextlib.nullcontext()
+
+    def _forked(self) -> None:
+        self.engine.dispose(close=False)
+        self.reading_engine.dispose(close=False)
+        self.writers.forget()
+        self._take_turns()
+
+    def dispose(self) -> None:
+        """Close all idle connections."""
+        self.engine.dispose()
+        self.reading_engine.dispose()
+
+    def read(self, work: Callable[[Reading], Result]) -> Result:
+        """What ``work(db)`` returns; run once more if the connection turns out to be dead."""
+        for last in (False, True):
+            try:
+                with self._reading_turn, self.reading_engine.connect() as connection:
+                    return work(connection)
+            except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
+                kind = trouble.of(error)
+                if kind is Trouble.VALUE:
+                    raise errors.InvalidValue() from error
+                if kind is Trouble.BUG:
+                    raise
+                if last:
+                    raise self._unavailable(error) from error
+        raise AssertionError("unreachable")
+
+    def write(
+        self,
+        work: Callable[[Transaction], Result],
+        *,
+        attempts: int = ATTEMPTS,
+        exhausted: type[errors.Conflict] = errors.TooManyConflicts,
+    ) -> Result:
+        """What ``work(db)`` returned in the attempt that was committed.
+
+        Raises ``exhausted`` if every attempt collided with others, DatabaseUnavailable if the server cannot be reached
+        (then nothing was changed), and OutcomeUnknown if it went away during COMMIT.
+        """
+        lost_before, deadline = False, time.monotonic() + _LONGEST_WRITE
+        for attempt in range(1, attempts + 1):
+            try:
+                return self._attempt(work)
+            except Again:
+                LOG.debug("attempt %d found its ground moved", attempt)
+            except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
+                kind = trouble.of(error)
+                if kind is Trouble.VALUE:
+                    raise errors.InvalidValue() from error
+                if kind is Trouble.BUG:
+                    raise
+                if kind is Trouble.LOST:
+                    if lost_before:
+                        raise self._unavailable(error) from error
+                    lost_before = True
+                LOG.debug("attempt %d: %s: %s", attempt, kind.value, trouble.sentence(error))
+            if time.monotonic() > deadline:
+                break
+            if attempt < attempts:
+                time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**attempt)))
+        raise exhausted()
+
+    def _attempt(self, work: Callable[[Transaction], Result]) -> Result:
+        writer = self.writers.borrow(self.engine)
+        with self._turn, self.engine.connect() as connection:
+            transaction = Transaction(connection)
+            try:
+                connection.begin()
+                result = work(transaction)
+            except BaseException:
+                # Nothing was recorded under the writer's number yet: it may be used again, whatever the rollback does.
+                self.writers.give_back(writer)
+                raise
+            transaction.record(writer)
+            self._commit(connection)
+            self.writers.give_back(writer)
+        if writer.tidy_due():
+            self._tidy(writer)
+        return result
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            connection.commit()
+        except exc.SQLAlchemyError as error:
+            if trouble.of(error) is Trouble.LOST:
+                LOG.error("The answer to a COMMIT was lost: %s", trouble.sentence(error))
+                raise errors.OutcomeUnknown() from error
+            raise
+
+    def _tidy(self, writer: feed.Writer) -> None:
+        """House-keeping after a request's commit; its failure is nobody's failure."""
+        try:
+            with self._turn, self.engine.begin() as connection:
+                writer.tidy(connection)
+        except exc.SQLAlchemyError as error:
+            LOG.warning("The change feed could not be tidied: %s", trouble.sentence(error))
+
+    def _unavailable(self, error: BaseException) -> errors.Unavailable:
+        LOG.error("The database does not answer: %s", trouble.sentence(error))
+        return errors.DatabaseUnavailable()
+
+    def find_or_create(self, column: sa.Column[Any], value: str, **more: Any) -> int:
+        """The id of the row whose unique ``column`` is ``value``, made if it is not there.
+
+        For rows that are never removed or renamed (projects, users, types, aggregates): the id is remembered.  Runs in
+        transactions of its own, so whoever needs it inside an attempt asks before.
+        """
+        table = column.table
+        key = (table.name, value)
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        find = sa.select(table.c.id).where(column == value)
+
+        def found(db: Reading) -> int | None:
+            return db.execute(find).scalar()
+
+        def made(db: Transaction) -> int:
+            there = found(db)
+            if there is not None:
+                return there
+            primary = db.execute(sa.insert(table).values({column.name: value, **more})).inserted_primary_key
+            assert primary is not None
+            return int(primary[0])
+
+        row_id = self.read(found)
+        if row_id is None:
+            row_id = self.write(made)
+        if len(self._ids) >= _REMEMBERED_IDS:
+            self._ids.clear()
+        self._ids[key] = row_id
+        return row_id
+
+    def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
+        """Return once the server answers; raises DatabaseUnavailable after ``max_retries`` tries (-1: never)."""
+        tries = 0
+        while True:
+            try:
+                with self.reading_engine.connect() as connection:
+                    connection.execute(sa.select(1))
+                return
+            except exc.SQLAlchemyError as error:
+                if trouble.of(error) is not Trouble.LOST or 0 <= max_retries <= tries:
+                    raise self._unavailable(error) from error
+                LOG.warning("The database does not answer yet: %s", trouble.sentence(error))
+            tries += 1
+            time.sleep(retry_interval)
+
+
+@contextlib.contextmanager
+def opened(url: str | sa.URL, **options: Any) -> Iterator[Database]:
+    """A database for the length of a block."""
+    database = Database(url, **options)
+    try:
+        yield database
+    finally:
+        database.dispose()
+
+
+def connect(conf: Any) -> Database:
+    """The database that ``[placement_database]`` of the configuration names; no connection is opened yet."""
+    group = conf.placement_database
+    url = dialects.normalise(group.connection)
+    if group.connection_parameters:
+        url = url.update_query_string(group.connection_parameters)
+    options = {
+        "pool_size": group.max_pool_size,
+        "max_overflow": group.max_overflow,
+        "pool_timeout": group.pool_timeout,
+        "pool_recycle": group.connection_recycle_time,
+        "echo": group.connection_debug >= 50,
+        "mysql_sql_mode": group.mysql_sql_mode,
+        "sqlite_synchronous": group.sqlite_synchronous,
+    }
+    return Database(url, **{name: value for name, value in options.items() if value is not None})

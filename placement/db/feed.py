@@ -1,0 +1,121 @@
+"""The feed: which providers each committed transaction changed.
+
+A *writer* is used by one transaction at a time, so its transactions commit in the order of their numbers, and whoever has
+seen number n of a writer has seen all before.  Every write transaction that changes what a search may see leaves a row per
+provider under its writer and number.  No row is shared between writers: the feed adds no contention.
+
+A number that never appears belongs to a transaction that failed; it means nothing.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import threading
+import time
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from placement.db.tables import change_writers, provider_changes
+
+#: What changed, from least to most; the strongest wins within one transaction.
+USAGE = "usage"  # allocations on the provider
+SHAPE = "shape"  # anything else about it: inventory, traits, aggregates, name, parent, generation
+GONE = "gone"  # the provider was deleted
+NAMES = "names"  # resource classes or traits were renamed or deleted; under provider 0
+_STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
+NO_PROVIDER = 0
+
+#: Seconds that rows are kept.  A reader that did not look for half of it must read everything again.
+RETENTION = 600.0
+_TIDY_INTERVAL = 60.0
+
+
+class Writer:
+    """A numbered sequence of transactions; in the hands of one transaction at a time."""
+
+    def __init__(self, writer_id: int) -> None:
+        self.id = writer_id
+        self.seq = 0
+        self.used = self.tidied = time.monotonic()
+        self._marks: collections.deque[tuple[float, int]] = collections.deque()
+
+    def record(self, connection: Connection, changes: dict[int, str]) -> None:
+        """Leave the rows of the running transaction, as its last statement before COMMIT."""
+        self.seq += 1
+        rows = [
+            {"writer_id": self.id, "seq": self.seq, "provider_id": provider_id, "what": what}
+            for provider_id, what in sorted(changes.items())
+        ]
+        connection.execute(_INSERT_CHANGES, rows) if len(rows) == 1 else connection.execute(
+            sa.insert(provider_changes).values(rows)
+        )
+
+    def tidy_due(self) -> bool:
+        return time.monotonic() - self.tidied > _TIDY_INTERVAL
+
+    def tidy(self, connection: Connection) -> None:
+        """Say that this writer lives; clear its old rows, and the writers that have not been seen for long."""
+        now = time.monotonic()
+        self.tidied = now
+        self._marks.append((now, self.seq))
+        connection.execute(_SEEN, {"writer": self.id})
+        while self._marks and self._marks[0][0] < now - RETENTION:
+            _, old = self._marks.popleft()
+            connection.execute(_PRUNE, {"writer": self.id, "old": old})
+        here: datetime.datetime = connection.execute(sa.select(_NOW)).scalar_one()
+        dead = here.replace(tzinfo=None) - datetime.timedelta(seconds=3 * RETENTION)
+        for writer_id in connection.execute(_DEAD, {"dead": dead}).scalars().all():
+            connection.execute(_PRUNE, {"writer": writer_id, "old": 2**62})
+            connection.execute(_FORGET, {"writer": writer_id, "dead": dead})
+
+
+class Writers:
+    """The writers of one process, lent to transactions; last in, first out, so that few are in use."""
+
+    def __init__(self) -> None:
+        self._idle: list[Writer] = []
+        self._lock = threading.Lock()
+
+    def borrow(self, engine: Engine) -> Writer:
+        """A writer that nobody else uses; made, in a transaction of its own, if none is idle."""
+        with self._lock:
+            while self._idle:
+                writer = self._idle.pop()
+                # Its row may have been cleared away by others after a long idle time: leave it to them.
+                if time.monotonic() - writer.used < RETENTION / 2:
+                    return writer
+        with engine.begin() as connection:
+            key = connection.execute(sa.insert(change_writers)).inserted_primary_key
+        assert key is not None
+        return Writer(key[0])
+
+    def give_back(self, writer: Writer) -> None:
+        """Only after its transaction has surely ended; a writer whose COMMIT went unanswered is dropped instead."""
+        writer.used = time.monotonic()
+        with self._lock:
+            self._idle.append(writer)
+
+    def forget(self) -> None:
+        """After a fork: the writers belong to the parent."""
+        self._idle, self._lock = [], threading.Lock()
+
+
+def stronger(one: str | None, other: str) -> str:
+    """The change that includes both."""
+    return other if one is None or _STRENGTH[other] > _STRENGTH[one] else one
+
+
+_NOW = sa.cast(sa.func.current_timestamp(), sa.DateTime)
+_INSERT_CHANGES = sa.insert(provider_changes)
+_SEEN = (
+    sa.update(change_writers).where(change_writers.c.id == sa.bindparam("writer")).values(seen_at=sa.func.current_timestamp())
+)
+_PRUNE = sa.delete(provider_changes).where(
+    provider_changes.c.writer_id == sa.bindparam("writer"), provider_changes.c.seq <= sa.bindparam("old")
+)
+_DEAD = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("dead"))
+_FORGET = sa.delete(change_writers).where(
+    change_writers.c.id == sa.bindparam("writer"), change_writers.c.seen_at < sa.bindparam("dead")
+)

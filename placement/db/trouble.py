@@ -1,0 +1,82 @@
+"""What a database error means for the attempt that met it.
+
+Databases and drivers say the same thing in many ways; here each is named once.  The kinds matter because the answers differ:
+a collision is tried again as a whole, a lost connection once, a value that no column holds is the client's mistake, and
+anything else is a bug of ours.
+"""
+
+from __future__ import annotations
+
+import enum
+import sqlite3
+
+from sqlalchemy import exc
+
+
+class Trouble(enum.Enum):
+    """What happened to a statement or a COMMIT."""
+
+    COLLISION = "another transaction was in the way; this one is rolled back"
+    LOST = "the connection or the server went away"
+    VALUE = "a value does not fit its column"
+    BUG = "the statement is wrong"
+
+
+# MySQL and MariaDB: record changed since last read (1020), lock wait timeout (1205), deadlock, which is also how Galera
+# reports a failed certification (1213), snapshot too old to write (1412 table definition changed).
+_MYSQL_COLLISIONS = {1020, 1205, 1213, 1412}
+# Too many connections, shutdown in progress, WSREP not ready, connection killed, and the client library's own numbers.
+_MYSQL_LOST = {1040, 1047, 1053, 1152, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
+# Serialization failure, deadlock, lock not available.
+_POSTGRESQL_COLLISIONS = {"40001", "40P01", "55P03"}
+# Class 08 is connection exceptions, 57P0x shutdowns, 53300 too many connections; 25006 a primary that became a replica.
+_POSTGRESQL_LOST = {"57P01", "57P02", "57P03", "53300", "25006"}
+_SQLITE_COLLISIONS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def of(error: BaseException) -> Trouble:
+    """What ``error`` means, if it came out of a statement, a connect or a commit."""
+    if isinstance(error, exc.TimeoutError):
+        return Trouble.LOST
+    # A duplicate or a missing parent is somebody's commit since this attempt looked: looking again tells what to answer.
+    if isinstance(error, exc.IntegrityError):
+        return Trouble.COLLISION
+    if isinstance(error, exc.DBAPIError):
+        return _of_driver(error)
+    return Trouble.VALUE if isinstance(error, (UnicodeError, OverflowError)) else Trouble.BUG
+
+
+def _of_driver(error: exc.DBAPIError) -> Trouble:
+    origin = error.orig
+    state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
+    number = origin.args[0] if origin is not None and origin.args else None
+    if state in _POSTGRESQL_COLLISIONS or number in _MYSQL_COLLISIONS:
+        return Trouble.COLLISION
+    if getattr(origin, "sqlite_errorcode", 0) & 0xFF in _SQLITE_COLLISIONS:
+        return Trouble.COLLISION
+    if error.connection_invalidated or number in _MYSQL_LOST or state in _POSTGRESQL_LOST or str(state).startswith("08"):
+        return Trouble.LOST
+    if isinstance(error, exc.DataError) or isinstance(origin, (UnicodeError, OverflowError)):
+        return Trouble.VALUE
+    # A connection that could not be opened at all has no state; PostgreSQL drivers say so in an OperationalError.
+    if isinstance(error, exc.OperationalError) and state is None and number is not None and not isinstance(number, int):
+        return Trouble.BUG if isinstance(origin, sqlite3.OperationalError) else Trouble.LOST
+    return Trouble.BUG
+
+
+def sentence(error: BaseException) -> str:
+    """The driver's own words on one line, without the statement or its values."""
+    origin = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+    return " ".join(str(origin).split())
+
+
+def is_missing_table(error: BaseException) -> bool:
+    """Whether the statement named a table that is not there: the schema was never made, or is an older one."""
+    if not isinstance(error, (exc.ProgrammingError, exc.OperationalError)):
+        return False
+    origin = error.orig
+    state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
+    number = origin.args[0] if origin is not None and origin.args else None
+    return state == "42P01" or number == 1146 or "no such table" in str(origin)
+
+

@@ -1,0 +1,298 @@
+"""Resource providers: their rows, their generations and their trees.
+
+Whoever changes anything about a provider locks its row first, so that all changes of one provider happen one after
+another; whoever changes several locks them in the order of their ids, in one statement.  That order is the reason why
+concurrent claims wait for each other instead of failing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import feed
+from placement.db.engine import Again, Reading, Transaction
+from placement.db.tables import (
+    allocations,
+    inventories,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    utcnow,
+)
+
+
+class Keep(enum.Enum):
+    """What stands for an attribute that is to stay as it is, where None has a meaning of its own."""
+
+    PARENT = "the parent stays"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceProvider:
+    """One provider as it was when it was read; a change returns another."""
+
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    root_id: int
+    parent_id: int | None
+    root_uuid: str
+    parent_uuid: str | None
+    created_at: datetime.datetime | None
+    updated_at: datetime.datetime | None
+
+    @property
+    def modified(self) -> datetime.datetime | None:
+        """When the row was last written."""
+        return self.updated_at or self.created_at
+
+    @classmethod
+    def find(cls, db: Reading, uuid: str) -> Self | None:
+        """The provider, or None; the spelling of the uuid counts."""
+        return cls._one(db.execute(_BY_UUID, {"uuid": uuid}), uuid)
+
+    @classmethod
+    def get(cls, db: Reading, uuid: str, missing: type[errors.NotFound] = errors.ProviderNotFound) -> Self:
+        """The provider; raises ``missing``."""
+        provider = cls.find(db, uuid)
+        if provider is None:
+            raise missing(uuid=uuid)
+        return provider
+
+    @classmethod
+    def lock(cls, db: Transaction, uuid: str, missing: type[errors.NotFound] = errors.ProviderNotFound) -> Self:
+        """The provider, its row locked until the transaction ends; raises ``missing``."""
+        provider = cls._one(db.execute(_LOCK_BY_UUID, {"uuid": uuid}), uuid)
+        if provider is None:
+            raise missing(uuid=uuid)
+        return provider
+
+    @classmethod
+    def lock_all(cls, db: Transaction, uuids: Collection[str], ids: Collection[int] = ()) -> dict[str, Self]:
+        """These providers by uuid, locked in the order of their ids; those that do not exist are absent."""
+        if not ids and len(uuids) == 1:
+            (uuid,) = uuids
+            provider = cls._one(db.execute(_LOCK_BY_UUID, {"uuid": uuid}), uuid)
+            return {} if provider is None else {uuid: provider}
+        wanted = set(ids)
+        if uuids:
+            # A database locks rows in the order in which it finds them, and finds them by uuid if asked by uuid.
+            wanted.update(db.execute(_IDS_BY_UUID, {"uuids": list(uuids)}).scalars())
+        if not wanted:
+            return {}
+        return {row.uuid: cls(*row) for row in db.execute(_LOCK_BY_ID, {"ids": sorted(wanted)})}
+
+    @classmethod
+    def of_ids(cls, db: Reading, ids: Collection[int]) -> list[Self]:
+        """The providers with these ids, in the order of their ids."""
+        return [cls(*row) for row in db.execute(_BY_ID, {"ids": list(ids)})] if ids else []
+
+    @classmethod
+    def _one(cls, rows: sa.CursorResult[Any], uuid: str) -> Self | None:
+        # Some collations find a uuid in another case, too; to clients these are different strings.
+        row = rows.first()
+        return None if row is None or row.uuid != uuid else cls(*row)
+
+    def expect(
+        self, generation: int, conflict: type[errors.Conflict] = errors.ProviderGenerationConflict
+    ) -> None:
+        """Nothing, if the client knows the present generation; raises ``conflict`` otherwise."""
+        if generation != self.generation:
+            raise conflict()
+
+    def advance(self, db: Transaction, by: int = 1) -> Self:
+        """The provider, one generation (or ``by``) on; its row must be locked."""
+        updated_at = utcnow()
+        moved = db.execute(
+            _ADVANCE, {"id_": self.id, "was": self.generation, "becomes": self.generation + by, "now": updated_at}
+        )
+        if moved.rowcount != 1:
+            raise Again
+        db.changed(self.id, feed.SHAPE)
+        return replace(self, generation=self.generation + by, updated_at=updated_at)
+
+    @classmethod
+    def create(cls, db: Transaction, *, uuid: str, name: str, parent_uuid: str | None = None) -> Self:
+        """The new provider, of generation 0, a root or the child of another."""
+
+        def refused(reason: str) -> errors.Failure:
+            return errors.ProviderNotCreated(name=name, uuid=uuid, reason=reason)
+
+        if not name:
+            raise refused("name is required")
+        if parent_uuid == uuid:
+            raise refused(
+                "parent provider UUID cannot be same as UUID. "
+                "Please set parent provider UUID to None if there is no parent."
+            )
+        # The lock keeps the parent from being deleted or moved to another tree meanwhile.
+        parent = None if parent_uuid is None else cls.lock_all(db, [parent_uuid]).get(parent_uuid)
+        if parent_uuid is not None and parent is None:
+            raise refused("parent provider UUID does not exist.")
+        for taken in db.execute(_TAKEN, {"uuid": uuid, "name": name}):
+            # A client whose uuid is taken reads the provider; one whose name is taken gives up.  So the uuid goes first.
+            if taken.uuid.lower() == uuid.lower():
+                raise errors.ProviderUuidTaken(uuid=uuid)
+            raise errors.ProviderNameTaken(name=name)
+        created_at = utcnow()
+        row = {"uuid": uuid, "name": name, "generation": 0, "created_at": created_at}
+        if parent is not None:
+            row |= {"parent_provider_id": parent.id, "root_provider_id": parent.root_id}
+        key = db.execute(sa.insert(resource_providers).values(row)).inserted_primary_key
+        assert key is not None
+        if parent is None:
+            db.execute(_SET_ROOT, {"ids": [key[0]], "root": key[0]})
+        db.changed(key[0], feed.SHAPE)
+        return cls(
+            id=key[0],
+            uuid=uuid,
+            name=name,
+            generation=0,
+            root_id=key[0] if parent is None else parent.root_id,
+            parent_id=None if parent is None else parent.id,
+            root_uuid=uuid if parent is None else parent.root_uuid,
+            parent_uuid=None if parent is None else parent.uuid,
+            created_at=created_at,
+            updated_at=None,
+        )
+
+    def rename(self, db: Transaction, name: str) -> Self:
+        """The provider under another name; its row must be locked."""
+        if name == self.name:
+            return self
+        if any(row.id != self.id for row in db.execute(_NAMED, {"name": name})):
+            raise errors.ProviderRenameTaken(name=name)
+        db.execute(_RENAME, {"id_": self.id, "becomes": name})
+        db.changed(self.id, feed.SHAPE)
+        return replace(self, name=name, updated_at=utcnow())
+
+    @classmethod
+    def lock_with_trees(cls, db: Transaction, uuids: Iterable[str]) -> dict[str, Self]:
+        """These providers and all others of their trees, by uuid, locked; those that do not exist are absent."""
+        roots = set(db.execute(_ROOTS_BY_UUID, {"uuids": list(uuids)}).scalars())
+        if not roots:
+            return {}
+        members = set(db.execute(_MEMBERS, {"roots": list(roots)}).scalars())
+        locked = cls.lock_all(db, (), members)
+        # With every member locked, nobody can join or leave; but somebody may have while the locks were taken.
+        if set(db.execute(_MEMBERS, {"roots": list(roots)}).scalars()) != members:
+            raise Again
+        return locked
+
+    def move(self, db: Transaction, parent_uuid: str | None, trees: dict[str, Self], *, freely: bool) -> Self:
+        """The provider below another parent, or as a root (None), and its subtree with it.
+
+        ``trees`` is what ``lock_with_trees`` gave for this provider and the parent.  Unless ``freely``, only a root can be
+        given a parent (contract 2.4).
+        """
+
+        def refused(reason: str) -> errors.Failure:
+            return errors.ProviderNotSaved(uuid=self.uuid, reason=reason)
+
+        if parent_uuid == self.parent_uuid:
+            return self
+        if parent_uuid is None and not freely:
+            raise refused("un-parenting a provider is not currently allowed.")
+        parent = None if parent_uuid is None else trees.get(parent_uuid)
+        if parent_uuid is not None and parent is None:
+            raise refused("parent provider UUID does not exist.")
+        if self.parent_uuid is not None and not freely:
+            raise refused("re-parenting a provider is not currently allowed.")
+        subtree = self._subtree(trees.values())
+        if parent is not None and parent.id in subtree:
+            raise refused("creating loop in the provider tree is not allowed.")
+        root = self if parent is None else trees.get(parent.root_uuid, parent)
+        db.execute(_SET_PARENT, {"id_": self.id, "parent": None if parent is None else parent.id})
+        db.execute(_SET_ROOT, {"ids": subtree, "root": root.id})
+        for provider_id in subtree:
+            db.changed(provider_id, feed.SHAPE)
+        return replace(
+            self,
+            parent_id=None if parent is None else parent.id,
+            parent_uuid=parent_uuid,
+            root_id=root.id,
+            root_uuid=root.uuid,
+            updated_at=utcnow(),
+        )
+
+    def _subtree(self, providers: Iterable[Self]) -> list[int]:
+        """The ids of this provider and everything below it."""
+        children: dict[int | None, list[int]] = {}
+        for provider in providers:
+            children.setdefault(provider.parent_id, []).append(provider.id)
+        found = [self.id]
+        for provider_id in found:
+            found.extend(children.get(provider_id, ()))
+        return found
+
+    def delete(self, db: Transaction) -> None:
+        """Remove the provider with its inventories and associations; its row must be locked."""
+        if db.execute(_CHILD, {"id_": self.id}).first() is not None:
+            raise errors.ProviderHasChildren(uuid=self.uuid)
+        if db.execute(_ALLOCATION, {"id_": self.id}).first() is not None:
+            raise errors.ProviderHasAllocations(uuid=self.uuid)
+        for table in (inventories, resource_provider_traits, resource_provider_aggregates):
+            db.execute(sa.delete(table).where(table.c.resource_provider_id == self.id))
+        # A root refers to itself, which some databases would not let go.
+        db.execute(_SET_ROOT, {"ids": [self.id], "root": None})
+        db.execute(sa.delete(_P).where(_P.c.id == self.id))
+        db.changed(self.id, feed.GONE)
+
+
+_P = resource_providers
+
+
+def _uuid_of(column: sa.Column[Any]) -> sa.ScalarSelect[str]:
+    other = resource_providers.alias()
+    return sa.select(other.c.uuid).where(other.c.id == column).scalar_subquery()
+
+
+#: The columns of a record, in its order.  Subqueries rather than joins, so that a lock touches only the provider's row.
+COLUMNS = (
+    _P.c.id,
+    _P.c.uuid,
+    _P.c.name,
+    _P.c.generation,
+    _P.c.root_provider_id,
+    _P.c.parent_provider_id,
+    _uuid_of(_P.c.root_provider_id).label("root_uuid"),
+    _uuid_of(_P.c.parent_provider_id).label("parent_uuid"),
+    _P.c.created_at,
+    _P.c.updated_at,
+)
+_SELECT = sa.select(*COLUMNS)
+_BY_UUID = _SELECT.where(_P.c.uuid == sa.bindparam("uuid"))
+_BY_ID = _SELECT.where(_P.c.id.in_(sa.bindparam("ids", expanding=True))).order_by(_P.c.id)
+_LOCK_BY_UUID = _BY_UUID.with_for_update(of=_P)
+_LOCK_BY_ID = _BY_ID.with_for_update(of=_P)
+_IDS_BY_UUID = sa.select(_P.c.id).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_ROOTS_BY_UUID = sa.select(_P.c.root_provider_id).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_MEMBERS = sa.select(_P.c.id).where(_P.c.root_provider_id.in_(sa.bindparam("roots", expanding=True)))
+_TAKEN = (
+    sa.select(_P.c.uuid, _P.c.name)
+    .where((_P.c.uuid == sa.bindparam("uuid")) | (_P.c.name == sa.bindparam("name")))
+    .order_by(sa.case((_P.c.uuid == sa.bindparam("uuid"), 0), else_=1))
+)
+_NAMED = sa.select(_P.c.id).where(_P.c.name == sa.bindparam("name"))
+_CHILD = sa.select(_P.c.id).where(_P.c.parent_provider_id == sa.bindparam("id_")).limit(1)
+_ALLOCATION = sa.select(allocations.c.id).where(allocations.c.resource_provider_id == sa.bindparam("id_")).limit(1)
+_ADVANCE = (
+    sa.update(_P)
+    .where(_P.c.id == sa.bindparam("id_"), _P.c.generation == sa.bindparam("was"))
+    .values(generation=sa.bindparam("becomes"), updated_at=sa.bindparam("now"))
+)
+_RENAME = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(name=sa.bindparam("becomes"))
+_SET_PARENT = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(parent_provider_id=sa.bindparam("parent"))
+_SET_ROOT = (
+    sa.update(_P)
+    .where(_P.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(root_provider_id=sa.bindparam("root"))
+)
