@@ -1,0 +1,134 @@
+"""Processes that never outlive the test run: databases, services.
+
+Each is written down in the run's directory.  A watcher, in a session of its own, waits for the run to end - by itself, by
+Ctrl-C or by SIGKILL - then ends every process that is still written down, by its id, and removes the directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+#: Where the run's directory is told to the processes of the run (pytest-xdist's workers are processes of their own).
+_DIRECTORY = "PLACEMENT_TEST_RUN"
+_GRACE = 10.0
+_watcher: subprocess.Popen[bytes] | None = None
+
+
+def begin_run() -> None:
+    """Make the run's directory and start its watcher; for the main process of the run."""
+    global _watcher
+    directory = tempfile.mkdtemp(prefix="placement-tests-")
+    os.chmod(directory, 0o711)  # databases run as other users, and must get at their part of it
+    os.mkdir(f"{directory}/children")
+    os.environ[_DIRECTORY] = directory
+    watch = [sys.executable, "-S", __file__, directory, str(os.getpid())]
+    _watcher = subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True)
+
+
+def end_run() -> None:
+    """Return once all children of the run have ended and its directory is gone."""
+    global _watcher
+    if _watcher is not None and _watcher.stdin is not None:
+        _watcher.stdin.write(b".")
+        _watcher.stdin.close()
+        _watcher.wait()
+        _watcher = None
+
+
+def run_directory() -> Path:
+    """The directory of this run: for sockets, data and logs."""
+    return Path(os.environ[_DIRECTORY])
+
+
+def free_port() -> int:
+    """A port nobody listens on, below those the kernel gives to outgoing connections: it stays free while we restart."""
+    for port in random.sample(range(20000, 32000), 200):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no free port between 20000 and 32000")
+
+
+class Child:
+    """A running process, its output in ``log``."""
+
+    def __init__(self, argv: Sequence[str], log: Path, stop_with: signal.Signals = signal.SIGTERM, **popen: Any) -> None:
+        self.log = log
+        self._stop_with = stop_with
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, **popen
+            )
+        self.pid = self._process.pid
+        self._note = run_directory() / "children" / str(self.pid)
+        self._note.write_text(str(int(stop_with)))
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def stop(self) -> None:
+        """End it as its operator would; with SIGKILL if it does not obey."""
+        if not self.ended:
+            self._process.send_signal(self._stop_with)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once, with SIGKILL, and what it started in its process group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        self._note.unlink(missing_ok=True)
+
+    def wait_until(self, ready: Any, seconds: float = 60.0) -> None:
+        """Return once ``ready()`` is true; raises with the end of its log if it ends or takes too long."""
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if self.ended or time.monotonic() > deadline:
+                what = f"ended with {self._process.returncode}" if self.ended else f"was not ready in {seconds} s"
+                raise RuntimeError(f"{self._process.args!r} {what}:\n{self.log.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.02)
+
+
+def _signal_all(notes: list[Path], how: signal.Signals | None) -> None:
+    for note in notes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int(note.name), how) if how else os.kill(int(note.name), int(note.read_text()))
+
+
+def _alive(note: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return (Path("/proc") / note.name / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def watch(directory: Path, run: int) -> None:
+    """Wait for the run to end, then end its children and remove its directory."""
+    while os.getppid() == run and not select.select([sys.stdin], [], [], 0.5)[0]:
+        pass
+    notes = list((directory / "children").iterdir())
+    _signal_all(notes, None)
+    deadline = time.monotonic() + _GRACE
+    while any(map(_alive, notes)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    _signal_all([note for note in notes if _alive(note)], signal.SIGKILL)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,297 @@
+"""Private database servers for the tests: MariaDB, PostgreSQL, and SQLite as if it were one.
+
+A server has its data in the run's directory, listens on a free port of 127.0.0.1 and a socket there, and keeps what
+production keeps: every COMMIT reaches the disk.  As root it runs as another user, because the servers refuse root.
+`shared` gives the one of this run, started when first asked for; `private` gives one that a test may kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import sqlalchemy as sa
+
+from tests import children
+
+
+class Missing(Exception):
+    """A program that is not installed; says how to get it."""
+
+
+class Server:
+    """A database server of which the tests are the only users."""
+
+    kind: ClassVar[str]
+    _numbers = itertools.count(1)
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.url = sa.URL.create(self.kind)
+
+    @classmethod
+    def check_installed(cls) -> None:
+        """Raise Missing if it cannot be started here."""
+
+    def start(self) -> None:
+        """Return once the server answers."""
+
+    def stop(self) -> None:
+        """Shut it down in order."""
+
+    def create_database(self) -> str:
+        """The URL of a new, empty database."""
+        raise NotImplementedError
+
+    def drop_database(self, url: str) -> None:
+        """Remove the database, whoever is still connected."""
+        raise NotImplementedError
+
+    def _name(self) -> str:
+        return f"placement_{os.getpid()}_{next(self._numbers)}"
+
+
+class SQLite(Server):
+    """Files in a directory."""
+
+    kind = "sqlite"
+
+    def create_database(self) -> str:
+        return f"sqlite:///{self.directory / self._name()}.sqlite"
+
+    def drop_database(self, url: str) -> None:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(url.removeprefix("sqlite:///") + suffix).unlink(missing_ok=True)
+
+
+class ServerProcess(Server):
+    """What MariaDB and PostgreSQL have in common."""
+
+    user: ClassVar[str]
+    driver: ClassVar[str]
+    package: ClassVar[str]
+    programs: ClassVar[tuple[str, ...]]
+    stop_with: ClassVar[signal.Signals]
+    query: ClassVar[dict[str, str]] = {}
+    _child: children.Child | None = None
+
+    def __init__(self, directory: Path, port: int | None = None, password: str | None = None) -> None:
+        super().__init__(directory)
+        self.port = port or children.free_port()
+        self.password = password or secrets.token_hex(16)
+        self.url = sa.URL.create(
+            self.driver, "placement", self.password, "127.0.0.1", self.port, self.administered, self.query
+        )
+
+    administered: ClassVar[str]
+
+    @classmethod
+    def check_installed(cls) -> None:
+        for program in cls.programs:
+            if _program(program) is None:
+                raise Missing(f"{program} is not installed: `make servers` installs {cls.package}")
+
+    def start(self) -> None:
+        if not self.directory.exists():
+            self.directory.mkdir(mode=0o700)
+            if self._identity:
+                os.chown(self.directory, self._identity["user"], self._identity["group"])
+            self._initialise()
+        log = self.directory.parent / f"{self.directory.name}.log"
+        self._child = children.Child(self._command(), log, self.stop_with, cwd="/", **self._identity)
+        self._child.wait_until(self._answers)
+
+    def stop(self) -> None:
+        """Shut it down in order."""
+        assert self._child is not None, "started by another process of this run"
+        self._child.stop()
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        assert self._child is not None, "started by another process of this run"
+        self._child.kill()
+
+    def restart(self) -> None:
+        """Shut it down in order if it runs, and start it again, on the same port."""
+        self.stop()
+        self.start()
+
+    def create_database(self) -> str:
+        name = self._name()
+        self._administer(f"CREATE DATABASE {name}")
+        return self.url.set(database=name).render_as_string(hide_password=False)
+
+    def drop_database(self, url: str) -> None:
+        name = sa.make_url(url).database
+        self._disconnect(str(name))
+        self._administer(f"DROP DATABASE IF EXISTS {name}")
+
+    def _initialise(self) -> None:
+        raise NotImplementedError
+
+    def _command(self) -> list[str]:
+        raise NotImplementedError
+
+    def _disconnect(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _administer(self, *statements: str) -> list[Any]:
+        """The rows of the last statement."""
+        engine = sa.create_engine(self.url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+        with engine.connect() as connection:
+            for statement in statements:
+                result = connection.execute(sa.text(statement))
+            return list(result) if result.returns_rows else []
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(sa.exc.OperationalError):
+            return bool(self._administer("SELECT 1"))
+        return False
+
+    def _run(self, argv: list[str]) -> None:
+        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", **self._identity)
+        if done.returncode:
+            raise RuntimeError(f"{argv!r} failed:\n{done.stdout}{done.stderr}")
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        """Popen's arguments that give up root, if we have it."""
+        if os.geteuid() != 0:
+            return {}
+        for name in (self.user, "nobody"):
+            with contextlib.suppress(KeyError):
+                entry = pwd.getpwnam(name)
+                return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+        raise Missing(f"there is no user {self.user} to run as: {self.kind} refuses to run as root")
+
+
+class MariaDB(ServerProcess):
+    kind = "mariadb"
+    driver = "mysql+pymysql"
+    user = "mysql"
+    package = "mariadb-server"
+    programs = ("mariadbd", "mariadb-install-db")
+    stop_with = signal.SIGTERM
+    query: ClassVar[dict[str, str]] = {"charset": "utf8mb4"}
+    administered = "mysql"
+
+    def _initialise(self) -> None:
+        self._run([
+            *(str(_program("mariadb-install-db")), "--no-defaults", f"--datadir={self.directory / 'data'}"),
+            *("--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=48M"),
+        ])  # fmt: skip
+        first_words = self.directory / "start.sql"
+        first_words.write_text(
+            f"CREATE OR REPLACE USER placement@'127.0.0.1' IDENTIFIED BY '{self.password}';\n"
+            "GRANT ALL ON *.* TO placement@'127.0.0.1';\n"
+        )
+        first_words.chmod(0o644)
+
+    def _command(self) -> list[str]:
+        return [
+            *(str(_program("mariadbd")), "--no-defaults", f"--datadir={self.directory / 'data'}"),
+            *(f"--socket={self.directory / 'socket'}", f"--pid-file={self.directory / 'pid'}"),
+            *("--bind-address=127.0.0.1", f"--port={self.port}", f"--init-file={self.directory / 'start.sql'}"),
+            *("--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4"),
+            *("--innodb-buffer-pool-size=64M", "--innodb-log-file-size=48M", "--innodb-flush-log-at-trx-commit=1"),
+        ]
+
+    def _disconnect(self, name: str) -> None:
+        for row in self._administer(f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"):
+            with contextlib.suppress(sa.exc.OperationalError):  # it may have left by itself
+                self._administer(f"KILL {row.id}")
+
+
+class PostgreSQL(ServerProcess):
+    kind = "postgresql"
+    driver = "postgresql+psycopg"
+    user = "postgres"
+    package = "postgresql"
+    programs = ("initdb", "postgres")
+    stop_with = signal.SIGINT  # "fast": does not wait for clients
+    administered = "postgres"
+
+    def _initialise(self) -> None:
+        secret = self.directory / "password"
+        secret.write_text(self.password)
+        secret.chmod(0o644)
+        self._run([
+            *(str(_program("initdb")), "-D", str(self.directory / "data"), "--no-sync"),
+            *("-U", "placement", "-A", "password", f"--pwfile={secret}", "-E", "UTF8", "--no-locale"),
+        ])  # fmt: skip
+
+    def _command(self) -> list[str]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": self.directory,
+            "max_connections": 300,
+            "shared_buffers": "64MB",
+            "fsync": "on",
+            "synchronous_commit": "on",
+        }
+        flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
+        return [str(_program("postgres")), "-D", str(self.directory / "data"), *flags]
+
+    def _disconnect(self, name: str) -> None:
+        self._administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+
+
+KINDS: dict[str, type[Server]] = {server.kind: server for server in (SQLite, MariaDB, PostgreSQL)}
+
+
+def shared(kind: str) -> Server:
+    """The server of this run, started by whichever of its processes asks first; raises Missing."""
+    cls = KINDS[kind]
+    cls.check_installed()
+    directory = children.run_directory() / kind
+    if not issubclass(cls, ServerProcess):
+        directory.mkdir(exist_ok=True)
+        return cls(directory)
+    with (children.run_directory() / f"{kind}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        address = children.run_directory() / f"{kind}.json"
+        if address.exists():
+            return cls(directory, **json.loads(address.read_text()))
+        server = cls(directory)
+        server.start()
+        address.write_text(json.dumps({"port": server.port, "password": server.password}))
+        _kept.append(server)
+        return server
+
+
+@contextlib.contextmanager
+def private(kind: str) -> Iterator[ServerProcess]:
+    """A server of the caller's own, to kill and restart; raises Missing."""
+    cls = KINDS[kind]
+    assert issubclass(cls, ServerProcess), f"{kind} has no server"
+    cls.check_installed()
+    server = cls(children.run_directory() / f"{kind}-{secrets.token_hex(4)}")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(server.directory, ignore_errors=True)
+
+
+#: The shared servers that this process started: they outlive the tests that use them.
+_kept: list[Server] = []
+
+
+def _program(name: str) -> str | None:
+    """Where the program is; Debian keeps PostgreSQL's out of PATH, the newest version last."""
+    places = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]
+    places += map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -int(path.parent.name)))
+    return shutil.which(name, path=":".join(places))
