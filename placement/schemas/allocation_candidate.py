@@ -1,0 +1,36 @@
+"""/allocation_candidates"""
+
+from __future__ import annotations
+
+from placement import microversion as mv
+from placement.microversion import Version
+from placement.schemas.document import Query
+from placement.schemas.shape import Field, Fields, Object, string
+
+_TEXT = string()
+_NUMBERED, _NAMED = "([1-9][0-9]*)?", "([a-zA-Z0-9_-]{1,64})?"
+
+
+def _in_groups(name: str, since: Version = mv.GRANULAR_GROUPS) -> tuple[Fields, Fields]:
+    """A parameter of each group, the suffix of the group in its name."""
+    return (
+        Fields(f"^{name}{_NUMBERED}$", _TEXT, since=since, until=mv.STRING_SUFFIXES),
+        Fields(f"^{name}{_NAMED}$", _TEXT, since=mv.STRING_SUFFIXES),
+    )
+
+
+LIST = Query(
+    Object(
+        Field("resources", _TEXT, required=True, until=mv.GRANULAR_GROUPS),
+        Field("limit", string(pattern="^[1-9][0-9]*$"), since=mv.CANDIDATES_LIMIT),
+        Field("required", _TEXT, since=mv.CANDIDATES_REQUIRED, until=mv.GRANULAR_GROUPS),
+        Field("member_of", _TEXT, since=mv.CANDIDATES_MEMBER_OF, until=mv.GRANULAR_GROUPS),
+        Field("group_policy", string(enum=["none", "isolate"]), since=mv.GRANULAR_GROUPS),
+        Field("root_required", _TEXT, since=mv.ROOT_REQUIRED),
+        Field("same_subtree", _TEXT, since=mv.SAME_SUBTREE),
+        *_in_groups("resources"),
+        *_in_groups("required"),
+        *_in_groups("member_of"),
+        *_in_groups("in_tree", since=mv.CANDIDATES_IN_TREE),
+    )
+)

@@ -1,0 +1,10 @@
+"""/traits, /resource_providers/{uuid}/traits"""
+
+from __future__ import annotations
+
+from placement.schemas.document import Body, Query
+from placement.schemas.provider import GENERATION
+from placement.schemas.shape import IDENTIFIER, Array, Field, Object, required, string
+
+REPLACE = Body(Object(Field("traits", Array(IDENTIFIER), required=True), required(GENERATION)))
+LIST = Query(Object(Field("name", string()), Field("associated", string())))

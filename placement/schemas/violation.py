@@ -1,0 +1,128 @@
+"""Why a value was refused, in the words and the layout of the jsonschema library, which clients match (contract 1.12).
+
+Only refused requests come here, and they cost in proportion to what they sent: a keyword that the library judges in
+quadratic time is replaced, violations are looked at up to a number, and long values are cut.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pprint
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import jsonschema
+from jsonschema import exceptions, validators
+
+from placement.schemas import check
+from placement.schemas.shape import Rendered
+
+#: How many violations are looked at to choose the one to tell.
+_CONSIDERED = 1_000
+#: How many characters of the value are shown below the message.
+_SHOWN = 10_000
+_UNTOLD = "the value does not conform to the schema, and is too large or too deep to say where"
+
+Violations = Iterator[jsonschema.ValidationError]
+
+
+def explain(value: Any, schema: Rendered, formats: check.Formats) -> str:
+    """One violation, the one nearest to the top of the value, with the schema it is against."""
+    checker = jsonschema.FormatChecker(formats=())
+    for name, conforms in formats.items():
+        checker.checks(name)(lambda text, conforms=conforms: not isinstance(text, str) or conforms(text))
+    try:
+        found = _Validator(schema, format_checker=checker).iter_errors(value)
+        chosen = exceptions.best_match(itertools.islice(found, _CONSIDERED))
+        return _UNTOLD if chosen is None else _layout(chosen)
+    except (RecursionError, ValueError):  # neither the library nor repr() copes with every depth and every integer
+        return _UNTOLD
+
+
+def _layout(error: jsonschema.ValidationError) -> str:
+    schema_path, instance_path = _subscripts(list(error.schema_path)[:-1]), _subscripts(error.path)
+    return (
+        f"{error.message}\n\n"
+        f"Failed validating {error.validator!r} in schema{schema_path}:\n{_indented(error.schema)}\n\n"
+        f"On instance{instance_path}:\n{_indented(error.instance)}"
+    )
+
+
+def _subscripts(path: Iterable[Any]) -> str:
+    return "".join(f"[{step!r}]" for step in path)
+
+
+def _indented(value: Any) -> str:
+    shown = repr(value)
+    # pprint needs time for depth times length
+    shown = pprint.pformat(value, width=72, sort_dicts=False) if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
+    return textwrap.indent(shown, "    ")
+
+
+def _pattern(validator: Any, expression: str, instance: Any, schema: Rendered) -> Violations:
+    if isinstance(instance, str) and not check.pattern(expression).search(instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {expression!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Rendered, instance: Any, schema: Rendered) -> Violations:
+    if isinstance(instance, dict):
+        for (expression, inner), (name, value) in itertools.product(patterns.items(), instance.items()):
+            if check.pattern(expression).search(name):
+                yield from validator.descend(value, inner, path=name, schema_path=expression)
+
+
+def _additional_properties(validator: Any, others: Any, instance: Any, schema: Rendered) -> Violations:
+    if not isinstance(instance, dict):
+        return
+    patterns = schema.get("patternProperties", {})
+    extras = [
+        name
+        for name in instance
+        if name not in schema.get("properties", {})
+        and not any(check.pattern(expression).search(name) for expression in patterns)
+    ]
+    if others is not False:
+        for name in extras:
+            yield from validator.descend(instance[name], others, path=name)
+    elif extras:
+        yield jsonschema.ValidationError(_unexpected(sorted(extras), sorted(patterns)))
+
+
+def _unexpected(extras: list[str], patterns: list[str]) -> str:
+    names = ", ".join(map(repr, extras))
+    if patterns:
+        verb = "does" if len(extras) == 1 else "do"
+        return f"{names} {verb} not match any of the regexes: {', '.join(map(repr, patterns))}"
+    verb = "was" if len(extras) == 1 else "were"
+    return f"Additional properties are not allowed ({names} {verb} unexpected)"
+
+
+def _unique_items(validator: Any, unique: bool, instance: Any, schema: Rendered) -> Violations:
+    if isinstance(instance, list) and len({_identity(item) for item in instance}) != len(instance):
+        yield jsonschema.ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _identity(item: Any) -> Any:
+    """Something hashable that is equal for equal items: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(item, (dict, list)):
+        return json.dumps(item, sort_keys=True)
+    return type(item) is bool, item
+
+
+_Validator: Any = validators.extend(
+    jsonschema.Draft7Validator,
+    {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "uniqueItems": _unique_items,
+    },
+    type_checker=jsonschema.Draft7Validator.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _, value: check.is_integer(value),
+            "number": lambda _, value: check.is_number(value),
+        }
+    ),
+)
