@@ -1,0 +1,47 @@
+"""The feed of changes: our own tables, apart from those that other implementations know."""
+
+from __future__ import annotations
+
+import uuid
+
+import sqlalchemy as sa
+from alembic import op
+
+from placement.db.migrations import steps
+
+revision = "a3683ed2ecbc"
+down_revision = "a082b8bb98d0"
+
+_instance = sa.table("feed_instance", sa.column("uuid"))
+
+
+def upgrade() -> None:
+    """Make the feed's tables, and give the feed an identity.
+
+    The tables are already there if the database was given back to another implementation and returns now.  What that one
+    changed is not in the feed: a new identity makes every reader begin anew.
+    """
+    steps.create_table(
+        "change_writers",
+        sa.Column("id", sa.Integer, primary_key=True, nullable=False),
+        sa.Column("started_at", sa.DateTime, nullable=False, server_default=sa.func.now()),
+        sa.Column("seen_at", sa.DateTime, nullable=False, server_default=sa.func.now()),
+        sqlite_autoincrement=True,
+    )
+    steps.create_table(
+        "provider_changes",
+        sa.Column("writer_id", sa.Integer, sa.ForeignKey("change_writers.id"), primary_key=True, nullable=False),
+        sa.Column("seq", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
+        sa.Column("provider_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
+        sa.Column("what", sa.String(8), nullable=False),
+    )
+    steps.create_table("feed_instance", sa.Column("uuid", sa.String(36), primary_key=True, nullable=False))
+    op.execute(sa.delete(_instance))
+    op.execute(sa.insert(_instance).values(uuid=str(uuid.uuid4())))
+
+
+def downgrade() -> None:
+    """Drop the feed's tables."""
+    steps.drop_table("provider_changes")
+    steps.drop_table("change_writers")
+    steps.drop_table("feed_instance")

@@ -1,0 +1,161 @@
+"""The schema of a database: which revision it is at, and bringing it to the newest (contract 5.4 and 6)."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import logging
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection, Engine
+
+from placement.db import tables, trouble
+
+__all__ = ["CommandError", "State", "complaint", "stamp", "state", "sync", "version"]
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds to wait for another process that changes the schema.
+PATIENCE = 300
+_LOCK_NAME = "placement-schema"
+_LOCK_NUMBER = 0x706C6163656D656E  # "placemen": PostgreSQL names locks by 64 bits
+
+
+class State(enum.Enum):
+    """How the schema of a database relates to this program."""
+
+    MISSING = "missing"
+    OLDER = "older"
+    CURRENT = "current"
+    UNKNOWN = "newer-unknown"
+
+
+_COMPLAINTS = {
+    State.MISSING: 'The database has no tables yet. Run "placement-manage db sync".',
+    State.OLDER: 'The database is at revision %(version)s, this program needs %(head)s. Run "placement-manage db sync".',
+    State.UNKNOWN: "The database is at revision %(version)s, which this program does not know: a newer one made it.",
+}
+
+
+def sync(engine: Engine) -> None:
+    """Bring the schema to the newest revision; any number of processes may do so at the same time.
+
+    Raises CommandError if the database is not ours, is newer than this program, or has rows that the next revision refuses.
+    """
+    with _alone(engine) as connection:
+        _refuse_strangers(connection)
+        command.upgrade(_alembic(connection), "head")
+
+
+def version(engine: Engine) -> str | None:
+    """The revision of the schema; None if it was never made."""
+    with engine.connect() as connection:
+        return _version(connection)
+
+
+def stamp(engine: Engine, revision: str) -> None:
+    """Write down that the schema is at ``revision`` ("head", or an id), whatever it was, and change nothing else.
+
+    Raises CommandError if there is no such revision.
+    """
+    with _alone(engine) as connection:
+        command.stamp(_alembic(connection), revision, purge=True)
+
+
+def state(engine: Engine) -> State:
+    """How the schema relates to this program."""
+    return _state(version(engine))
+
+
+def complaint(engine: Engine) -> str | None:
+    """What an operator should be told about the schema; None if it is as it should be."""
+    found = version(engine)
+    says = _COMPLAINTS.get(_state(found))
+    return says % {"version": found, "head": head()} if says else None
+
+
+def head() -> str:
+    """The newest revision this program knows."""
+    (newest,) = _scripts().get_heads()
+    return newest
+
+
+def _state(found: str | None) -> State:
+    if found is None:
+        return State.MISSING
+    if found == head():
+        return State.CURRENT
+    known = {script.revision for script in _scripts().walk_revisions()}
+    return State.OLDER if found in known else State.UNKNOWN
+
+
+def _version(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _alembic(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", "placement.db:migrations")
+    config.attributes["connection"] = connection
+    return config
+
+
+@functools.cache
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_alembic())
+
+
+def _refuse_strangers(connection: Connection) -> None:
+    """Tables of our names that no revision accounts for belong to somebody else, or were made by hand."""
+    present = set(sa.inspect(connection).get_table_names())
+    strangers = sorted(present & set(tables.metadata.tables))
+    if strangers and "alembic_version" not in present:
+        raise CommandError(
+            f"The database has tables {', '.join(strangers)} but no alembic_version: it was not made by Placement, "
+            'or its revision is not recorded. If you know it, run "placement-manage db stamp <revision>" first.'
+        )
+
+
+@contextlib.contextmanager
+def _alone(engine: Engine) -> Iterator[Connection]:
+    """A connection to change the schema with, while nobody else does; what it did is committed if the block succeeds."""
+    backend = engine.dialect.name
+    with engine.connect() as connection:
+        if backend in ("mysql", "mariadb"):
+            # Every change of the schema commits by itself; so shall the revision that goes with it.
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            with _named_lock(connection):
+                yield connection
+        else:
+            # SQLite: beginning took the only write lock (placement.db.dialects).
+            if backend == "postgresql":
+                connection.execute(sa.text(f"SET LOCAL lock_timeout = '{PATIENCE}s'"))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+            yield connection
+        connection.commit()
+
+
+@contextlib.contextmanager
+def _named_lock(connection: Connection) -> Iterator[None]:
+    """MySQL's named lock; some Galera clusters forbid it, and run changes of the schema one after the other anyway."""
+    name = f"{_LOCK_NAME} {connection.engine.url.database}"[:64]
+    try:
+        taken = connection.execute(sa.select(sa.func.get_lock(name, PATIENCE))).scalar()
+    except exc.DBAPIError as error:
+        LOG.warning("The schema is changed without a lock: %s", trouble.sentence(error))
+        yield
+        return
+    if not taken:
+        raise CommandError(f"Another process has been changing the schema for {PATIENCE} seconds.")
+    try:
+        yield
+    finally:
+        connection.execute(sa.select(sa.func.release_lock(name)))
