@@ -1,0 +1,76 @@
+"""The innermost WSGI application: from the environ of a request to the endpoint that serves it, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import routes
+
+from placement import errors, faults
+from placement import microversion as mv
+from placement.endpoint import Endpoint
+from placement.request import VERSION, Environ, Request, Service
+
+Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
+Table = dict[str, Methods]
+
+
+class Application:
+    """Serves the routes of one table with one database and one configuration."""
+
+    def __init__(self, table: Table, service: Service) -> None:
+        self.service = service
+        self._table = table
+        self._mapper = routes.Mapper(controller_scan=None, explicit=True)
+        for path in table:
+            self._mapper.connect(path)
+        self._mapper.create_regs([])  # now, and not by the first of several concurrent requests
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """The reply of the endpoint, or the failure that kept it from one; a bug is for somebody further out."""
+        try:
+            _check_length(environ)
+            methods, path_values = self._match(environ)
+            endpoint = _endpoint(methods, environ["REQUEST_METHOD"], environ[VERSION])
+            req = Request(environ, self.service)
+            reply = endpoint(req, **path_values)
+        except errors.Failure as failure:
+            return faults.respond(failure, environ, start_response)
+        content = reply.content()
+        start_response(reply.status_line, reply.headers(req.version, len(content)))
+        return [content]
+
+    def _match(self, environ: Environ) -> tuple[Methods, dict[str, str]]:
+        """The methods of the path, and the values in it."""
+        try:
+            path = environ["PATH_INFO"].encode("latin-1").decode()
+        except UnicodeError:
+            raise faults.NoSuchRoute() from None
+        # No name holds a NUL or ends in a newline, which the patterns of the mapper would pass over.
+        match = None if "\0" in path or path.endswith("\n") else self._mapper.routematch(path or "/")
+        if match is None:
+            raise faults.NoSuchRoute()
+        path_values, route = match
+        return self._table[route.routepath], path_values
+
+
+def _endpoint(methods: Methods, method: str, version: mv.Version) -> Endpoint:
+    """The endpoint for the method; of several, the first that has not yet ended in this version."""
+    found = methods.get(method)
+    if found is None:
+        raise faults.MethodNotAllowed(allow=", ".join(methods))
+    if isinstance(found, Endpoint):
+        return found
+    return next(endpoint for endpoint in found if endpoint.until is None or version < endpoint.until)
+
+
+def _check_length(environ: Environ) -> None:
+    """What can be said about a body before anybody knows what it is for (contract 1.1)."""
+    length = environ.get("CONTENT_LENGTH")
+    if not length:
+        return
+    if not (length.isascii() and length.isdigit()):
+        raise faults.LengthNotInteger()
+    if int(length) and not environ.get("CONTENT_TYPE"):
+        raise faults.ContentTypeMissing()

@@ -1,0 +1,178 @@
+"""From a failure to the answer that a client sees: the only place where the two meet (contract 1.3 to 1.5)."""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+from webob.acceptparse import create_accept_header
+
+from placement import errors
+from placement import microversion as mv
+from placement.reply import JSON
+from placement.request import REQUEST_ID, VERSION, Environ
+
+# --- failures that only HTTP knows -----------------------------------------------------------------------------------
+
+
+class NoSuchRoute(errors.NotFound):
+    """No such path, or not in this version."""
+
+    says = ""
+
+
+class MethodNotAllowed(errors.Failure):
+    """``allow`` lists what is allowed; without it the Allow header is left out."""
+
+    says = ""
+
+    def __init__(self, allow: str = "") -> None:
+        super().__init__()
+        self.allow = allow
+        if allow:
+            self.sentence = "The method specified is not allowed for this resource."
+
+
+class OnlyJSON(errors.NotAcceptable):
+    says = "Only application/json is provided"
+
+
+class UnsupportedMediaType(errors.Failure):
+    says = "The media type %(type)s is not supported, use application/json"
+
+
+class LengthNotInteger(errors.BadRequest):
+    says = "content-length header must be an integer"
+
+
+class ContentTypeMissing(errors.BadRequest):
+    says = "content-type header required when content-length > 0"
+
+
+class Bug(errors.Failure):
+    """Anything that nobody expected.  Its text goes to the log, not to the client."""
+
+    says = "The service met an error that it did not expect. Its log has more under the id of this request."
+
+
+# --- what they are in HTTP -------------------------------------------------------------------------------------------
+
+_STATUS: dict[type[BaseException], HTTPStatus] = {
+    errors.BadRequest: HTTPStatus.BAD_REQUEST,
+    errors.Forbidden: HTTPStatus.FORBIDDEN,
+    errors.NotFound: HTTPStatus.NOT_FOUND,
+    MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
+    errors.NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
+    errors.Conflict: HTTPStatus.CONFLICT,
+    UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.Failure: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+# The sentence for the status and the place of the message, blanks included, are as clients of this API know them.  They
+# look for parts of a detail, and for its last line.
+_USUAL = "%s\n\n {message}  "
+_DETAILS = {
+    400: _USUAL % "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    403: _USUAL % "Access was denied to this resource.",
+    404: _USUAL % "The resource could not be found.",
+    405: "The method {method} is not allowed for this resource. \n\n {message}",
+    406: (
+        "The resource could not be generated that was acceptable to your browser (content of type {accept}. "
+        "\n\n {message}"
+    ),
+    409: _USUAL % "There was a conflict when trying to complete your request.",
+    415: "The request media type {content_type} is not supported by this server. \n\n {message}",
+    500: _USUAL % "The server has either erred or is incapable of performing the requested operation.",
+    503: _USUAL % "The server is currently unavailable. Please try again at a later time.",
+}
+
+_PAGE = """\
+<html>
+ <head>
+  <title>{status}</title>
+ </head>
+ <body>
+  <h1>{status}</h1>
+  {detail}
+ </body>
+</html>"""
+
+_TAG = re.compile(r"<.*?>")
+
+
+def status_of(failure: BaseException) -> HTTPStatus:
+    """The status of the nearest kind that the failure is of."""
+    return next(_STATUS[kind] for kind in type(failure).__mro__ if kind in _STATUS)
+
+
+def respond(failure: errors.Failure, environ: Environ, start_response: Any, exc_info: Any = None) -> Iterable[bytes]:
+    """Answer with the failure, in the form that the client likes best."""
+    status = status_of(failure)
+    content_type, content = render(failure, status, environ)
+    headers = [("content-length", str(len(content)))]
+    if content:
+        headers.append(("content-type", content_type))
+    if isinstance(failure, MethodNotAllowed) and failure.allow:
+        headers.append(("allow", failure.allow))
+    start_response(f"{status.value} {status.phrase}", headers, exc_info)
+    return [content]
+
+
+def render(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> tuple[str, bytes]:
+    """The content type and the content of the answer; HEAD gets none."""
+    form = _form(environ.get("HTTP_ACCEPT"))
+    if environ["REQUEST_METHOD"] == "HEAD":
+        return form, b""
+    if form == JSON:
+        return form, json.dumps({"errors": [_problem(failure, status, environ)]}).encode()
+    title = f"{status.value} {status.phrase}"
+    if form == "text/html":
+        detail = html.escape(_detail(failure.sentence, status, environ)).replace("\n\n", "<br /><br />\n", 1)
+        text = _PAGE.format(status=title, detail=detail)
+    else:
+        text = f"{title}\n\n{_detail(_line(failure.sentence), status, environ)}"
+    return f"{form}; charset=UTF-8", text.encode(errors="backslashreplace")
+
+
+def _problem(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> dict[str, Any]:
+    problem = {
+        "status": status.value,
+        "title": status.phrase,
+        "detail": _detail(_line(failure.sentence), status, environ),
+    }
+    if isinstance(failure, errors.UnacceptableVersion):
+        problem["max_version"] = str(mv.LATEST)
+        problem["min_version"] = str(mv.MINIMUM)
+    elif environ.get(VERSION, mv.MINIMUM) >= mv.ERROR_CODES:
+        problem["code"] = failure.code
+    problem["request_id"] = environ.get(REQUEST_ID)
+    return problem
+
+
+def _detail(message: str, status: HTTPStatus, environ: Environ) -> str:
+    return _DETAILS[status].format(
+        message=message,
+        method=environ["REQUEST_METHOD"],
+        accept=environ.get("HTTP_ACCEPT") or JSON,
+        content_type=environ.get("CONTENT_TYPE") or None,
+    )
+
+
+def _line(sentence: str) -> str:
+    """The sentence in one line and without tags, for a client may show it in a page."""
+    return _TAG.sub("", sentence.replace("\n", " "))
+
+
+@functools.lru_cache(maxsize=256)
+def _form(accept: str | None) -> str:
+    """The best of what an error can be written in; JSON unless the client has a wish."""
+    if not accept or accept == "*/*":
+        return JSON
+    offers = create_accept_header(accept).acceptable_offers(["text/html", JSON])
+    return offers[0][0] if offers else "text/plain"

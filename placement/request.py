@@ -1,0 +1,246 @@
+"""What a handler sees of a request: who asks, in which version, the body and the query once they have proven sound."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeVar
+from urllib.parse import parse_qsl, quote
+
+from placement import errors
+from placement import microversion as mv
+
+Environ = dict[str, Any]
+Result = TypeVar("Result")
+
+# Where the middleware leaves what it found out about a request.
+REQUEST_ID = "placement.request_id"
+USER = "placement.user"
+VERSION = "placement.version"
+
+# Of a parameter given several times the last value counts, except for these (contract 1.13).
+_FIRST_COUNTS = ("limit", "group_policy")
+
+
+class User(NamedTuple):
+    """Whoever sent the request, as far as the authentication knows."""
+
+    user_id: str | None = None
+    project_id: str | None = None
+    roles: tuple[str, ...] = ()
+    system_scope: str | None = None
+
+
+NOBODY = User()
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What all requests share.  One per application, so that several can live in one interpreter."""
+
+    conf: Any
+    database: Any
+    policy: Any
+
+
+class Query:
+    """The parameters of the query string, in the order of the query string."""
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self._pairs = pairs
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value that counts (contract 1.13), or ``default``."""
+        values = self.all(name)
+        if not values:
+            return default
+        return values[0] if name in _FIRST_COUNTS else values[-1]
+
+    def all(self, name: str) -> list[str]:
+        """All values of one parameter."""
+        return [value for key, value in self._pairs if key == name]
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """All (name, value) pairs."""
+        return iter(self._pairs)
+
+    def __contains__(self, name: str) -> bool:
+        return any(key == name for key, _ in self._pairs)
+
+
+class Request:
+    """One request, on its way through one endpoint."""
+
+    __slots__ = ("_body", "_query", "body_schema", "environ", "query_schema", "service", "version")
+
+    def __init__(self, environ: Environ, service: Service) -> None:
+        self.environ = environ
+        self.service = service
+        self.version: mv.Version = environ[VERSION]
+        self.body_schema: Any = None
+        self.query_schema: Any = None
+
+    # --- who asks, and where ---
+
+    @property
+    def method(self) -> str:
+        """``GET`` and its like."""
+        method: str = self.environ["REQUEST_METHOD"]
+        return method
+
+    @property
+    def user(self) -> User:
+        """Who asks."""
+        return self.environ.get(USER, NOBODY)
+
+    @property
+    def request_id(self) -> str:
+        """The id under which this request is logged and answered."""
+        request_id: str = self.environ[REQUEST_ID]
+        return request_id
+
+    @property
+    def prefix(self) -> str:
+        """Where the service is mounted, to be put before every path in a reply; mostly empty."""
+        script_name = self.environ.get("SCRIPT_NAME", "")
+        return quote(script_name.encode("latin-1")) if script_name else ""
+
+    def url(self, path: str) -> str:
+        """The absolute URL of a path of the service, for Location (contract 1.11)."""
+        environ = self.environ
+        host = environ.get("HTTP_HOST") or f"{environ['SERVER_NAME']}:{environ['SERVER_PORT']}"
+        return f"{environ['wsgi.url_scheme']}://{host}{self.prefix}{quote(path)}"
+
+    # --- what is asked ---
+
+    @property
+    def body(self) -> Any:
+        """The JSON body, sound by the schema of the endpoint.  Read at the first access, so a handler that must tell
+        a missing provider first looks for the provider first."""
+        try:
+            return self._body
+        except AttributeError:
+            self._body = self._read_body()
+            return self._body
+
+    @property
+    def query(self) -> Query:
+        """The parameters, sound by the schema of the endpoint; an endpoint without one ignores them all."""
+        try:
+            return self._query
+        except AttributeError:
+            self._query = self._read_query()
+            return self._query
+
+    def parameter(self, name: str) -> str | None:
+        """A parameter as it was sent, before anything was checked; None too when the query cannot be decoded."""
+        try:
+            return Query(_pairs(self.environ)).get(name)
+        except errors.InvalidQuery:
+            return None
+
+    def _read_body(self) -> Any:
+        try:
+            value = parse_json(_content(self.environ))
+            self.body_schema.validate(value, self.version)
+        except RecursionError:
+            raise errors.MalformedJSON(reason="nested too deeply") from None
+        return value
+
+    def _read_query(self) -> Query:
+        if self.query_schema is None:
+            return Query([])
+        pairs = _pairs(self.environ)
+        last = dict(pairs)
+        self.query_schema.validate(last, self.version)
+        first = {name: value for name, value in reversed(pairs) if name in _FIRST_COUNTS}
+        if any(last[name] != value for name, value in first.items()):
+            # The schema looks at the last value (contract 1.13), but what is used must be sound too.
+            self.query_schema.validate(last | first, self.version)
+        return Query(pairs)
+
+    # --- what it is served with ---
+
+    @property
+    def conf(self) -> Any:
+        """The options of the service."""
+        return self.service.conf
+
+    @property
+    def database(self) -> Any:
+        """The database of the service."""
+        return self.service.database
+
+    def read(self, work: Callable[[Any], Result]) -> Result:
+        """What ``work(db)`` gives, from one transaction that reads."""
+        result: Result = self.service.database.read(work)
+        return result
+
+    def write(self, work: Callable[[Any], Result]) -> Result:
+        """What ``work(db)`` gives, committed.  ``work`` may run several times, each time in a fresh transaction."""
+        result: Result = self.service.database.write(work)
+        return result
+
+    def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
+        """Raise Forbidden unless the policy lets this user do ``rule``."""
+        self.service.policy.authorize(rule, self.user, target)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def parse_json(content: bytes) -> Any:
+    """The value of a JSON text that can also be stored; raises MalformedJSON.
+
+    Stricter than the standard module where that reads what is not JSON (NaN), and refuses the two things that JSON can
+    write and no database can hold: NUL and halves of surrogate pairs.
+    """
+    try:
+        value = json.loads(content.decode(), parse_constant=_no_constant)
+    except ValueError as error:
+        raise errors.MalformedJSON(reason=error) from None
+    if b"\\u" in content:
+        _refuse_unstorable(value)
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _refuse_unstorable(value: Any) -> None:
+    """Walks without recursion: the depth is the client's choice."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(item)
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, str) and any(char == "\0" or "\ud800" <= char <= "\udfff" for char in item):
+            raise errors.MalformedJSON(reason="a string holds NUL or half of a surrogate pair")
+
+
+def _content(environ: Environ) -> bytes:
+    """The bytes of the body.  That ``CONTENT_LENGTH`` is a number was checked before the routing."""
+    content = b""
+    if length := int(environ.get("CONTENT_LENGTH") or 0):
+        content = environ["wsgi.input"].read(length)
+    elif environ.get("wsgi.input_terminated"):  # a chunked body, and a server that knows where it ends
+        content = environ["wsgi.input"].read()
+    return content
+
+
+def _pairs(environ: Environ) -> list[tuple[str, str]]:
+    try:
+        text = environ.get("QUERY_STRING", "").encode("latin-1").decode()
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+    except UnicodeError as error:
+        raise errors.InvalidQuery(reason=error) from None
+    if any("\0" in name or "\0" in value for name, value in pairs):
+        raise errors.InvalidQuery(reason="NUL in a parameter")
+    return pairs

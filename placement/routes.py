@@ -1,0 +1,78 @@
+"""The table of routes: path -> {method: endpoint}.
+
+A path that is not here is 404; a method that is not listed for its path is 405, and Allow shows those that are, in this
+order.  Where a method changed its meaning, its endpoints stand in the order of their lifetimes.
+"""
+
+from __future__ import annotations
+
+from placement.application import Table
+from placement.handlers import (
+    aggregate,
+    allocation,
+    inventory,
+    provider,
+    reshaper,
+    resource_class,
+    root,
+    trait,
+    usage,
+)
+
+TABLE: Table = {
+    "/": {"GET": root.show},
+    "/resource_classes": {
+        "GET": resource_class.list,
+        "POST": resource_class.create,
+    },
+    "/resource_classes/{name}": {
+        "GET": resource_class.show,
+        "PUT": (resource_class.update, resource_class.ensure),
+        "DELETE": resource_class.delete,
+    },
+    "/resource_providers": {
+        "GET": provider.list,
+        "POST": provider.create,
+    },
+    "/resource_providers/{uuid}": {
+        "GET": provider.show,
+        "DELETE": provider.delete,
+        "PUT": provider.update,
+    },
+    "/resource_providers/{uuid}/inventories": {
+        "GET": inventory.list,
+        "POST": inventory.create,
+        "PUT": inventory.replace,
+        "DELETE": inventory.remove_all,
+    },
+    "/resource_providers/{uuid}/inventories/{resource_class}": {
+        "GET": inventory.show,
+        "PUT": inventory.update,
+        "DELETE": inventory.remove,
+    },
+    "/resource_providers/{uuid}/usages": {"GET": usage.of_provider},
+    "/resource_providers/{uuid}/aggregates": {
+        "GET": aggregate.list,
+        "PUT": aggregate.replace,
+    },
+    "/resource_providers/{uuid}/allocations": {"GET": allocation.of_provider},
+    "/resource_providers/{uuid}/traits": {
+        "GET": trait.of_provider,
+        "PUT": trait.replace,
+        "DELETE": trait.clear,
+    },
+    "/allocations": {"POST": allocation.create},
+    "/allocations/{consumer_uuid}": {
+        "GET": allocation.show,
+        "PUT": allocation.replace,
+        "DELETE": allocation.delete,
+    },
+    "/traits": {"GET": trait.list},
+    "/traits/{name}": {
+        "GET": trait.show,
+        "PUT": trait.ensure,
+        "DELETE": trait.delete,
+    },
+    "/usages": {"GET": usage.of_project},
+    "/reshaper": {"POST": reshaper.create},
+}
