@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""How fast Placement servers are, side by side.
+
+    python bench/claims.py URL [URL ...]
+
+The first URL is the one that the others are compared with.  Every scenario is played on each of them in turn, round
+after round, so that what else the machine does hits all alike; the ratio is the median of the rounds' ratios.
+
+The servers should accept the token "admin" (``auth_strategy = noauth2``), or one given by --token.  Providers and
+consumers are left behind: use databases that may be thrown away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import json
+import os
+import platform
+import statistics
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import load
+
+INVENTORY = {name: {"total": 1_000_000_000} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+RESOURCES = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 10}
+
+
+def new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+class Callee(Protocol):
+    """A server that can be asked, over HTTP or not."""
+
+    def call(self, method: str, path: str, body: Any = None) -> Any: ...
+
+
+def make_provider(server: Callee) -> str:
+    """The uuid of a new provider, with room for everything asked of it here."""
+    provider = new_uuid()
+    server.call("POST", "/resource_providers", {"name": provider, "uuid": provider})
+    body = {"resource_provider_generation": 0, "inventories": INVENTORY}
+    server.call("PUT", f"/resource_providers/{provider}/inventories", body)
+    return provider
+
+
+def claim(provider: str, generation: int | None = None) -> dict[str, Any]:
+    """The body of a claim of three classes."""
+    return {
+        "allocations": {provider: {"resources": RESOURCES}},
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+        "project_id": "bench-project",
+        "user_id": "bench-user",
+    }
+
+
+def claimer(server: load.Server, providers: list[str]) -> load.Client:
+    """A new consumer for every claim, on its providers in turn."""
+    while True:
+        for provider in providers:
+            yield server.request("PUT", f"/allocations/{new_uuid()}", claim(provider))
+
+
+def mover(server: load.Server, source: str, target: str) -> load.Client:
+    """One instance going to and fro, a new migration taking over what it leaves: as Nova begins a migration."""
+    instance, generation = new_uuid(), 1
+    server.call("PUT", f"/allocations/{instance}", claim(source))
+    while True:
+        body = {instance: claim(target, generation), new_uuid(): claim(source)}
+        answer = yield server.request("POST", "/allocations", body)
+        if answer.status == 204:
+            source, target, generation = target, source, generation + 1
+
+
+def reader(server: load.Server, path: str) -> load.Client:
+    """The same again and again."""
+    request = server.request("GET", path)
+    while True:
+        yield request
+
+
+# What makes the clients of one run: the server, how many.  Providers are new in every run, so that a server is not
+# punished by the rows that its own speed left behind.
+Clients = Callable[[load.Server, int], list[load.Client]]
+
+
+def apart(server: load.Server, clients: int) -> list[load.Client]:
+    return [claimer(server, [make_provider(server) for _ in range(2)]) for _ in range(clients)]
+
+
+def together(server: load.Server, clients: int) -> list[load.Client]:
+    provider = make_provider(server)
+    return [claimer(server, [provider]) for _ in range(clients)]
+
+
+def moving(server: load.Server, clients: int) -> list[load.Client]:
+    return [mover(server, make_provider(server), make_provider(server)) for _ in range(clients)]
+
+
+def reading_root(server: load.Server, clients: int) -> list[load.Client]:
+    return [reader(server, "/") for _ in range(clients)]
+
+
+def reading_provider(server: load.Server, clients: int) -> list[load.Client]:
+    path = f"/resource_providers/{make_provider(server)}"
+    return [reader(server, path) for _ in range(clients)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    make: Clients
+    clients: int
+
+
+SCENARIOS = (
+    Scenario("claim-1", "PUT /allocations, 3 classes, new consumers, 1 client", apart, 1),
+    Scenario("claim-8", "the same, 8 clients, each on providers of its own", apart, 8),
+    Scenario("busy-8", "the same, 8 clients, all on one provider with room", together, 8),
+    Scenario("move-8", "POST /allocations, instance moves, 8 clients", moving, 8),
+    Scenario("root-4", "GET /, 4 clients", reading_root, 4),
+    Scenario("provider-4", "GET one provider, 4 clients", reading_provider, 4),
+)
+
+
+def rounds(servers: list[load.Server], scenario: Scenario, count: int, seconds: float) -> Iterator[list[load.Result]]:
+    """For every round the results in the order of `servers`; each round begins with another of them."""
+    for number in range(count):
+        results = {}
+        for step in range(len(servers)):
+            server = servers[(number + step) % len(servers)]
+            results[server] = load.run(server, scenario.make(server, scenario.clients), seconds)
+        yield [results[server] for server in servers]
+
+
+def told(results: list[load.Result], workers: int | None) -> str:
+    """One server in one scenario, on a line."""
+    statuses = sum((r.statuses for r in results), collections.Counter[int]())
+    others = ", ".join(f"{n} x {status or 'lost'}" for status, n in sorted(statuses.items()) if not 200 <= status < 300)
+    rate = statistics.median(r.rate for r in results)
+    middle, tail = (statistics.median(r.latency(share) for r in results) * 1000 for share in (0.5, 0.99))
+    own = sum(r.own_seconds for r in results) / sum(r.answers for r in results)
+    per_worker = f" ({rate / workers:,.0f} a worker)" if workers else ""
+    return (
+        f"{rate:9,.1f}/s{per_worker}, half within {middle:.1f} ms, 99 % within {tail:.1f} ms; "
+        f"{'not 2xx: ' + others if others else 'all 2xx'}; load generator {own * 1e6:.0f} us a request"
+    )
+
+
+def compared(first: list[load.Result], other: list[load.Result]) -> str:
+    """How many times faster `other` is: the median of the rounds, and their range."""
+    if not all(r.successes for r in first):
+        return "no ratio, as the first had a round without a success"
+    ratios = [b.rate / a.rate for a, b in zip(first, other, strict=True)]
+    return f"{statistics.median(ratios):.2f} times the first (rounds: {min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def machine() -> str:
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as lines:
+            model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
+    except OSError:
+        pass
+    return f"{os.cpu_count()} x {model}, {platform.system()} {platform.release()}, load {os.getloadavg()[0]:.1f}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("urls", metavar="URL", nargs="+")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2, help="of one scenario on one server in one round")
+    parser.add_argument("--only", help="names, separated by commas, of " + " ".join(s.name for s in SCENARIOS))
+    parser.add_argument("--workers", type=int, help="worker processes of each server, to tell GET / for one of them")
+    parser.add_argument("--token", default="admin")
+    parser.add_argument("--json", metavar="FILE", help="write every round's rate there")
+    arguments = parser.parse_args()
+    names = arguments.only.split(",") if arguments.only else [s.name for s in SCENARIOS]
+    if unknown := set(names) - {s.name for s in SCENARIOS}:
+        parser.error(f"no scenario is called {', '.join(sorted(unknown))}")
+
+    servers = [load.Server(url.rstrip("/"), arguments.token) for url in arguments.urls]
+    print(f"machine: {machine()}")
+    for number, server in enumerate(servers, 1):
+        print(f"[{number}] {server.url}, {'one connection a client' if server.keeps_connections else 'one a request'}")
+    record: dict[str, list[list[float]]] = {}
+    failed = False
+    for scenario in (s for s in SCENARIOS if s.name in names):
+        print(f"\n{scenario.name}: {scenario.title}")
+        columns = list(zip(*rounds(servers, scenario, arguments.rounds, arguments.seconds), strict=True))
+        for number, results in enumerate(columns, 1):
+            print(f"  [{number}] {told(list(results), arguments.workers if scenario.make is reading_root else None)}")
+            if number > 1:
+                print(f"      {compared(columns[0], results)}")
+            failed = failed or not all(r.successes for r in results)
+        record[scenario.name] = [[round(r.rate, 2) for r in results] for results in columns]
+        sys.stdout.flush()
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({"machine": machine(), "urls": arguments.urls, "successes_per_second": record}, file, indent=1)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Where the time of a request goes, in one process, without HTTP.
+
+    python bench/framework.py [--database URL] [--requests N] [--profile NAME]
+
+For each kind of request the median time, and its parts:
+
+- *driver*: waiting for the database, in statements and COMMIT;
+- *work*: the rest of Database.read and Database.write - the rules of the service, its records, and SQLAlchemy;
+- *framework*: what is left - routing, version, policy, schema, JSON.
+
+Without a database named, a SQLite file is made and removed.  One that is named gets our tables if it has none, and
+keeps the providers and consumers made here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import cProfile
+import io
+import json
+import os
+import pstats
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import claims
+
+from placement.db import engine
+
+CONFIGURATION = """
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = {url}
+sync_on_startup = true
+"""
+
+
+class Clock:
+    """The time spent inside of something; what is nested counts once."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.times = 0
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self.times += 1
+            self._started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += time.perf_counter() - self._started
+
+    def around(self, owner: Any, name: str) -> None:
+        """Measure a method from now on."""
+        method = getattr(owner, name)
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return method(*args, **kwargs)
+
+        setattr(owner, name, timed)
+
+    def take(self) -> tuple[float, int]:
+        """The seconds and the times since last asked."""
+        taken, self.seconds, self.times = (self.seconds, self.times), 0.0, 0
+        return taken
+
+
+class Clocks:
+    """Both measured parts of every request of this process."""
+
+    def __init__(self) -> None:
+        self.driver, self.database = Clock(), Clock()
+        for name in ("read", "write", "find_or_create"):
+            self.database.around(engine.Database, name)
+        sa.event.listen(sa.Engine, "engine_connect", self._watch)
+        sa.event.listen(sa.Engine, "before_cursor_execute", lambda *_: self.driver.__enter__())
+        sa.event.listen(sa.Engine, "after_cursor_execute", lambda *_: self.driver.__exit__())
+        sa.event.listen(sa.Engine, "handle_error", lambda *_: self.driver.__exit__())
+        self._watched: set[int] = set()
+
+    def _watch(self, connection: sa.Connection) -> None:
+        if id(connection.dialect) not in self._watched:
+            self._watched.add(id(connection.dialect))
+            self.driver.around(connection.dialect, "do_commit")
+            self.driver.around(connection.dialect, "do_rollback")
+
+
+class Service:
+    """The WSGI application, called as a server would call it."""
+
+    def __init__(self, url: str, directory: str) -> None:
+        Path(directory, "placement.conf").write_text(CONFIGURATION.format(url=url.replace("%", "%%")))
+        os.environ["OS_PLACEMENT_CONFIG_DIR"] = directory
+        from placement import wsgi
+
+        self.application = wsgi.init_application()
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of the answer; raises RuntimeError if it is an error."""
+        return self.send(self.environ(method, path, body))
+
+    def environ(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """What a server would pass on for this request; good for one call."""
+        data = json.dumps(body).encode() if body is not None else b""
+        environ: dict[str, Any] = {
+            "REQUEST_METHOD": method, "PATH_INFO": path, "SCRIPT_NAME": "", "QUERY_STRING": "",
+            "SERVER_NAME": "127.0.0.1", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1",
+            "HTTP_HOST": "127.0.0.1", "HTTP_X_AUTH_TOKEN": "admin", "HTTP_ACCEPT": "application/json",
+            "HTTP_OPENSTACK_API_VERSION": "placement 1.39", "REMOTE_ADDR": "127.0.0.1",
+            "wsgi.version": (1, 0), "wsgi.url_scheme": "http", "wsgi.input": io.BytesIO(data),
+            "wsgi.errors": sys.stderr, "wsgi.multithread": False, "wsgi.multiprocess": True, "wsgi.run_once": False,
+        }  # fmt: skip
+        if body is not None:
+            environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(data))}
+        return environ
+
+    def send(self, environ: dict[str, Any]) -> Any:
+        status: list[str] = []
+        answer = self.application(environ, lambda line, *_: status.append(line))
+        data = b"".join(answer)
+        with contextlib.suppress(AttributeError):
+            answer.close()
+        if not status[0].startswith("2"):
+            raise RuntimeError(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}: {status[0]} {data.decode()[:500]}")
+        return json.loads(data) if data else None
+
+
+Requests = Iterator[tuple[str, str, Any]]
+
+
+def root(_: Service) -> Requests:
+    while True:
+        yield "GET", "/", None
+
+
+def show_provider(service: Service) -> Requests:
+    path = f"/resource_providers/{claims.make_provider(service)}"
+    while True:
+        yield "GET", path, None
+
+
+def claim(service: Service) -> Requests:
+    provider = claims.make_provider(service)
+    while True:
+        yield "PUT", f"/allocations/{uuid.uuid4()}", claims.claim(provider)
+
+
+def move(service: Service) -> Requests:
+    source, target = claims.make_provider(service), claims.make_provider(service)
+    instance, generation = str(uuid.uuid4()), 1
+    service.call("PUT", f"/allocations/{instance}", claims.claim(source))
+    while True:
+        body = {instance: claims.claim(target, generation), str(uuid.uuid4()): claims.claim(source)}
+        yield "POST", "/allocations", body
+        source, target, generation = target, source, generation + 1
+
+
+KINDS: dict[str, Callable[[Service], Requests]] = {
+    "root": root,
+    "provider": show_provider,
+    "claim": claim,
+    "move": move,
+}
+
+
+def measure(service: Service, clocks: Clocks, requests: Requests, count: int) -> str:
+    """The parts of one kind of request, as a line of the table."""
+    rows = []
+    for number in range(count + 20):
+        environ = service.environ(*next(requests))
+        clocks.driver.take()
+        clocks.database.take()
+        start = time.perf_counter()
+        service.send(environ)
+        total = time.perf_counter() - start
+        driver, statements = clocks.driver.take()
+        database, _ = clocks.database.take()
+        if number >= 20:  # the first ones fill caches
+            rows.append((total, driver, database - driver, total - database, statements))
+    total, driver, work, framework, statements = (statistics.median(column) for column in zip(*rows, strict=True))
+    times = "".join(f"{part * 1e6:11,.0f}" for part in (total, driver, work, framework))
+    return f"{times}{statements:12,.0f}"
+
+
+def profile(service: Service, requests: Requests, count: int) -> None:
+    """Print cProfile's account of one kind of request."""
+    environs = [service.environ(*next(requests)) for _ in range(count)]
+    with cProfile.Profile() as account:
+        for environ in environs:
+            service.send(environ)
+    statistic = pstats.Stats(account).strip_dirs()
+    statistic.sort_stats("cumulative").print_stats(60)
+    statistic.sort_stats("tottime").print_stats(40)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database", metavar="URL")
+    parser.add_argument("--requests", type=int, default=500, help="of each kind")
+    parser.add_argument("--profile", metavar="NAME", choices=sorted(KINDS), help="profile one kind instead")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        url = arguments.database or f"sqlite:///{directory}/placement.sqlite"
+        if arguments.profile:
+            service = Service(url, directory)
+            profile(service, KINDS[arguments.profile](service), arguments.requests)
+            return
+        clocks, service = Clocks(), Service(url, directory)
+        print(f"machine: {claims.machine()}\nmicroseconds, medians of {arguments.requests} requests")
+        print(f"{'':10}{'total':>11}{'driver':>11}{'work':>11}{'framework':>11}{'statements':>12}")
+        for name, kind in KINDS.items():
+            print(f"{name:10}{measure(service, clocks, kind(service), arguments.requests)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""Load for one Placement server: some clients, one thread, no waiting.
+
+A client is a generator: it yields a request and is sent the answer, so that its next request may depend on it.  All
+clients of a run are driven by one selector loop over plain sockets, because on a small machine a costly load generator
+would take from the servers what it is meant to measure.  What it did cost is part of the result.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import errno
+import json
+import selectors
+import socket
+import ssl
+import time
+import urllib.parse
+from collections.abc import Generator, Iterable
+from typing import Any, NamedTuple
+
+TIMEOUT = 60  # seconds after which an answer no longer comes
+LOST = 0  # the "status" of a request whose connection ended without an answer
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+
+
+Client = Generator[bytes, Answer, None]
+
+
+class Server:
+    """A Placement server, as its clients see it."""
+
+    def __init__(self, url: str, token: str = "admin", version: str = "1.39") -> None:
+        parts = urllib.parse.urlsplit(url)
+        self.url = url
+        self.tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self.host = parts.hostname or ""
+        self.prefix = parts.path.rstrip("/")
+        family, _, _, _, self.address = socket.getaddrinfo(
+            self.host, parts.port or (443 if self.tls else 80), type=socket.SOCK_STREAM
+        )[0]
+        self.family = family
+        self._headers = (
+            f"Host: {parts.netloc}\r\nX-Auth-Token: {token}\r\nX-Roles: admin,service\r\nAccept: application/json\r\n"
+            f"OpenStack-API-Version: placement {version}\r\n"
+        )
+        self.keeps_connections = self._keeps_connections()
+
+    def request(self, method: str, path: str, body: Any = None) -> bytes:
+        """The bytes of one request."""
+        head = f"{method} {self.prefix}{path} HTTP/1.1\r\n{self._headers}"
+        if body is None:
+            return f"{head}\r\n".encode()
+        data = json.dumps(body)  # ASCII, so that characters are bytes
+        return f"{head}Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode()
+
+    def connect(self, blocking: bool) -> socket.socket:
+        """A connection; one that does not block may still be on its way."""
+        sock = socket.socket(self.family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.settimeout(TIMEOUT)
+        if blocking or self.tls:
+            sock.connect(self.address)
+            if self.tls:
+                sock = self.tls.wrap_socket(sock, server_hostname=self.host)
+            sock.setblocking(blocking)
+        else:
+            sock.setblocking(False)
+            failure = sock.connect_ex(self.address)
+            if failure not in (0, errno.EINPROGRESS):
+                sock.close()
+                raise OSError(failure, f"cannot connect to {self.url}")
+        return sock
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of the answer, after waiting for it: for preparing a run.  Raises RuntimeError if it is an error."""
+        with contextlib.closing(self.connect(blocking=True)) as sock:
+            answer = _exchange(sock, self.request(method, path, body))
+        if not 200 <= answer.status < 300:
+            raise RuntimeError(f"{method} {self.url}{path} answered {answer.status}: {answer.body.decode()[:500]}")
+        return json.loads(answer.body) if answer.body else None
+
+    def _keeps_connections(self) -> bool:
+        """Whether a second request can follow on a connection (not so with ``uwsgi --http-socket``)."""
+        with contextlib.closing(self.connect(blocking=True)) as sock:
+            _exchange(sock, self.request("GET", "/"))
+            sock.settimeout(0.1)  # a server that closes does so at once
+            try:
+                return bool(sock.recv(1))
+            except TimeoutError:
+                return True
+
+
+class Parser:
+    """An answer while it arrives."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._body_at = 0
+        self._end: int | None = None  # None: not known yet, or the answer ends with the connection
+        self.closes = False
+
+    def feed(self, data: bytes) -> Answer | None:
+        """The answer, if it is complete now.  No data at all means the end of the connection."""
+        self._data += data
+        if not self._body_at:
+            self._read_head()
+        arrived = len(self._data)
+        complete = arrived >= self._end if self._end is not None else self._body_at > 0 and not data
+        return Answer(int(self._data[9:12]), self._data[self._body_at : self._end]) if complete else None
+
+    def _read_head(self) -> None:
+        head, found, _ = self._data.partition(b"\r\n\r\n")
+        if not found:
+            return
+        self._body_at = len(head) + 4
+        head = head.lower()
+        self.closes = b"\r\nconnection: close" in head
+        if head[9:12] in (b"204", b"304"):
+            self._end = self._body_at
+        elif (at := head.find(b"\r\ncontent-length:")) >= 0:
+            self._end = self._body_at + int(head[at + 17 :].split(b"\r\n", 1)[0])
+        elif b"\r\ntransfer-encoding:" in head:
+            raise NotImplementedError("this server answers in chunks, which the load generator does not read")
+
+
+def _exchange(sock: socket.socket, request: bytes) -> Answer:
+    sock.sendall(request)
+    parser = Parser()
+    while True:
+        data = sock.recv(65536)
+        if answer := parser.feed(data):
+            return answer
+        if not data:
+            raise RuntimeError("the connection ended without an answer")
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What one run saw, and what it took to see it."""
+
+    statuses: collections.Counter[int]
+    seconds: float
+    latencies: list[float]  # seconds, ascending
+    own_seconds: float  # processor time of the load generator itself
+
+    @property
+    def answers(self) -> int:
+        return self.statuses.total()
+
+    @property
+    def successes(self) -> int:
+        return sum(n for status, n in self.statuses.items() if 200 <= status < 300)
+
+    @property
+    def rate(self) -> float:
+        """Successes a second."""
+        return self.successes / self.seconds
+
+    def latency(self, share: float) -> float:
+        """The seconds within which this share of the requests was answered."""
+        return self.latencies[min(int(len(self.latencies) * share), len(self.latencies) - 1)]
+
+
+class _Connection:
+    """One client on its connection: at any moment, one request is under way."""
+
+    def __init__(self, server: Server, client: Client, selector: selectors.BaseSelector) -> None:
+        self._server, self._client, self._selector = server, client, selector
+        self._socket: socket.socket | None = None
+        self.begin(next(client))
+
+    def begin(self, request: bytes) -> None:
+        self.started = time.perf_counter()
+        self._parser = Parser()
+        self._unsent = request
+        if self._socket is None:
+            self._socket = self._server.connect(blocking=False)
+            self._selector.register(self._socket, selectors.EVENT_READ, self)
+        self._send()
+
+    def _send(self) -> None:
+        assert self._socket is not None
+        with contextlib.suppress(BlockingIOError, ssl.SSLWantWriteError):  # still connecting
+            self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        wanted = selectors.EVENT_WRITE if self._unsent else selectors.EVENT_READ
+        if self._selector.get_key(self._socket).events != wanted:
+            self._selector.modify(self._socket, wanted, self)
+
+    def ready(self) -> Answer | None:
+        """The answer, once it is complete."""
+        assert self._socket is not None
+        try:
+            if self._unsent:
+                self._send()
+                return None
+            data = self._socket.recv(65536)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return None
+        except OSError:
+            data = b""
+        answer = self._parser.feed(data)
+        if answer is None and not data:
+            answer = Answer(LOST, b"")
+        if answer and (not data or self._parser.closes or not self._server.keeps_connections):
+            self.close()
+        return answer
+
+    def follow(self, answer: Answer, more: bool) -> bool:
+        """Tell the client its answer; whether it sent another request."""
+        try:
+            request = self._client.send(answer)
+        except StopIteration:
+            return False
+        if more:
+            self.begin(request)
+        return more
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._selector.unregister(self._socket)
+            self._socket.close()
+            self._socket = None
+
+
+def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
+    """What `clients` saw in `seconds`; requests under way at the end are waited for and count, as does their time."""
+    statuses: collections.Counter[int] = collections.Counter()
+    latencies: list[float] = []
+    own, start = time.process_time(), time.perf_counter()
+    with selectors.DefaultSelector() as selector:
+        connections = {_Connection(server, client, selector) for client in clients}
+        busy = set(connections)
+        try:
+            while busy:
+                events = selector.select(TIMEOUT)
+                if not events:
+                    raise RuntimeError(f"{server.url} has not answered for {TIMEOUT} seconds")
+                for key, _ in events:
+                    connection: _Connection = key.data
+                    if (answer := connection.ready()) is None:
+                        continue
+                    now = time.perf_counter()
+                    statuses[answer.status] += 1
+                    latencies.append(now - connection.started)
+                    if not connection.follow(answer, more=now - start < seconds):
+                        busy.discard(connection)
+        finally:
+            for connection in connections:
+                connection.close()
+    return Result(statuses, time.perf_counter() - start, sorted(latencies), time.process_time() - own)

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""This project and another Placement service side by side on one private database server, for claims.py.
+
+    python bench/serve_pair.py [--peer COMMAND] [-- COMMAND ...]
+
+The peer's command has the fields {port} and {database} (the URL of its database) and stays in the foreground; it is
+ended by SIGTERM.  The command after ``--`` is run with the URLs added, the peer's first; without one both serve until
+interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tests import children, servers
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIGURATION = """
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = {database}
+sync_on_startup = true
+"""
+
+
+def start_ours(database: str, workers: int) -> str:
+    """The URL of this project under uWSGI, once it answers."""
+    uwsgi = Path(sys.executable).with_name("uwsgi")
+    if not uwsgi.exists():
+        raise SystemExit(f"there is no {uwsgi}: pip install uwsgi")
+    directory = children.run_directory() / "ours"
+    directory.mkdir()
+    (directory / "placement.conf").write_text(CONFIGURATION.format(database=database))
+    port = children.free_port()
+    command = [
+        *(str(uwsgi), "--http-socket", f"127.0.0.1:{port}", "--module", "placement.wsgi.api:application"),
+        *("--processes", str(workers), "--master", "--need-app", "--disable-logging", "--die-on-term"),
+        *("--buffer-size", "65535", "--pythonpath", str(ROOT)),
+    ]
+    return _start("ours", command, port, dict(os.environ, OS_PLACEMENT_CONFIG_DIR=str(directory)))
+
+
+def start_peer(template: str, database: str) -> str:
+    """The URL of the peer, once it answers."""
+    port = children.free_port()
+    return _start("peer", shlex.split(template.format(port=port, database=database)), port, dict(os.environ))
+
+
+def _start(name: str, command: list[str], port: int, environment: dict[str, str]) -> str:
+    url = f"http://127.0.0.1:{port}"
+    log = children.run_directory() / f"{name}.log"
+    children.Child(command, log, env=environment).wait_until(_answers(url), seconds=300)
+    print(f"{name}: {url}", flush=True)
+    return url
+
+
+def _answers(url: str) -> Callable[[], bool]:
+    def ready() -> bool:
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            return bool(urllib.request.urlopen(url + "/", timeout=5).status == 200)
+        return False
+
+    return ready
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", metavar="COMMAND")
+    parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
+    parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
+    parser.add_argument("command", nargs="*")
+    arguments = parser.parse_args()
+    children.begin_run()
+    try:
+        with servers.private(arguments.database) as server:
+            urls = [start_peer(arguments.peer, server.create_database())] if arguments.peer else []
+            urls.append(start_ours(server.create_database(), arguments.workers))
+            if arguments.command:
+                return subprocess.run([*arguments.command, *urls]).returncode
+            print("serving until interrupted", flush=True)
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.pause()
+            return 0
+    except servers.Missing as missing:
+        raise SystemExit(str(missing)) from None
+    finally:
+        children.end_run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
