@@ -21,7 +21,7 @@ import platform
 import statistics
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import load
@@ -140,7 +140,7 @@ def rounds(servers: list[load.Server], scenario: Scenario, count: int, seconds: 
         yield [results[server] for server in servers]
 
 
-def told(results: list[load.Result], workers: int | None) -> str:
+def told(results: Sequence[load.Result], workers: int | None) -> str:
     """One server in one scenario, on a line."""
     statuses = sum((r.statuses for r in results), collections.Counter[int]())
     others = ", ".join(f"{n} x {status or 'lost'}" for status, n in sorted(statuses.items()) if not 200 <= status < 300)
@@ -154,7 +154,7 @@ def told(results: list[load.Result], workers: int | None) -> str:
     )
 
 
-def compared(first: list[load.Result], other: list[load.Result]) -> str:
+def compared(first: Sequence[load.Result], other: Sequence[load.Result]) -> str:
     """How many times faster `other` is: the median of the rounds, and their range."""
     if not all(r.successes for r in first):
         return "no ratio, as the first had a round without a success"
@@ -196,7 +196,7 @@ def main() -> int:
         print(f"\n{scenario.name}: {scenario.title}")
         columns = list(zip(*rounds(servers, scenario, arguments.rounds, arguments.seconds), strict=True))
         for number, results in enumerate(columns, 1):
-            print(f"  [{number}] {told(list(results), arguments.workers if scenario.make is reading_root else None)}")
+            print(f"  [{number}] {told(results, arguments.workers if scenario.make is reading_root else None)}")
             if number > 1:
                 print(f"      {compared(columns[0], results)}")
             failed = failed or not all(r.successes for r in results)

@@ -41,10 +41,9 @@ class Server:
         self.tls = ssl.create_default_context() if parts.scheme == "https" else None
         self.host = parts.hostname or ""
         self.prefix = parts.path.rstrip("/")
-        family, _, _, _, self.address = socket.getaddrinfo(
-            self.host, parts.port or (443 if self.tls else 80), type=socket.SOCK_STREAM
-        )[0]
-        self.family = family
+        port = parts.port or (443 if self.tls else 80)
+        self.family, _, _, _, address = socket.getaddrinfo(self.host, port, type=socket.SOCK_STREAM)[0]
+        self.address: Any = address
         self._headers = (
             f"Host: {parts.netloc}\r\nX-Auth-Token: {token}\r\nX-Roles: admin,service\r\nAccept: application/json\r\n"
             f"OpenStack-API-Version: placement {version}\r\n"

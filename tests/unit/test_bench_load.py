@@ -1,0 +1,127 @@
+"""The load generator counts what was answered, and nothing else, on connections that stay and on those that do not."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from bench import load
+
+EMPTY = b"HTTP/1.1 204 No Content\r\nserver: x\r\n\r\n"
+SHORT = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}   "
+REFUSED = b"HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\n\r\n"
+
+
+class Scripted:
+    """A server that answers every request with the next of its answers, the last one for ever."""
+
+    def __init__(self, *answers: bytes, keeps: bool) -> None:
+        self._answers, self._keeps = list(answers), keeps
+        self._lock = threading.Lock()
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/prefix/"
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            thread = threading.Thread(target=self._serve, args=(connection,))
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            while request := connection.recv(65536):
+                with self._lock:
+                    self.requests.append(request)
+                    answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+                # In two pieces, so that nobody can count on whole ones.
+                connection.sendall(answer[:20])
+                connection.sendall(answer[20:])
+                if not self._keeps:
+                    return
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture
+def scripted(request: pytest.FixtureRequest) -> Iterator[Scripted]:
+    answers, keeps = request.param
+    server = Scripted(*answers, keeps=keeps)
+    yield server
+    server.close()
+
+
+def some_requests(server: load.Server, count: int, seen: list[load.Answer]) -> load.Client:
+    for number in range(count):
+        seen.append((yield server.request("PUT", f"/things/{number}", {"ä": number})))
+
+
+@pytest.mark.parametrize("scripted", [((SHORT,), True)], indirect=True)
+def test_a_kept_connection_is_used_again(scripted: Scripted) -> None:
+    server = load.Server(scripted.url)
+    before, seen = scripted.connections, []
+    result = load.run(server, [some_requests(server, 5, seen)], seconds=60)
+    assert server.keeps_connections
+    assert scripted.connections - before == 1
+    assert seen == [load.Answer(200, b"{}   ")] * 5
+    assert (result.answers, result.successes, dict(result.statuses)) == (5, 5, {200: 5})
+
+
+@pytest.mark.parametrize("scripted", [((SHORT, EMPTY, REFUSED, EMPTY), False)], indirect=True)
+def test_a_server_that_closes_gets_a_connection_for_each_request(scripted: Scripted) -> None:
+    server = load.Server(scripted.url)
+    before, seen = scripted.connections, []
+    result = load.run(server, [some_requests(server, 3, seen), some_requests(server, 3, seen)], seconds=60)
+    assert not server.keeps_connections
+    assert scripted.connections - before == 6
+    assert dict(result.statuses) == {204: 5, 409: 1}
+    assert result.successes == 5
+    assert len(result.latencies) == 6
+    assert scripted.requests[-1].startswith(b"PUT /prefix/things/2 HTTP/1.1\r\n")
+    assert scripted.requests[-1].endswith(b'\r\n\r\n{"\\u00e4": 2}')
+
+
+@pytest.mark.parametrize(
+    "scripted", [((SHORT, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"), False)], indirect=True
+)
+def test_half_an_answer_is_no_success(scripted: Scripted) -> None:
+    server = load.Server(scripted.url)
+    result = load.run(server, [some_requests(server, 2, [])], seconds=60)
+    assert (result.successes, dict(result.statuses)) == (0, {load.LOST: 2})
+
+
+@pytest.mark.parametrize("scripted", [((b"HTTP/1.1 200 OK\r\nserver: x\r\n\r\nall",), False)], indirect=True)
+def test_an_answer_without_a_length_ends_with_its_connection(scripted: Scripted) -> None:
+    server = load.Server(scripted.url)
+    seen: list[load.Answer] = []
+    load.run(server, [some_requests(server, 1, seen)], seconds=60)
+    assert seen == [load.Answer(200, b"all")]
+
+
+@pytest.mark.parametrize("scripted", [((SHORT,), True)], indirect=True)
+def test_no_request_begins_after_the_end(scripted: Scripted) -> None:
+    server = load.Server(scripted.url)
+    result = load.run(server, [some_requests(server, 100, []), some_requests(server, 100, [])], seconds=0)
+    assert result.answers == 2
+
+
+@pytest.mark.parametrize("scripted", [((SHORT, REFUSED), False)], indirect=True)
+def test_preparing_stops_at_an_error(scripted: Scripted) -> None:
+    server = load.Server(scripted.url)
+    with pytest.raises(RuntimeError, match="answered 409"):
+        server.call("POST", "/things", {})
