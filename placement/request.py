@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import parse_qsl, quote
 
 from placement import errors
 from placement import microversion as mv
+from placement.schemas.document import Parameters
 
 Environ = dict[str, Any]
 Result = TypeVar("Result")
@@ -18,9 +19,6 @@ Result = TypeVar("Result")
 REQUEST_ID = "placement.request_id"
 USER = "placement.user"
 VERSION = "placement.version"
-
-# Of a parameter given several times the last value counts, except for these (contract 1.13).
-_FIRST_COUNTS = ("limit", "group_policy")
 
 
 class User(NamedTuple):
@@ -42,33 +40,6 @@ class Service:
     conf: Any
     database: Any
     policy: Any
-
-
-class Query:
-    """The parameters of the query string, in the order of the query string."""
-
-    __slots__ = ("_pairs",)
-
-    def __init__(self, pairs: list[tuple[str, str]]) -> None:
-        self._pairs = pairs
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The value that counts (contract 1.13), or ``default``."""
-        values = self.all(name)
-        if not values:
-            return default
-        return values[0] if name in _FIRST_COUNTS else values[-1]
-
-    def all(self, name: str) -> list[str]:
-        """All values of one parameter."""
-        return [value for key, value in self._pairs if key == name]
-
-    def items(self) -> Iterator[tuple[str, str]]:
-        """All (name, value) pairs."""
-        return iter(self._pairs)
-
-    def __contains__(self, name: str) -> bool:
-        return any(key == name for key, _ in self._pairs)
 
 
 class Request:
@@ -127,7 +98,7 @@ class Request:
             return self._body
 
     @property
-    def query(self) -> Query:
+    def query(self) -> Parameters:
         """The parameters, sound by the schema of the endpoint; an endpoint without one ignores them all."""
         try:
             return self._query
@@ -138,29 +109,22 @@ class Request:
     def parameter(self, name: str) -> str | None:
         """A parameter as it was sent, before anything was checked; None too when the query cannot be decoded."""
         try:
-            return Query(_pairs(self.environ)).get(name)
+            return Parameters(_pairs(self.environ)).get(name)
         except errors.InvalidQuery:
             return None
 
     def _read_body(self) -> Any:
         try:
             value = parse_json(_content(self.environ))
-            self.body_schema.validate(value, self.version)
         except RecursionError:
             raise errors.MalformedJSON(reason="nested too deeply") from None
-        return value
+        return self.body_schema.validate(value, self.version)
 
-    def _read_query(self) -> Query:
+    def _read_query(self) -> Parameters:
         if self.query_schema is None:
-            return Query([])
-        pairs = _pairs(self.environ)
-        last = dict(pairs)
-        self.query_schema.validate(last, self.version)
-        first = {name: value for name, value in reversed(pairs) if name in _FIRST_COUNTS}
-        if any(last[name] != value for name, value in first.items()):
-            # The schema looks at the last value (contract 1.13), but what is used must be sound too.
-            self.query_schema.validate(last | first, self.version)
-        return Query(pairs)
+            return Parameters()
+        parameters: Parameters = self.query_schema.validate(_pairs(self.environ), self.version)
+        return parameters
 
     # --- what it is served with ---
 
@@ -179,9 +143,12 @@ class Request:
         result: Result = self.service.database.read(work)
         return result
 
-    def write(self, work: Callable[[Any], Result]) -> Result:
-        """What ``work(db)`` gives, committed.  ``work`` may run several times, each time in a fresh transaction."""
-        result: Result = self.service.database.write(work)
+    def write(self, work: Callable[[Any], Result], **options: Any) -> Result:
+        """What ``work(db)`` gives, committed.  ``work`` may run several times, each time in a fresh transaction.
+
+        Options are those of ``Database.write``: how often, and what to say when every attempt collided.
+        """
+        result: Result = self.service.database.write(work, **options)
         return result
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:

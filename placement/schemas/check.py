@@ -86,7 +86,7 @@ def _string(schema: Rendered, formats: Formats) -> Check:
     return conform
 
 
-def _integer(schema: Rendered, formats: Formats) -> Check:
+def _integer(schema: Rendered, _formats: Formats) -> Check:
     least, most = schema.get("minimum", float("-inf")), schema.get("maximum", float("inf"))
 
     def conform(value: Any) -> Any:
@@ -97,7 +97,7 @@ def _integer(schema: Rendered, formats: Formats) -> Check:
     return conform
 
 
-def _number(schema: Rendered, formats: Formats) -> Check:
+def _number(schema: Rendered, _formats: Formats) -> Check:
     least, most = schema.get("minimum", float("-inf")), schema.get("maximum", float("inf"))
 
     def conform(value: Any) -> Any:
@@ -148,7 +148,7 @@ def _object(schema: Rendered, formats: Formats) -> Check:
     return conform
 
 
-def _never(value: Any) -> Any:
+def _never(_value: Any) -> Any:
     raise Refused
 
 

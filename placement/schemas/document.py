@@ -54,7 +54,7 @@ class Body(_Document):
 class Parameters:
     """The query of a request: each name with the value that counts, and all values for those who want them."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._pairs = tuple(pairs)
         self._counting: dict[str, str] = {}
         for name, value in self._pairs:

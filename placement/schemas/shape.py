@@ -16,7 +16,7 @@ Rendered = dict[str, Any]
 class Shape(Protocol):
     """What a value may look like, at every version."""
 
-    def render(self, version: Version) -> Rendered:
+    def render(self, version: Version, /) -> Rendered:
         """The JSON schema of this version."""
 
 
@@ -28,7 +28,7 @@ class Leaf:
     keywords: Mapping[str, Any]
     nullable: bool = False
 
-    def render(self, version: Version) -> Rendered:
+    def render(self, _version: Version, /) -> Rendered:
         return {"type": [self.type, "null"] if self.nullable else self.type, **self.keywords}
 
 
@@ -133,7 +133,7 @@ class Object:
 class Anything:
     """A value that nobody looks at."""
 
-    def render(self, version: Version) -> Rendered:
+    def render(self, _version: Version, /) -> Rendered:
         return {}
 
 

@@ -61,12 +61,12 @@ def _indented(value: Any) -> str:
     return textwrap.indent(shown, "    ")
 
 
-def _pattern(validator: Any, expression: str, instance: Any, schema: Rendered) -> Violations:
+def _pattern(_validator: Any, expression: str, instance: Any, _schema: Rendered) -> Violations:
     if isinstance(instance, str) and not check.pattern(expression).search(instance):
         yield jsonschema.ValidationError(f"{instance!r} does not match {expression!r}")
 
 
-def _pattern_properties(validator: Any, patterns: Rendered, instance: Any, schema: Rendered) -> Violations:
+def _pattern_properties(validator: Any, patterns: Rendered, instance: Any, _schema: Rendered) -> Violations:
     if isinstance(instance, dict):
         for (expression, inner), (name, value) in itertools.product(patterns.items(), instance.items()):
             if check.pattern(expression).search(name):
@@ -99,7 +99,7 @@ def _unexpected(extras: list[str], patterns: list[str]) -> str:
     return f"Additional properties are not allowed ({names} {verb} unexpected)"
 
 
-def _unique_items(validator: Any, unique: bool, instance: Any, schema: Rendered) -> Violations:
+def _unique_items(_validator: Any, _unique: bool, instance: Any, _schema: Rendered) -> Violations:
     if isinstance(instance, list) and len({_identity(item) for item in instance}) != len(instance):
         yield jsonschema.ValidationError(f"{instance!r} has non-unique elements")
 
