@@ -372,3 +372,55 @@ class ReshapedGenerationConflict(Conflict):
     says = (
         "resource provider generation conflict for provider %(uuid)s: actual: %(actual)s, given: %(given)s"
     )
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+class MalformedResources(BadRequest):
+    says = (
+        "Badly formed resources parameter. Expected resources query string parameter in form: "
+        "?resources=VCPU:2,MEMORY_MB:1024. Got: %(got)s."
+    )
+
+
+class AmountNotInteger(BadRequest):
+    says = "Requested resource %(resource_class)s expected positive integer amount. Got: %(got)s."
+
+
+class AmountTooSmall(BadRequest):
+    says = "Requested resource %(resource_class)s requires amount >= 1. Got: %(got)s."
+
+
+class UnprefixedMemberOf(BadRequest):
+    says = (
+        "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
+        "microversion. Got: %(got)s"
+    )
+
+
+class RepeatedMemberOf(BadRequest):
+    says = "Multiple member_of%(suffix)s parameters are not supported"
+
+
+class ForbiddenMemberOf(BadRequest):
+    says = "Forbidden member_of%(suffix)s parameters are not supported in the specified microversion"
+
+
+class ConflictingTraits(BadRequest):
+    says = "Conflicting required and forbidden traits found in the following traits keys: %(conflicts)s"
+
+
+class RepeatedRootRequired(BadRequest):
+    code = QUERY_DUPLICATE_KEY
+    says = "Query parameter 'root_required' may be specified only once."
+
+
+class ConflictingRootTraits(BadRequest):
+    code = QUERY_BAD_VALUE
+    says = "Conflicting required and forbidden traits found in root_required: %(traits)s"
+
+
+class UnsuffixedInSubtree(BadRequest):
+    code = QUERY_BAD_VALUE
+    says = "Empty string (unsuffixed group) can not be specified in `same_subtree` "
