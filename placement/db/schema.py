@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from placement.db import tables, trouble
 
-__all__ = ["CommandError", "State", "complaint", "stamp", "state", "sync", "version"]
+__all__ = ["CommandError", "State", "complaint", "configuration", "head", "stamp", "state", "sync", "version"]
 
 LOG = logging.getLogger(__name__)
 
@@ -45,14 +45,14 @@ _COMPLAINTS = {
 }
 
 
-def sync(engine: Engine) -> None:
-    """Bring the schema to the newest revision; any number of processes may do so at the same time.
+def sync(engine: Engine, revision: str = "head") -> None:
+    """Bring the schema to the newest revision, or up to ``revision``; any number of processes may do so at the same time.
 
     Raises CommandError if the database is not ours, is newer than this program, or has rows that the next revision refuses.
     """
     with _alone(engine) as connection:
         _refuse_strangers(connection)
-        command.upgrade(_alembic(connection), "head")
+        command.upgrade(configuration(connection), revision)
 
 
 def version(engine: Engine) -> str | None:
@@ -66,8 +66,9 @@ def stamp(engine: Engine, revision: str) -> None:
 
     Raises CommandError if there is no such revision.
     """
+    _scripts().get_revisions(revision)  # or purging would come first, and on MySQL stay
     with _alone(engine) as connection:
-        command.stamp(_alembic(connection), revision, purge=True)
+        command.stamp(configuration(connection), revision, purge=True)
 
 
 def state(engine: Engine) -> State:
@@ -88,6 +89,14 @@ def head() -> str:
     return newest
 
 
+def configuration(connection: Connection | None = None) -> Config:
+    """What alembic needs to run its commands on our revisions and the given connection."""
+    config = Config()
+    config.set_main_option("script_location", "placement.db:migrations")
+    config.attributes["connection"] = connection
+    return config
+
+
 def _state(found: str | None) -> State:
     if found is None:
         return State.MISSING
@@ -101,16 +110,9 @@ def _version(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
-def _alembic(connection: Connection | None = None) -> Config:
-    config = Config()
-    config.set_main_option("script_location", "placement.db:migrations")
-    config.attributes["connection"] = connection
-    return config
-
-
 @functools.cache
 def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_alembic())
+    return ScriptDirectory.from_config(configuration())
 
 
 def _refuse_strangers(connection: Connection) -> None:

@@ -21,7 +21,7 @@ _FIRST_CUSTOM_ID = 10000
 _ATTEMPTS = 50
 
 
-def sync(database: Database) -> None:
+def insert(database: Database) -> None:
     """Add what is missing, all of it or nothing; safe against others that do the same.
 
     What is there is never changed, and nothing is remembered: whether a row is missing is asked of the database each time.

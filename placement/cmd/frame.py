@@ -1,0 +1,30 @@
+"""Tables for the eye."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def framed(*rows: Sequence[object]) -> str:
+    """The rows in a frame, their cells centred; the first row is the header.
+
+    >>> print(framed(("Migration", "Found"), ("set_root", 7)))
+    +-----------+-------+
+    | Migration | Found |
+    +-----------+-------+
+    |  set_root |   7   |
+    +-----------+-------+
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    lines = [
+        "|" + "|".join(f" {_centred(cell, width)} " for cell, width in zip(row, widths, strict=True)) + "|"
+        for row in cells
+    ]
+    return "\n".join([rule, lines[0], rule, *lines[1:], rule])
+
+
+def _centred(cell: str, width: int) -> str:
+    left = (width - len(cell) + 1) // 2
+    return " " * left + cell + " " * (width - len(cell) - left)

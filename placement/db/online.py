@@ -1,0 +1,83 @@
+"""Rows that an older Placement left incomplete, completed in batches while the service runs (contract 5.4).
+
+A migration takes a database and the most rows to touch, and gives how many it found and how many it completed.  It must run
+on the first revision of the schema: later revisions refuse databases that need it.  So it names the columns it writes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from placement.db import feed, schema
+from placement.db.engine import Database, Transaction
+from placement.db.tables import allocations, consumers, projects, resource_providers, users, utcnow
+
+Result = TypeVar("Result")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counts:
+    """What a migration did, in one batch or in several."""
+
+    found: int = 0
+    done: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.found + other.found, self.done + other.done)
+
+
+def set_root_provider_ids(database: Database, limit: int) -> Counts:
+    """Make providers without a root their own root."""
+    rootless = resource_providers.c.root_provider_id.is_(None)
+
+    def complete(db: Transaction) -> Counts:
+        find = sa.select(resource_providers.c.id).where(rootless).order_by(resource_providers.c.id).limit(limit)
+        ids = db.execute(find).scalars().all()
+        own_root = sa.update(resource_providers).values(root_provider_id=resource_providers.c.id)
+        done = db.execute(own_root.where(resource_providers.c.id.in_(ids), rootless)).rowcount if ids else 0
+        for provider_id in ids:
+            db.changed(provider_id, feed.SHAPE)
+        return Counts(len(ids), done)
+
+    return _write(database, complete)
+
+
+def create_incomplete_consumers(database: Database, limit: int, project: str, user: str) -> Counts:
+    """Give allocations without a consumer one, of the given project and user (their external ids)."""
+    # One statement finds and creates: a consumer must not outlive allocations that are deleted meanwhile.
+    joined = allocations.outerjoin(consumers, allocations.c.consumer_id == consumers.c.uuid)
+    ownerless = sa.select(allocations.c.consumer_id).select_from(joined).where(consumers.c.id.is_(None)).distinct()
+
+    def complete(db: Transaction) -> Counts:
+        if db.execute(ownerless.limit(1)).first() is None:
+            return Counts()
+        owners = _id_of(db, projects, project), _id_of(db, users, user)
+        values = [sa.literal(value) for value in (*owners, 0)]
+        missing = ownerless.add_columns(*values, sa.literal(utcnow(), sa.DateTime)).limit(limit)
+        columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
+        done = db.execute(sa.insert(consumers).from_select(columns, missing, include_defaults=False)).rowcount
+        return Counts(done, done)
+
+    return _write(database, complete)
+
+
+def _id_of(db: Transaction, table: sa.Table, external_id: str) -> int:
+    """The id of the project or user, made if it is not there."""
+    found = db.execute(sa.select(table.c.id).where(table.c.external_id == external_id)).scalar()
+    if found is not None:
+        return int(found)
+    key = db.execute(sa.insert(table).values(external_id=external_id)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def _write(database: Database, work: Callable[[Transaction], Result]) -> Result:
+    """What ``work`` returns; the change feed is told, if the schema is so new that there is one."""
+    if schema.state(database.reading_engine) is schema.State.CURRENT:
+        return database.write(work)
+    with database.engine.begin() as connection:
+        return work(Transaction(connection))
