@@ -308,6 +308,17 @@ class InvalidTrait(BadRequest):
     )
 
 
+class BadTraitName(BadRequest):
+    says = (
+        "Badly formatted name parameter. Expected name query string parameter in form: "
+        '?name=[in|startswith]:[name1,name2|prefix]. Got: "%(value)s"'
+    )
+
+
+class BadTraitAssociation(BadRequest):
+    says = 'The query parameter "associated" only accepts "true" or "false"'
+
+
 class TraitIsStandard(BadRequest):
     says = "Cannot delete standard trait %(name)s."
 

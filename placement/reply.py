@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import format_datetime, formatdate
 from enum import Enum
@@ -77,6 +78,11 @@ def created(location: str, body: Any = None, modified: datetime | Age | None = N
 def no_content(location: str | None = None, modified: datetime | Age | None = None) -> Reply:
     """204."""
     return Reply(204, None, location, modified)
+
+
+def newest(dates: Iterable[datetime | None]) -> datetime | Age:
+    """The latest of the dates, or ``NOW`` if there is none (contract 1.10)."""
+    return max((date for date in dates if date is not None), default=NOW)
 
 
 def encode(body: Any) -> bytes:

@@ -8,7 +8,6 @@ concurrent claims wait for each other instead of failing.
 from __future__ import annotations
 
 import datetime
-import enum
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -26,12 +25,6 @@ from placement.db.tables import (
     resource_providers,
     utcnow,
 )
-
-
-class Keep(enum.Enum):
-    """What stands for an attribute that is to stay as it is, where None has a meaning of its own."""
-
-    PARENT = "the parent stays"
 
 
 @dataclass(frozen=True, slots=True)

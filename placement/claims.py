@@ -1,0 +1,40 @@
+"""From the body of an allocation write to claims: what PUT, POST and the reshaper have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from placement.objects.claim import UNCHECKED, Claim
+from placement.objects.consumer import Owner
+from placement.request import Request
+
+
+def of_consumer(req: Request, consumer: str, body: Mapping[str, Any]) -> Claim:
+    """What ``body`` says that the consumer is to hold from now on.
+
+    Its project, its user and its type come into being here, on first sight, even if the claim is refused later.
+    """
+    return Claim(
+        consumer=consumer,
+        resources=_resources(body["allocations"]),
+        owner=Owner.ensure(
+            req.database,
+            body.get("project_id") or req.conf.placement.incomplete_consumer_project_id,
+            body.get("user_id") or req.conf.placement.incomplete_consumer_user_id,
+            body.get("consumer_type"),
+        ),
+        generation=body.get("consumer_generation", UNCHECKED),
+    )
+
+
+def of_consumers(req: Request, bodies: Mapping[str, Any]) -> list[Claim]:
+    """``of_consumer`` for several consumers."""
+    return [of_consumer(req, consumer, body) for consumer, body in bodies.items()]
+
+
+def _resources(allocations: Any) -> dict[str, dict[str, int]]:
+    """Provider uuid -> class -> amount, of an object by provider or of the list that older versions send."""
+    if isinstance(allocations, list):
+        return {entry["resource_provider"]["uuid"]: entry["resources"] for entry in allocations}
+    return {uuid: entry["resources"] for uuid, entry in allocations.items()}

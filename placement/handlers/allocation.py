@@ -1,0 +1,103 @@
+"""/allocations, /allocations/{consumer_uuid}, /resource_providers/{uuid}/allocations"""
+
+from __future__ import annotations
+
+import datetime
+import uuid as uuid_module
+from collections.abc import Sequence
+from typing import Any
+
+from oslo_utils import uuidutils
+
+from placement import claims, errors
+from placement import microversion as mv
+from placement.endpoint import endpoint
+from placement.objects import allocation
+from placement.objects import claim as objects
+from placement.objects.allocation import Held, HeldHere
+from placement.objects.provider import ResourceProvider
+from placement.reply import Reply, newest, no_content, ok
+from placement.request import Request
+from placement.schemas import allocation as schema
+
+
+@endpoint(policy="placement:allocations:list")
+def show(req: Request, consumer_uuid: str) -> Reply:
+    """All that the consumer holds; a consumer that holds nothing is shown as such, not as missing."""
+    held = req.read(lambda db: allocation.of_consumer(db, consumer_uuid))
+    if held is None:
+        return ok({"allocations": {}}, modified=newest([]))
+    return ok(_present(held, req.version), modified=newest([held.modified]))
+
+
+@endpoint(policy="placement:allocations:update", body=schema.REPLACE)
+def replace(req: Request, consumer_uuid: str) -> Reply:
+    """Make this all that the consumer holds."""
+    if not uuidutils.is_uuid_like(consumer_uuid):
+        raise errors.MalformedConsumerUuid(uuid=consumer_uuid)
+    consumer = str(uuid_module.UUID(consumer_uuid))
+    claim = claims.of_consumer(req, consumer, req.body)
+    with errors.saying(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
+        _place(req, [claim])
+    return no_content()
+
+
+@endpoint(since=mv.POST_ALLOCATIONS, policy="placement:allocations:manage", body=schema.CREATE)
+def create(req: Request) -> Reply:
+    """Make this all that each of several consumers holds, all of them or none."""
+    with errors.saying("Unable to allocate inventory ", errors.UnknownResourceClass):
+        _place(req, claims.of_consumers(req, req.body))
+    return no_content()
+
+
+@endpoint(policy="placement:allocations:delete")
+def delete(req: Request, consumer_uuid: str) -> Reply:
+    """End all that the consumer holds."""
+    req.write(lambda db: objects.release(db, consumer_uuid))
+    return no_content()
+
+
+@endpoint(policy="placement:resource_providers:allocations:list")
+def of_provider(req: Request, uuid: str) -> Reply:
+    """Who holds what of the provider."""
+
+    def work(db: Any) -> tuple[ResourceProvider, dict[str, HeldHere], datetime.datetime | None]:
+        provider = ResourceProvider.get(db, uuid, errors.ProviderOfAllocationsNotFound)
+        return provider, *allocation.of_provider(db, provider)
+
+    provider, held, modified = req.read(work)
+    body = {
+        "resource_provider_generation": provider.generation,
+        "allocations": {consumer: _present_here(held_here, req.version) for consumer, held_here in held.items()},
+    }
+    return ok(body, modified=newest([modified]))
+
+
+def _place(req: Request, wanted: Sequence[objects.Claim]) -> None:
+    req.write(
+        lambda db: objects.place(db, wanted),
+        attempts=req.conf.placement.allocation_conflict_retry_count,
+        exhausted=errors.AllocationsChanged,
+    )
+
+
+def _present(held: Held, version: mv.Version) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "allocations": {
+            uuid: {"resources": resources, "generation": held.provider_generations[uuid]}
+            for uuid, resources in held.resources.items()
+        }
+    }
+    if version >= mv.ALLOCATIONS_BY_PROVIDER:
+        body |= {"project_id": held.project, "user_id": held.user}
+    if version >= mv.CONSUMER_GENERATION:
+        body["consumer_generation"] = held.consumer_generation
+    if version >= mv.CONSUMER_TYPES:
+        body["consumer_type"] = held.consumer_type
+    return body
+
+
+def _present_here(held: HeldHere, version: mv.Version) -> dict[str, Any]:
+    if version >= mv.CONSUMER_GENERATION:
+        return {"resources": held.resources, "consumer_generation": held.consumer_generation}
+    return {"resources": held.resources}

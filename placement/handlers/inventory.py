@@ -1,0 +1,131 @@
+"""/resource_providers/{uuid}/inventories, /resource_providers/{uuid}/inventories/{resource_class}"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from placement import errors
+from placement import microversion as mv
+from placement.db.engine import Transaction
+from placement.endpoint import endpoint
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+from placement.reply import NOW, UNDATED, Reply, created, newest, no_content, ok
+from placement.request import Request
+from placement.schemas import inventory as schema
+
+
+@endpoint(policy="placement:resource_providers:inventories:list")
+def list(req: Request, uuid: str) -> Reply:
+    """All that the provider has."""
+
+    def work(db: Any) -> tuple[ResourceProvider, Iterable[Inventory]]:
+        provider = ResourceProvider.get(db, uuid)
+        return provider, Inventory.of_provider(db, provider)
+
+    provider, records = req.read(work)
+    return _all(provider, records)
+
+
+@endpoint(policy="placement:resource_providers:inventories:create", body=schema.CREATE)
+def create(req: Request, uuid: str) -> Reply:
+    """Give the provider one class more."""
+
+    def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
+        provider = ResourceProvider.lock(db, uuid)
+        record = Inventory.of_body(req.body["resource_class"], req.body)
+        with errors.saying(f"Unable to create inventory for resource provider {uuid}: "):
+            _check(req, provider, [record])
+        with errors.saying(f"Unable to create inventory for resource provider {uuid}: ", errors.UnknownResourceClass):
+            return Inventory.add(db, provider, record), record
+
+    provider, record = req.write(work)
+    location = req.url(f"/resource_providers/{uuid}/inventories/{record.resource_class}")
+    return created(location, _one(provider, record), NOW)
+
+
+@endpoint(policy="placement:resource_providers:inventories:update", body=schema.REPLACE)
+def replace(req: Request, uuid: str) -> Reply:
+    """Make this all that the provider has."""
+
+    def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Inventory]]:
+        provider = ResourceProvider.lock(db, uuid)
+        provider.expect(req.body["resource_provider_generation"])
+        records = [Inventory.of_body(name, body) for name, body in req.body["inventories"].items()]
+        with errors.saying(f"Unable to update inventory for resource provider {uuid}: "):
+            _check(req, provider, records)
+        unknown = f"Unknown resource class in inventory for resource provider {uuid}: "
+        with errors.saying(unknown, errors.UnknownResourceClass), errors.saying("update conflict: ", errors.InventoryInUse):
+            Inventory.replace(db, provider, records)
+        return provider.advance(db), records
+
+    provider, records = req.write(work)
+    return _all(provider, records)
+
+
+@endpoint(since=mv.DELETE_INVENTORIES, gate="method", policy="placement:resource_providers:inventories:delete")
+def remove_all(req: Request, uuid: str) -> Reply:
+    """Take everything from the provider."""
+
+    def work(db: Transaction) -> None:
+        provider = ResourceProvider.lock(db, uuid)
+        Inventory.replace(db, provider, [])
+        provider.advance(db)
+
+    req.write(work)
+    return no_content()
+
+
+@endpoint(policy="placement:resource_providers:inventories:show")
+def show(req: Request, uuid: str, resource_class: str) -> Reply:
+    """What the provider has of one class."""
+
+    def work(db: Any) -> tuple[ResourceProvider, Inventory]:
+        provider = ResourceProvider.get(db, uuid)
+        return provider, Inventory.get(db, provider, resource_class)
+
+    provider, record = req.read(work)
+    return ok(_one(provider, record), modified=newest([record.modified]))
+
+
+@endpoint(policy="placement:resource_providers:inventories:update", body=schema.UPDATE)
+def update(req: Request, uuid: str, resource_class: str) -> Reply:
+    """Change what the provider has of one class."""
+
+    def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
+        provider = ResourceProvider.lock(db, uuid)
+        record = Inventory.of_body(resource_class, req.body)
+        provider.expect(req.body["resource_provider_generation"])
+        with errors.saying(f"Unable to update inventory for resource provider {uuid}: "):
+            _check(req, provider, [record])
+        return Inventory.update(db, provider, record), record
+
+    provider, record = req.write(work)
+    return ok(_one(provider, record), modified=NOW)
+
+
+@endpoint(policy="placement:resource_providers:inventories:delete")
+def remove(req: Request, uuid: str, resource_class: str) -> Reply:
+    """Take one class from the provider."""
+
+    def work(db: Transaction) -> None:
+        provider = ResourceProvider.lock(db, uuid)
+        Inventory.remove(db, provider, resource_class)
+
+    req.write(work)
+    return no_content()
+
+
+def _check(req: Request, provider: ResourceProvider, records: Iterable[Inventory]) -> None:
+    Inventory.check_capacity(provider, records, may_be_full=req.version >= mv.RESERVED_EQUALS_TOTAL)
+
+
+def _all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:
+    shown = {record.resource_class: record.columns for record in records}
+    body = {"resource_provider_generation": provider.generation, "inventories": shown}
+    return ok(body, modified=newest(record.modified for record in records) if shown else UNDATED)
+
+
+def _one(provider: ResourceProvider, record: Inventory) -> dict[str, Any]:
+    return {"resource_provider_generation": provider.generation, **record.columns}

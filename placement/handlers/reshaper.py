@@ -1,0 +1,27 @@
+"""/reshaper"""
+
+from __future__ import annotations
+
+from placement import claims
+from placement import microversion as mv
+from placement.endpoint import endpoint
+from placement.objects.inventory import Inventory
+from placement.objects.reshape import NewInventory, reshape
+from placement.reply import Reply, no_content
+from placement.request import Request
+from placement.schemas import reshaper as schema
+
+
+@endpoint(since=mv.RESHAPER, policy="placement:reshaper:reshape", body=schema.CREATE)
+def create(req: Request) -> Reply:
+    """Move inventories and allocations together."""
+    inventories = {
+        uuid: NewInventory(
+            generation=body["resource_provider_generation"],
+            records=[Inventory.of_body(name, record) for name, record in body["inventories"].items()],
+        )
+        for uuid, body in req.body["inventories"].items()
+    }
+    wanted = claims.of_consumers(req, req.body["allocations"])
+    req.write(lambda db: reshape(db, inventories, wanted))
+    return no_content()

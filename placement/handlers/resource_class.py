@@ -1,0 +1,87 @@
+"""/resource_classes, /resource_classes/{name}"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement import errors
+from placement import microversion as mv
+from placement.db.engine import Transaction
+from placement.endpoint import endpoint
+from placement.objects.resource_class import CREATE_ATTEMPTS, ResourceClass
+from placement.reply import Reply, created, newest, no_content, ok
+from placement.request import Request
+from placement.schemas import resource_class as schema
+
+
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:list")
+def list(req: Request) -> Reply:
+    """Every class, the standard ones first."""
+    classes = req.read(ResourceClass.all)
+    body = {"resource_classes": [_present(resource_class.name, req) for resource_class in classes]}
+    return ok(body, modified=newest(resource_class.modified for resource_class in classes))
+
+
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:create", body=schema.CREATE)
+def create(req: Request) -> Reply:
+    """Make a custom class."""
+    name = req.body["name"]
+    if not _create(req, name):
+        raise errors.ResourceClassExists(name=name)
+    return created(_location(req, name))
+
+
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:show")
+def show(req: Request, name: str) -> Reply:
+    """One class."""
+    resource_class = req.read(lambda db: ResourceClass.get(db, name))
+    return ok(_present(name, req), modified=newest([resource_class.modified]))
+
+
+@endpoint(
+    since=mv.RESOURCE_CLASSES,
+    until=mv.ENSURE_RESOURCE_CLASS,
+    policy="placement:resource_classes:update",
+    body=schema.CREATE,
+)
+def update(req: Request, name: str) -> Reply:
+    """Give a custom class another name."""
+    new_name = req.body["name"]
+
+    def work(db: Transaction) -> None:
+        ResourceClass.lock(db, name).rename(db, new_name)
+
+    req.write(work)
+    return ok(_present(new_name, req))
+
+
+@endpoint(since=mv.ENSURE_RESOURCE_CLASS, policy="placement:resource_classes:update")
+def ensure(req: Request, name: str) -> Reply:
+    """Make sure that the custom class exists; a body is not looked at."""
+    schema.NAME.validate({"name": name}, req.version)
+    location = _location(req, name)
+    return created(location) if _create(req, name) else no_content(location)
+
+
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:delete")
+def delete(req: Request, name: str) -> Reply:
+    """Remove a custom class that is in nobody's inventory."""
+    req.write(lambda db: ResourceClass.lock(db, name).delete(db))
+    return no_content()
+
+
+def _create(req: Request, name: str) -> bool:
+    """Whether the class was made; False if it is there."""
+    return req.write(
+        lambda db: ResourceClass.create(db, name),
+        attempts=CREATE_ATTEMPTS,
+        exhausted=errors.ResourceClassIdsContended,
+    )
+
+
+def _location(req: Request, name: str) -> str:
+    return req.url(f"/resource_classes/{name}")
+
+
+def _present(name: str, req: Request) -> dict[str, Any]:
+    return {"name": name, "links": [{"rel": "self", "href": f"{req.prefix}/resource_classes/{name}"}]}

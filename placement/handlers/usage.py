@@ -1,0 +1,42 @@
+"""/resource_providers/{uuid}/usages, /usages"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement import microversion as mv
+from placement.endpoint import endpoint
+from placement.objects import allocation
+from placement.objects.provider import ResourceProvider
+from placement.reply import NOW, Reply, ok
+from placement.request import Request
+from placement.schemas import usage as schema
+
+
+@endpoint(policy="placement:resource_providers:usages")
+def of_provider(req: Request, uuid: str) -> Reply:
+    """How much of each class of the provider is used."""
+
+    def work(db: Any) -> tuple[ResourceProvider, dict[str, int]]:
+        provider = ResourceProvider.get(db, uuid)
+        return provider, allocation.usage_of_provider(db, provider)
+
+    provider, usages = req.read(work)
+    return ok({"resource_provider_generation": provider.generation, "usages": usages}, modified=NOW)
+
+
+def _project(req: Request) -> dict[str, Any]:
+    """Readers may see the usage of their own project, so the rule is asked about the project of the query."""
+    return {"project_id": req.parameter("project_id")}
+
+
+@endpoint(since=mv.USAGES, policy="placement:usages", target=_project, query=schema.LIST)
+def of_project(req: Request) -> Reply:
+    """How much of each class a project uses, or a user in it; told apart by consumer type since 1.38."""
+    project, user = req.query.get("project_id"), req.query.get("user_id")
+    if req.version < mv.CONSUMER_TYPES:
+        return ok({"usages": req.read(lambda db: allocation.usage_of_project(db, project, user))}, modified=NOW)
+    consumer_type = req.query.get("consumer_type")
+    by_type = req.read(lambda db: allocation.usage_by_type(db, project, user, consumer_type))
+    shown = {name: {"consumer_count": usage.consumer_count, **usage.resources} for name, usage in by_type.items()}
+    return ok({"usages": shown}, modified=NOW)

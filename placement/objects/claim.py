@@ -1,0 +1,279 @@
+"""Claims: consumers take, move and give back what providers have.  The heart of the service.
+
+The order of the steps is the correctness (docs/architecture.rst):
+
+1. lock the rows of all providers named, in the order of their ids;
+2. only then read the consumers, and after them inventories and usage;
+3. decide by the one fit rule, against what others use;
+4. write, where each consumer's row changes only if it is still the one that was read.
+
+While a provider's row is locked nobody else can add usage to it.  Usage can vanish, since giving back locks nothing; but who
+gives back changes the consumer, and if it is one of ours then step 4 notices.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import feed
+from placement.db.engine import Again, Transaction
+from placement.db.tables import allocations, inventories, resource_classes, resource_providers, utcnow
+from placement.objects import capacity
+from placement.objects.consumer import Consumer, Owner
+from placement.objects.provider import ResourceProvider
+from placement.objects.resource_class import ResourceClass
+
+
+class Unchecked(enum.Enum):
+    """Stands for the consumer generation where the client states none; None says that there is no such consumer."""
+
+    UNCHECKED = "any generation will do"
+
+
+UNCHECKED = Unchecked.UNCHECKED
+
+Providers = dict[str, ResourceProvider]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """All that one consumer is to hold from now on: provider uuid -> class -> amount; nothing at all ends it."""
+
+    consumer: str
+    resources: Mapping[str, Mapping[str, int]]
+    owner: Owner
+    #: What the client believes: a generation, None for "no such consumer", or UNCHECKED.
+    generation: int | Unchecked | None = UNCHECKED
+
+
+def place(db: Transaction, claims: Sequence[Claim]) -> None:
+    """Make the consumers hold exactly what is claimed, all of them or none."""
+    providers = lock(db, claims)
+    settle(db, claims, providers, read_consumers(db, claims, providers))
+
+
+def lock(db: Transaction, claims: Sequence[Claim], also: Iterable[str] = ()) -> Providers:
+    """The providers that the claims will change (and ``also`` these), locked."""
+    named = {uuid for claim in claims for uuid in claim.resources}.union(also)
+    emptied = [claim.consumer for claim in claims if not claim.resources]
+    # A consumer that is emptied moves the generation of every provider it leaves.
+    left = db.execute(_HELD_ON, {"consumers": emptied}).scalars().all() if emptied else ()
+    return ResourceProvider.lock_all(db, named, left)
+
+
+def read_consumers(db: Transaction, claims: Sequence[Claim], providers: Providers) -> dict[str, Consumer]:
+    """The consumers as they are, by uuid; raises if a client believes otherwise, or names a provider that is not there."""
+    consumers = Consumer.read_all(db, [claim.consumer for claim in claims])
+    for claim in claims:
+        if claim.generation is not UNCHECKED:
+            consumers[claim.consumer].expect(claim.generation)
+    for claim in claims:
+        for uuid in claim.resources:
+            if uuid not in providers:
+                raise errors.UnknownAllocationProvider(uuid=uuid)
+    return consumers
+
+
+def settle(
+    db: Transaction, claims: Sequence[Claim], providers: Providers, consumers: Mapping[str, Consumer]
+) -> None:
+    """``place`` for claims whose providers are locked and whose consumers were read after that."""
+    room = _read_room(db, claims, providers)
+    _check(claims, room)
+    _advance(db, claims, consumers, providers)
+    _write(db, claims, consumers, providers, room)
+
+
+def release(db: Transaction, uuid: str) -> None:
+    """End the consumer and all it holds; raises NoAllocations."""
+    consumer = Consumer.read_all(db, [uuid])[uuid]
+    if not consumer.exists:
+        raise errors.NoAllocations(uuid=uuid)
+    consumer.remove(db)
+    db.execute(_DELETE, {"consumers": [uuid]})
+    for provider_id in consumer.held_on:
+        db.changed(provider_id, feed.USAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What a provider has of a class, and who uses how much of it."""
+
+    class_id: int
+    capacity: float
+    min_unit: int
+    max_unit: int
+    step_size: int
+    used: int
+    #: The part of ``used`` that the consumers of this very request hold, and give up for it.
+    held: int
+
+
+def _read_room(
+    db: Transaction, claims: Sequence[Claim], providers: Providers
+) -> dict[tuple[str, str], _Room]:
+    """Room by provider uuid and class name, for the classes named; raises UnknownResourceClass."""
+    names = list(dict.fromkeys(n for claim in claims for amounts in claim.resources.values() for n in amounts))
+    if not names:
+        return {}
+    named = {uuid for claim in claims for uuid in claim.resources}
+    rows = db.execute(
+        _ROOM,
+        {
+            "providers": [providers[uuid].id for uuid in named],
+            "names": names,
+            "consumers": [claim.consumer for claim in claims],
+        },
+    )
+    room = {
+        (row.uuid, row.name): _Room(
+            class_id=row.class_id,
+            capacity=capacity.capacity(row.total, row.reserved, row.allocation_ratio),
+            min_unit=row.min_unit,
+            max_unit=row.max_unit,
+            step_size=row.step_size,
+            used=int(row.used or 0),
+            held=int(row.held or 0),
+        )
+        for row in rows
+    }
+    ResourceClass.check(db, [name for name in names if all(name != found for _, found in room)])
+    return room
+
+
+def _check(claims: Sequence[Claim], room: Mapping[tuple[str, str], _Room]) -> None:
+    """Nothing, if everything fits beside what others use; raises the first reason why not."""
+    wanted: dict[tuple[str, str], int] = defaultdict(int)
+    for claim in claims:
+        for uuid, amounts in claim.resources.items():
+            for name, amount in amounts.items():
+                wanted[uuid, name] += amount
+    if wanted and not room:
+        raise errors.NoInventoryToAllocate(
+            resource_classes=", ".join(dict.fromkeys(name for _, name in wanted)),
+            uuids=", ".join(dict.fromkeys(uuid for uuid, _ in wanted)),
+        )
+    for claim in claims:
+        for uuid, amounts in claim.resources.items():
+            for name, amount in amounts.items():
+                _check_one(uuid, name, amount, wanted[uuid, name], room.get((uuid, name)))
+
+
+def _check_one(uuid: str, name: str, amount: int, total: int, room: _Room | None) -> None:
+    if room is None:
+        raise errors.NoInventoryToAllocate(resource_classes=name, uuids=uuid)
+    if not capacity.within_units(amount, room.min_unit, room.max_unit, room.step_size):
+        raise errors.AmountAgainstConstraints(resource_class=name, uuid=uuid)
+    # Where inventory was cut below what is used, its consumers may still keep or lower what they hold.
+    if not capacity.has_room(total, room.used - room.held, room.capacity) and total > room.held:
+        raise errors.CapacityExceeded(resource_class=name, uuid=uuid)
+
+
+def _advance(
+    db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer], providers: Providers
+) -> None:
+    """Move the generation of every provider that is named, or left by a consumer that ends."""
+    touched = {providers[uuid].id for claim in claims for uuid in claim.resources}
+    for claim in claims:
+        if not claim.resources:
+            touched |= consumers[claim.consumer].held_on
+    if not touched <= {provider.id for provider in providers.values()}:
+        # A consumer took something more between the two looks at what it holds.
+        raise Again
+    if touched and db.execute(_ADVANCE, {"ids": sorted(touched), "now": utcnow()}).rowcount != len(touched):
+        raise Again
+    for provider_id in touched:
+        # The generation is part of what a provider's record shows, but a search reads only its usage anew.
+        db.changed(provider_id, feed.USAGE)
+
+
+def _write(
+    db: Transaction,
+    claims: Sequence[Claim],
+    consumers: Mapping[str, Consumer],
+    providers: Providers,
+    room: Mapping[tuple[str, str], _Room],
+) -> None:
+    """Replace what the consumers hold."""
+    new: dict[str, Owner] = {}
+    for claim in sorted(claims, key=lambda claim: claim.consumer):
+        consumer = consumers[claim.consumer]
+        if not claim.resources:
+            consumer.remove(db)
+        elif consumer.id is None:
+            new[claim.consumer] = claim.owner
+        else:
+            consumer.advance(db, claim.owner)
+    Consumer.insert_all(db, new)
+    holding = [consumer for consumer in consumers.values() if consumer.held_on]
+    if holding:
+        db.execute(_DELETE, {"consumers": [consumer.uuid for consumer in holding]})
+    for consumer in holding:
+        for provider_id in consumer.held_on:
+            db.changed(provider_id, feed.USAGE)
+    rows = [
+        {
+            "resource_provider_id": providers[uuid].id,
+            "resource_class_id": room[uuid, name].class_id,
+            "consumer_id": claim.consumer,
+            "used": amount,
+        }
+        for claim in claims
+        for uuid, amounts in claim.resources.items()
+        for name, amount in amounts.items()
+    ]
+    if rows:
+        db.execute(sa.insert(allocations).values(rows))
+
+
+def _in(name: str) -> sa.BindParameter[Any]:
+    return sa.bindparam(name, expanding=True)
+
+
+_A, _I, _C, _P = allocations.c, inventories.c, resource_classes.c, resource_providers.c
+
+
+def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
+    """The usage of one inventory; without further conditions it is answered from an index alone."""
+    return (
+        sa.select(sa.func.sum(_A.used))
+        .where(_A.resource_provider_id == _I.resource_provider_id, _A.resource_class_id == _I.resource_class_id)
+        .where(*conditions)
+        .correlate(inventories)
+        .scalar_subquery()
+    )
+
+
+_HELD_ON = sa.select(_A.resource_provider_id).where(_A.consumer_id.in_(_in("consumers"))).distinct()
+_ROOM = (
+    sa.select(
+        _P.uuid,
+        _C.name,
+        _C.id.label("class_id"),
+        _I.total,
+        _I.reserved,
+        _I.min_unit,
+        _I.max_unit,
+        _I.step_size,
+        _I.allocation_ratio,
+        _sum_used().label("used"),
+        _sum_used(_A.consumer_id.in_(_in("consumers"))).label("held"),
+    )
+    .select_from(inventories)
+    .join(resource_providers, _P.id == _I.resource_provider_id)
+    .join(resource_classes, _C.id == _I.resource_class_id)
+    .where(_I.resource_provider_id.in_(_in("providers")), _C.name.in_(_in("names")))
+)
+_ADVANCE = (
+    sa.update(resource_providers)
+    .where(_P.id.in_(_in("ids")))
+    .values(generation=_P.generation + 1, updated_at=sa.bindparam("now"))
+)
+_DELETE = sa.delete(allocations).where(_A.consumer_id.in_(_in("consumers")))

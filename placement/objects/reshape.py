@@ -1,0 +1,57 @@
+"""The reshaper: inventories and allocations moved together, so that nothing is ever counted twice or not at all.
+
+Used when what a host reports changes its form, a GPU moving from the host to a provider of its own, say: neither inventory
+nor allocations could go first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from placement import errors
+from placement.db.engine import Transaction
+from placement.objects import claim
+from placement.objects.claim import Claim
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+
+
+@dataclass(frozen=True, slots=True)
+class NewInventory:
+    """All that one provider is to have from now on, guarded by its generation."""
+
+    generation: int
+    records: Sequence[Inventory]
+
+
+def reshape(db: Transaction, inventories: Mapping[str, NewInventory], claims: Sequence[Claim]) -> None:
+    """Give the providers these inventories and the consumers these allocations, all of it or nothing.
+
+    Claims are judged while every provider has both what it had and what it gets, the new definitions winning.  The
+    generation of a provider moves with each step that changes it, up to three times (contract 3.8).
+    """
+    providers = claim.lock(db, claims, also=inventories)
+    for uuid, new in inventories.items():
+        if uuid not in providers:
+            raise errors.ReshapedProviderNotFound(uuid=uuid)
+        actual = providers[uuid].generation
+        if new.generation != actual:
+            raise errors.ReshapedGenerationConflict(uuid=uuid, actual=actual, given=new.generation)
+    consumers = claim.read_consumers(db, claims, providers)
+    with errors.saying("malformed reshaper data: ", errors.UnknownResourceClass):
+        for uuid, new in inventories.items():
+            if new.records:
+                Inventory.replace(db, providers[uuid], new.records, keeping=True)
+        claim.settle(db, claims, providers, consumers)
+    with errors.saying("update conflict: ", errors.InventoryInUse):
+        for uuid, new in inventories.items():
+            Inventory.replace(db, providers[uuid], new.records)
+    for uuid, provider in _as_they_are(db, providers).items():
+        if uuid in inventories:
+            provider.advance(db, by=2 if inventories[uuid].records else 1)
+
+
+def _as_they_are(db: Transaction, providers: Mapping[str, ResourceProvider]) -> dict[str, ResourceProvider]:
+    """The locked providers, with the generations that the claims have moved."""
+    return {provider.uuid: provider for provider in ResourceProvider.of_ids(db, [p.id for p in providers.values()])}
