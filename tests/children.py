@@ -23,7 +23,7 @@ from typing import Any
 
 #: Where the run's directory is told to the processes of the run (pytest-xdist's workers are processes of their own).
 _DIRECTORY = "PLACEMENT_TEST_RUN"
-_GRACE = 10.0
+_GRACE = 5.0
 _watcher: subprocess.Popen[bytes] | None = None
 
 
@@ -79,6 +79,10 @@ class Child:
     @property
     def ended(self) -> bool:
         return self._process.poll() is not None
+
+    def disown(self) -> None:
+        """Leave its end to the watcher: it lives as long as the run, not as this process of the run."""
+        self._process.returncode = 0  # or Popen would complain that it still runs
 
     def stop(self) -> None:
         """End it as its operator would; with SIGKILL if it does not obey."""

@@ -84,7 +84,7 @@ class ServerProcess(Server):
     programs: ClassVar[tuple[str, ...]]
     stop_with: ClassVar[signal.Signals]
     query: ClassVar[dict[str, str]] = {}
-    _child: children.Child | None = None
+    child: children.Child
 
     def __init__(self, directory: Path, port: int | None = None, password: str | None = None) -> None:
         super().__init__(directory)
@@ -109,18 +109,16 @@ class ServerProcess(Server):
                 os.chown(self.directory, self._identity["user"], self._identity["group"])
             self._initialise()
         log = self.directory.parent / f"{self.directory.name}.log"
-        self._child = children.Child(self._command(), log, self.stop_with, cwd="/", **self._identity)
-        self._child.wait_until(self._answers)
+        self.child = children.Child(self._command(), log, self.stop_with, cwd="/", **self._identity)
+        self.child.wait_until(self._answers)
 
     def stop(self) -> None:
         """Shut it down in order."""
-        assert self._child is not None, "started by another process of this run"
-        self._child.stop()
+        self.child.stop()
 
     def kill(self) -> None:
         """End it at once, as a power cut would."""
-        assert self._child is not None, "started by another process of this run"
-        self._child.kill()
+        self.child.kill()
 
     def restart(self) -> None:
         """Shut it down in order if it runs, and start it again, on the same port."""
@@ -266,8 +264,8 @@ def shared(kind: str) -> Server:
             return cls(directory, **json.loads(address.read_text()))
         server = cls(directory)
         server.start()
+        server.child.disown()
         address.write_text(json.dumps({"port": server.port, "password": server.password}))
-        _kept.append(server)
         return server
 
 
@@ -284,10 +282,6 @@ def private(kind: str) -> Iterator[ServerProcess]:
     finally:
         server.stop()
         shutil.rmtree(server.directory, ignore_errors=True)
-
-
-#: The shared servers that this process started: they outlive the tests that use them.
-_kept: list[Server] = []
 
 
 def _program(name: str) -> str | None:

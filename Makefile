@@ -1,0 +1,52 @@
+# What there is to do here.  How each gate is run stands in tox.ini.
+#
+#   make serve       run the service on 127.0.0.1:8778 with a SQLite file in ./var   (ARGS='--port 9000' for its options)
+#   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL   (ARGS='-k claim' for pytest's)
+#   make test-long   the tests, with longer searches for counterexamples
+#   make servers     install MariaDB and PostgreSQL from Debian's packages, and what uWSGI is compiled with
+#   make lint        style, types, layers, spelling
+#   make bench       how fast a running server is: `make bench ARGS='--help'`
+#   make clean       remove what the others made, but not ./var
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
+TOX = .venv/bin/tox run --quiet
+
+.PHONY: serve test test-long servers lint bench clean
+
+serve: .venv/service
+	@.venv/bin/placement-serve $(ARGS)
+
+test: .venv/gates
+	$(TOX) -e lint,py3 -- $(ARGS)
+
+test-long: .venv/gates
+	$(TOX) -e py3 -- --hypothesis-profile=long $(ARGS)
+
+lint: .venv/gates
+	$(TOX) -e lint
+
+bench: .venv/service
+	.venv/bin/python -m bench $(ARGS)
+
+servers:
+	-$(SUDO) apt-get update -qq
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+		mariadb-server postgresql gcc libc6-dev python3-dev
+
+clean:
+	rm -rf .venv .tox build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/pyvenv.cfg:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none is in PATH (or: make PYTHON=...)"; exit 1; }
+	$(PYTHON) -m venv .venv || { rm -rf .venv; echo "On Debian: apt install python3-venv"; exit 1; }
+
+.venv/service: .venv/pyvenv.cfg setup.cfg pyproject.toml
+	.venv/bin/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/gates: .venv/pyvenv.cfg
+	.venv/bin/pip install --quiet --disable-pip-version-check 'tox>=4.22'
+	@touch $@

@@ -1,0 +1,101 @@
+"""What every test may ask for: a database of any kind, empty or with the schema and the standard names in it."""
+
+from __future__ import annotations
+
+import os
+
+import hypothesis
+import pytest
+
+from placement.db.engine import opened
+from tests import children, servers, synced
+
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--databases",
+        default=",".join(servers.KINDS),
+        help="the kinds of database to test with, separated by commas (default: %(default)s)",
+    )
+
+
+def pytest_configure(config):
+    unknown = set(_chosen(config)) - set(servers.KINDS)
+    if unknown:
+        raise pytest.UsageError(f"--databases: {', '.join(sorted(unknown))} is none of {', '.join(servers.KINDS)}")
+    if not hasattr(config, "workerinput"):
+        children.begin_run()
+
+
+def pytest_unconfigure(config):
+    if not hasattr(config, "workerinput"):
+        children.end_run()
+
+
+def pytest_generate_tests(metafunc):
+    """A test that asks for a database, however indirectly, runs once for each kind; unless it names its kinds itself."""
+    named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "backend" in metafunc.fixturenames and "backend" not in named:
+        metafunc.parametrize("backend", _chosen(metafunc.config), indirect=True, scope="session")
+
+
+def _chosen(config):
+    return [kind for kind in config.getoption("--databases").split(",") if kind]
+
+
+def missing(reason):
+    """Skip the test for want of a program, and say which; where everything must be there, fail."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason} (CI runs everything)", pytrace=False)
+    pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def backend(request):
+    """The server that the databases of the test are made on: servers.SQLite, MariaDB or PostgreSQL."""
+    if request.param not in _chosen(request.config):
+        pytest.skip(f"{request.param} is not among --databases")
+    try:
+        return servers.shared(request.param)
+    except servers.Missing as reason:
+        return missing(reason)
+
+
+@pytest.fixture
+def database_url(backend):
+    """The URL of a new database without a single table."""
+    url = backend.create_database()
+    yield url
+    backend.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def synced_database(backend):
+    """The database that `database` hands out again and again."""
+    kept = synced.Kept(backend)
+    yield kept
+    kept.drop()
+
+
+@pytest.fixture
+def database(synced_database):
+    """A placement.db.engine.Database with the schema, the standard classes and traits, and nothing else."""
+    with opened(synced_database.clean()) as opened_database:
+        yield opened_database
+
+
+@pytest.fixture
+def private_server(request):
+    """A server of the test's own, to kill and restart; parametrize it with "mariadb" and "postgresql"."""
+    if request.param not in _chosen(request.config):
+        pytest.skip(f"{request.param} is not among --databases")
+    try:
+        with servers.private(request.param) as server:
+            yield server
+    except servers.Missing as reason:
+        missing(reason)
