@@ -1,8 +1,8 @@
 """Everything that can go wrong for a request, once: its kind, its code and its sentence.  Nothing here knows HTTP.
 
-A failure is raised with the facts of the case, ``ProviderNotFound(uuid=uuid)``, and reads as a sentence that clients may
-match (contract 1.5 and section 2).  What the URL names and is missing is ``NotFound``; what a body or query names and is
-missing is ``BadRequest``: two facts, two exceptions.  Whatever is raised and is no ``Failure`` is a bug.
+A failure is raised with the facts of the case, ``ProviderNotFound(uuid=uuid)``, and reads as a sentence that clients
+may match (contract 1.5 and section 2).  What the URL names and is missing is ``NotFound``; what a body or query names
+and is missing is ``BadRequest``: two facts, two exceptions.  Whatever is raised and is no ``Failure`` is a bug.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ def saying(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
     """Failures (of these kinds, or any) raised inside begin with ``prefix``; their kind and code stay."""
     try:
         yield
-    except kinds or Failure as failure:
-        failure.sentence = prefix + failure.sentence
+    except Failure as failure:
+        if not kinds or isinstance(failure, kinds):
+            failure.sentence = prefix + failure.sentence
         raise
 
 
@@ -349,8 +350,7 @@ class UnknownAllocationProvider(BadRequest):
 
 class NoInventoryToAllocate(Conflict):
     says = (
-        "Unable to allocate inventory: "
-        "Inventory for '%(resource_classes)s' on resource provider '%(uuids)s' invalid."
+        "Unable to allocate inventory: Inventory for '%(resource_classes)s' on resource provider '%(uuids)s' invalid."
     )
 
 
@@ -373,16 +373,12 @@ class CapacityExceeded(Conflict):
 
 class ReshapedProviderNotFound(BadRequest):
     code = PROVIDER_NOT_FOUND
-    says = (
-        "Resource provider %(uuid)s in inventories not found: No resource provider with uuid %(uuid)s found."
-    )
+    says = "Resource provider %(uuid)s in inventories not found: No resource provider with uuid %(uuid)s found."
 
 
 class ReshapedGenerationConflict(Conflict):
     code = CONCURRENT_UPDATE
-    says = (
-        "resource provider generation conflict for provider %(uuid)s: actual: %(actual)s, given: %(given)s"
-    )
+    says = "resource provider generation conflict for provider %(uuid)s: actual: %(actual)s, given: %(given)s"
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------

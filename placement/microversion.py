@@ -129,11 +129,11 @@ def negotiate(header: str | None) -> Version:
     The last entry for this service counts, entries for others are ignored, and none at all means the oldest version.
     Raises MalformedVersion or UnacceptableVersion.
     """
-    wanted = None
+    wanted: str | None = None
     for entry in (header or "").split(","):
-        service, _, version = entry.strip().partition(" ")
-        if version and service.lower() == SERVICE_TYPE:
-            wanted = version.strip()
+        service, _, number = entry.strip().partition(" ")
+        if number and service.lower() == SERVICE_TYPE:
+            wanted = number.strip()
     if wanted is None:
         return MINIMUM
     if wanted == "latest":
@@ -141,7 +141,7 @@ def negotiate(header: str | None) -> Version:
     numbers = _NUMBERS.match(wanted)
     if numbers is None:
         raise errors.MalformedVersion(version=wanted)
-    version = Version(int(numbers[1]), int(numbers[2]))
-    if version not in _KNOWN:
+    asked = Version(int(numbers[1]), int(numbers[2]))
+    if asked not in _KNOWN:
         raise errors.UnacceptableVersion(version=wanted)
-    return version
+    return asked

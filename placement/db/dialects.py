@@ -93,7 +93,7 @@ def _prepared(engine: Engine, session: dict[str, Any]) -> Engine:
     elif backend == "postgresql":
         statements = ["SET TIME ZONE 'UTC'", f"SET lock_timeout = '{LOCK_TIMEOUT}s'"]
 
-    def connected(connection: Any, record: Any) -> None:
+    def connected(connection: Any, _record: Any) -> None:
         if backend == "sqlite":
             # The driver must not begin transactions behind our back.
             connection.isolation_level = None

@@ -1,12 +1,12 @@
 """The database: how to reach it, and the one way to read and the one way to write.
 
-A write is a function of a transaction.  It is run as one attempt at READ COMMITTED: begin, work, commit.  If it collides
-with others - in any statement or at COMMIT - the whole attempt is rolled back and run again in a fresh transaction, after a
-short random pause, a bounded number of times.  Nothing is ever tried again inside a transaction, and nothing that an attempt
-learned outlives it: both are how capacity is overrun (see docs/adr/0002).
+A write is a function of a transaction.  It is run as one attempt at READ COMMITTED: begin, work, commit.  If it
+collides with others - in any statement or at COMMIT - the whole attempt is rolled back and run again in a fresh
+transaction, after a short random pause, a bounded number of times.  Nothing is ever tried again inside a transaction,
+and nothing that an attempt learned outlives it: both are how capacity is overrun (see docs/adr/0002).
 
-A read runs without a transaction, every statement on its own snapshot: who needs two statements reads the generation first,
-so that what it shows is at least as new as the generation it names.
+A read runs without a transaction, every statement on its own snapshot: who needs two statements reads the generation
+first, so that what it shows is at least as new as the generation it names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -40,10 +40,14 @@ _LONGEST_WRITE = 60.0
 _REMEMBERED_IDS = 100_000
 
 
+if TYPE_CHECKING:
+    Rows = CursorResult[Unpack[tuple[Any, ...]]]
+
+
 class Reading(Protocol):
     """What ``db`` is to whoever only reads: a connection, or the transaction of a write."""
 
-    def execute(self, statement: Any, parameters: Any = None, /) -> CursorResult[Any]: ...
+    def execute(self, statement: Any, parameters: Any = None, /) -> Rows: ...
 
 
 class Again(Exception):
@@ -59,7 +63,7 @@ class Transaction:
         self._connection = connection
         self._changes: dict[int, str] = {}
 
-    def execute(self, statement: Any, parameters: Any = None, /) -> CursorResult[Any]:
+    def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
         return self._connection.execute(statement, parameters)
 
     def changed(self, provider_id: int, what: str) -> None:
@@ -86,7 +90,13 @@ class Database:
         self._ids: dict[tuple[str, str], int] = {}
         self._take_turns()
         me = weakref.ref(self)
-        os.register_at_fork(after_in_child=lambda: (database := me()) is not None and database._forked())
+
+        def forked() -> None:
+            database = me()
+            if database is not None:
+                database._forked()
+
+        os.register_at_fork(after_in_child=forked)
 
     def _take_turns(self) -> None:
         """SQLite has one writer at a time: threads queue here instead of polling the file's lock."""

@@ -1,8 +1,8 @@
 """The feed: which providers each committed transaction changed.
 
-A *writer* is used by one transaction at a time, so its transactions commit in the order of their numbers, and whoever has
-seen number n of a writer has seen all before.  Every write transaction that changes what a search may see leaves a row per
-provider under its writer and number.  No row is shared between writers: the feed adds no contention.
+A *writer* is used by one transaction at a time, so its transactions commit in the order of their numbers, and whoever
+has seen number n of a writer has seen all before.  Every write transaction that changes what a search may see leaves a
+row per provider under its writer and number.  No row is shared between writers: the feed adds no contention.
 
 A number that never appears belongs to a transaction that failed; it means nothing.
 """
@@ -110,7 +110,9 @@ def stronger(one: str | None, other: str) -> str:
 _NOW = sa.cast(sa.func.current_timestamp(), sa.DateTime)
 _INSERT_CHANGES = sa.insert(provider_changes)
 _SEEN = (
-    sa.update(change_writers).where(change_writers.c.id == sa.bindparam("writer")).values(seen_at=sa.func.current_timestamp())
+    sa.update(change_writers)
+    .where(change_writers.c.id == sa.bindparam("writer"))
+    .values(seen_at=sa.func.current_timestamp())
 )
 _PRUNE = sa.delete(provider_changes).where(
     provider_changes.c.writer_id == sa.bindparam("writer"), provider_changes.c.seq <= sa.bindparam("old")

@@ -1,7 +1,7 @@
 """The tables: those of every Placement database (contract section 6), then our own.
 
-A row of the first kind may have been written by another implementation, and may be read by one again; their names, types
-and indexes are facts.  Our own tables stand apart, so that they can be added and dropped without touching those.
+A row of the first kind may have been written by another implementation, and may be read by one again; their names,
+types and indexes are facts.  Our own tables stand apart, so that they can be added and dropped without touching those.
 """
 
 from __future__ import annotations
@@ -78,9 +78,7 @@ allocations = sa.Table(
     sa.Column("consumer_id", sa.String(36), nullable=False),
     sa.Column("resource_class_id", sa.Integer, nullable=False),
     sa.Column("used", sa.Integer, nullable=False),
-    sa.Index(
-        "allocations_resource_provider_class_used_idx", "resource_provider_id", "resource_class_id", "used"
-    ),
+    sa.Index("allocations_resource_provider_class_used_idx", "resource_provider_id", "resource_class_id", "used"),
     sa.Index("allocations_resource_class_id_idx", "resource_class_id"),
     sa.Index("allocations_consumer_id_idx", "consumer_id"),
 )

@@ -1,8 +1,8 @@
 """What a database error means for the attempt that met it.
 
-Databases and drivers say the same thing in many ways; here each is named once.  The kinds matter because the answers differ:
-a collision is tried again as a whole, a lost connection once, a value that no column holds is the client's mistake, and
-anything else is a bug of ours.
+Databases and drivers say the same thing in many ways; here each is named once.  The kinds matter because the answers
+differ: a collision is tried again as a whole, a lost connection once, a value that no column holds is the client's
+mistake, and anything else is a bug of ours.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def of(error: BaseException) -> Trouble:
     """What ``error`` means, if it came out of a statement, a connect or a commit."""
     if isinstance(error, exc.TimeoutError):
         return Trouble.LOST
-    # A duplicate or a missing parent is somebody's commit since this attempt looked: looking again tells what to answer.
+    # A duplicate or a missing parent is somebody's commit since this attempt looked: looking again tells what to
+    # answer.
     if isinstance(error, exc.IntegrityError):
         return Trouble.COLLISION
     if isinstance(error, exc.DBAPIError):
@@ -54,7 +55,9 @@ def _of_driver(error: exc.DBAPIError) -> Trouble:
         return Trouble.COLLISION
     if getattr(origin, "sqlite_errorcode", 0) & 0xFF in _SQLITE_COLLISIONS:
         return Trouble.COLLISION
-    if error.connection_invalidated or number in _MYSQL_LOST or state in _POSTGRESQL_LOST or str(state).startswith("08"):
+    if error.connection_invalidated or number in _MYSQL_LOST or state in _POSTGRESQL_LOST:
+        return Trouble.LOST
+    if str(state).startswith("08"):
         return Trouble.LOST
     if isinstance(error, exc.DataError) or isinstance(origin, (UnicodeError, OverflowError)):
         return Trouble.VALUE
@@ -78,5 +81,3 @@ def is_missing_table(error: BaseException) -> bool:
     state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
     number = origin.args[0] if origin is not None and origin.args else None
     return state == "42P01" or number == 1146 or "no such table" in str(origin)
-
-

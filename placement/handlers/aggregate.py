@@ -16,9 +16,7 @@ from placement.request import Request
 from placement.schemas import aggregate as schema
 
 
-@endpoint(
-    since=mv.AGGREGATES, gate="after media types", policy="placement:resource_providers:aggregates:list"
-)
+@endpoint(since=mv.AGGREGATES, gate="after media types", policy="placement:resource_providers:aggregates:list")
 def list(req: Request, uuid: str) -> Reply:
     """The aggregates that the provider belongs to."""
 

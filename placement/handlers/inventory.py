@@ -56,7 +56,10 @@ def replace(req: Request, uuid: str) -> Reply:
         with errors.saying(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, provider, records)
         unknown = f"Unknown resource class in inventory for resource provider {uuid}: "
-        with errors.saying(unknown, errors.UnknownResourceClass), errors.saying("update conflict: ", errors.InventoryInUse):
+        with (
+            errors.saying(unknown, errors.UnknownResourceClass),
+            errors.saying("update conflict: ", errors.InventoryInUse),
+        ):
             Inventory.replace(db, provider, records)
         return provider.advance(db), records
 

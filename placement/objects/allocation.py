@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -59,9 +60,7 @@ class HeldHere:
     resources: dict[str, int] = field(default_factory=dict)
 
 
-def of_provider(
-    db: Reading, provider: ResourceProvider
-) -> tuple[dict[str, HeldHere], datetime.datetime | None]:
+def of_provider(db: Reading, provider: ResourceProvider) -> tuple[dict[str, HeldHere], datetime.datetime | None]:
     """Consumer uuid -> what it holds on the provider; and when the newest of these was written."""
     held: dict[str, HeldHere] = {}
     newest = None
@@ -175,12 +174,12 @@ _BY_PROJECT = (
     .join(resource_classes, resource_classes.c.id == _A.resource_class_id)
     .outerjoin(consumer_types, consumer_types.c.id == _C.consumer_type_id)
 )
-_USAGE = sa.select(
-    resource_classes.c.name.label("resource_class"), sa.func.sum(_A.used).label("used")
-).select_from(_BY_PROJECT)
+_USAGE = sa.select(resource_classes.c.name.label("resource_class"), sa.func.sum(_A.used).label("used")).select_from(
+    _BY_PROJECT
+)
 _COUNT = sa.select(sa.func.count(sa.distinct(_A.consumer_id)).label("consumers")).select_from(_BY_PROJECT)
 
 
-def _filtered(query: sa.Select[tuple[int]] | sa.Select[tuple[str, int]], project: str, user: str | None) -> sa.Select:  # type: ignore[type-arg]
+def _filtered(query: sa.Select[Any], project: str, user: str | None) -> sa.Select[Any]:
     query = query.where(projects.c.external_id == project)
     return query if user is None else query.where(users.c.external_id == user)

@@ -7,8 +7,8 @@ The order of the steps is the correctness (docs/architecture.rst):
 3. decide by the one fit rule, against what others use;
 4. write, where each consumer's row changes only if it is still the one that was read.
 
-While a provider's row is locked nobody else can add usage to it.  Usage can vanish, since giving back locks nothing; but who
-gives back changes the consumer, and if it is one of ours then step 4 notices.
+While a provider's row is locked nobody else can add usage to it.  Usage can vanish, since giving back locks nothing;
+but who gives back changes the consumer, and if it is one of ours then step 4 notices.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def lock(db: Transaction, claims: Sequence[Claim], also: Iterable[str] = ()) -> 
 
 
 def read_consumers(db: Transaction, claims: Sequence[Claim], providers: Providers) -> dict[str, Consumer]:
-    """The consumers as they are, by uuid; raises if a client believes otherwise, or names a provider that is not there."""
+    """The consumers as they are, by uuid; raises if a client is mistaken about one, or names an unknown provider."""
     consumers = Consumer.read_all(db, [claim.consumer for claim in claims])
     for claim in claims:
         if claim.generation is not UNCHECKED:
@@ -81,9 +81,7 @@ def read_consumers(db: Transaction, claims: Sequence[Claim], providers: Provider
     return consumers
 
 
-def settle(
-    db: Transaction, claims: Sequence[Claim], providers: Providers, consumers: Mapping[str, Consumer]
-) -> None:
+def settle(db: Transaction, claims: Sequence[Claim], providers: Providers, consumers: Mapping[str, Consumer]) -> None:
     """``place`` for claims whose providers are locked and whose consumers were read after that."""
     room = _read_room(db, claims, providers)
     _check(claims, room)
@@ -116,9 +114,7 @@ class _Room:
     held: int
 
 
-def _read_room(
-    db: Transaction, claims: Sequence[Claim], providers: Providers
-) -> dict[tuple[str, str], _Room]:
+def _read_room(db: Transaction, claims: Sequence[Claim], providers: Providers) -> dict[tuple[str, str], _Room]:
     """Room by provider uuid and class name, for the classes named; raises UnknownResourceClass."""
     names = list(dict.fromkeys(n for claim in claims for amounts in claim.resources.values() for n in amounts))
     if not names:
@@ -176,9 +172,7 @@ def _check_one(uuid: str, name: str, amount: int, total: int, room: _Room | None
         raise errors.CapacityExceeded(resource_class=name, uuid=uuid)
 
 
-def _advance(
-    db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer], providers: Providers
-) -> None:
+def _advance(db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer], providers: Providers) -> None:
     """Move the generation of every provider that is named, or left by a consumer that ends."""
     touched = {providers[uuid].id for claim in claims for uuid in claim.resources}
     for claim in claims:

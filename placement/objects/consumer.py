@@ -1,8 +1,8 @@
 """Consumers: who holds allocations, for whom, and in which generation.
 
-A consumer's row lives exactly as long as it holds something.  Databases that another implementation wrote may have rows of
-consumers that hold nothing (they count as absent, and are used again) and allocations whose consumer has no row (they are
-replaced like any other).
+A consumer's row lives exactly as long as it holds something.  Databases that another implementation wrote may have
+rows of consumers that hold nothing (they count as absent, and are used again) and allocations whose consumer has no
+row (they are replaced like any other).
 """
 
 from __future__ import annotations
@@ -125,9 +125,7 @@ _READ = sa.union_all(
     _ROWS.select_from(consumers)
     .outerjoin(allocations, allocations.c.consumer_id == consumers.c.uuid)
     .where(consumers.c.uuid.in_(_UUIDS)),
-    sa.select(
-        allocations.c.consumer_id, sa.null(), sa.null(), allocations.c.resource_provider_id
-    ).where(
+    sa.select(allocations.c.consumer_id, sa.null(), sa.null(), allocations.c.resource_provider_id).where(
         allocations.c.consumer_id.in_(_UUIDS),
         ~sa.exists().where(consumers.c.uuid == allocations.c.consumer_id),
     ),

@@ -158,9 +158,7 @@ _ALLOCATED = (
     sa.select(_C.name)
     .where(
         _C.name.in_(sa.bindparam("names", expanding=True)),
-        sa.exists().where(
-            _A.resource_provider_id == sa.bindparam("provider"), _A.resource_class_id == _C.id
-        ),
+        sa.exists().where(_A.resource_provider_id == sa.bindparam("provider"), _A.resource_class_id == _C.id),
     )
     .order_by(_C.id)
 )

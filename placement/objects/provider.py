@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 
@@ -25,6 +25,10 @@ from placement.db.tables import (
     resource_providers,
     utcnow,
 )
+
+
+if TYPE_CHECKING:
+    from placement.db.engine import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,12 @@ class ResourceProvider:
         return [cls(*row) for row in db.execute(_BY_ID, {"ids": list(ids)})] if ids else []
 
     @classmethod
-    def _one(cls, rows: sa.CursorResult[Any], uuid: str) -> Self | None:
+    def _one(cls, rows: Rows, uuid: str) -> Self | None:
         # Some collations find a uuid in another case, too; to clients these are different strings.
         row = rows.first()
         return None if row is None or row.uuid != uuid else cls(*row)
 
-    def expect(
-        self, generation: int, conflict: type[errors.Conflict] = errors.ProviderGenerationConflict
-    ) -> None:
+    def expect(self, generation: int, conflict: type[errors.Conflict] = errors.ProviderGenerationConflict) -> None:
         """Nothing, if the client knows the present generation; raises ``conflict`` otherwise."""
         if generation != self.generation:
             raise conflict()
@@ -131,7 +133,8 @@ class ResourceProvider:
         if parent_uuid is not None and parent is None:
             raise refused("parent provider UUID does not exist.")
         for taken in db.execute(_TAKEN, {"uuid": uuid, "name": name}):
-            # A client whose uuid is taken reads the provider; one whose name is taken gives up.  So the uuid goes first.
+            # A client whose uuid is taken reads the provider; one whose name is taken gives up.  So the uuid goes
+            # first.
             if taken.uuid.lower() == uuid.lower():
                 raise errors.ProviderUuidTaken(uuid=uuid)
             raise errors.ProviderNameTaken(name=name)
@@ -183,8 +186,8 @@ class ResourceProvider:
     def move(self, db: Transaction, parent_uuid: str | None, trees: dict[str, Self], *, freely: bool) -> Self:
         """The provider below another parent, or as a root (None), and its subtree with it.
 
-        ``trees`` is what ``lock_with_trees`` gave for this provider and the parent.  Unless ``freely``, only a root can be
-        given a parent (contract 2.4).
+        ``trees`` is what ``lock_with_trees`` gave for this provider and the parent.  Unless ``freely``, only a root
+        can be given a parent (contract 2.4).
         """
 
         def refused(reason: str) -> errors.Failure:
@@ -285,7 +288,5 @@ _ADVANCE = (
 _RENAME = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(name=sa.bindparam("becomes"))
 _SET_PARENT = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(parent_provider_id=sa.bindparam("parent"))
 _SET_ROOT = (
-    sa.update(_P)
-    .where(_P.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .values(root_provider_id=sa.bindparam("root"))
+    sa.update(_P).where(_P.c.id.in_(sa.bindparam("ids", expanding=True))).values(root_provider_id=sa.bindparam("root"))
 )

@@ -1,4 +1,4 @@
-"""Providers that match a filter.  Each provider is judged by itself: nothing is shared, no tree helps (contract 2.1)."""
+"""Providers that match a filter.  Each is judged by itself: nothing is shared, no tree helps (contract 2.1)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def matching(db: Reading, wanted: Filter) -> list[ResourceProvider]:
 
 
 def _with_room(db: Reading, resource_class: str, amount: int) -> set[int]:
-    """The ids of the providers that have room for the amount: the database tells what is there, the one rule decides."""
+    """The ids of the providers with room for the amount: the database tells what is there, the one rule decides."""
     return {
         row.resource_provider_id
         for row in db.execute(_ROOM, {"name": resource_class})

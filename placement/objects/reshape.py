@@ -1,7 +1,7 @@
 """The reshaper: inventories and allocations moved together, so that nothing is ever counted twice or not at all.
 
-Used when what a host reports changes its form, a GPU moving from the host to a provider of its own, say: neither inventory
-nor allocations could go first.
+Used when what a host reports changes its form, a GPU moving from the host to a provider of its own, say: neither
+inventory nor allocations could go first.
 """
 
 from __future__ import annotations

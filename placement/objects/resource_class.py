@@ -1,7 +1,7 @@
 """Resource classes: the names of what is counted.
 
-Ids are never cached: a class can be renamed or deleted, and its id given to another, by any process at any time.  Whoever
-writes a class id reads it in the same transaction, or joins by name.
+Ids are never cached: a class can be renamed or deleted, and its id given to another, by any process at any time.
+Whoever writes a class id reads it in the same transaction, or joins by name.
 """
 
 from __future__ import annotations
