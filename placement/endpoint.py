@@ -118,5 +118,3 @@ def media_type(content_type: str | None) -> str | None:
 def is_json(content_type: str | None) -> bool:
     """Whether a body of this type is JSON."""
     return (media_type(content_type) or "").lower() == JSON
-
-

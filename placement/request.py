@@ -17,20 +17,18 @@ Result = TypeVar("Result")
 
 # Where the middleware leaves what it found out about a request.
 REQUEST_ID = "placement.request_id"
-USER = "placement.user"
+GLOBAL_REQUEST_ID = "placement.global_request_id"
+CONTEXT = "placement.context"
 VERSION = "placement.version"
 
 
 class User(NamedTuple):
     """Whoever sent the request, as far as the authentication knows."""
 
-    user_id: str | None = None
-    project_id: str | None = None
-    roles: tuple[str, ...] = ()
-    system_scope: str | None = None
-
-
-NOBODY = User()
+    user_id: str | None
+    project_id: str | None
+    roles: tuple[str, ...]
+    system_scope: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,8 @@ class Request:
     @property
     def user(self) -> User:
         """Who asks."""
-        return self.environ.get(USER, NOBODY)
+        context = self.environ[CONTEXT]
+        return User(context.user_id, context.project_id, tuple(context.roles), context.system_scope)
 
     @property
     def request_id(self) -> str:
@@ -153,7 +152,7 @@ class Request:
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
         """Raise Forbidden unless the policy lets this user do ``rule``."""
-        self.service.policy.authorize(rule, self.user, target)
+        self.service.policy.authorize(rule, self.environ[CONTEXT], target)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,28 @@
+"""How a WSGI server gets the application: ``placement.wsgi.api:application``, or the factory here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+
+from placement import conf as options
+from placement import deploy
+
+LOG = log.getLogger(__name__)
+
+
+def init_application() -> Any:
+    """The application, configured by the file and the environment of this process (contract 5.3, 5.5).
+
+    May be called again; each call gives an application of its own.  Ends the process with one line if it cannot start.
+    """
+    try:
+        conf = options.load()
+        log.setup(conf, options.PROJECT)
+        if conf.log_options:
+            conf.log_opt_values(LOG, log.DEBUG)
+        return deploy.loadapp(conf)
+    except (cfg.Error, deploy.StartError) as error:
+        raise SystemExit(f"placement cannot start: {' '.join(str(error).split())}") from None

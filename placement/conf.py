@@ -1,0 +1,137 @@
+"""The options of the service: one table (contract 5.3).
+
+Nothing here is global: options are registered on a ``ConfigOpts`` of the caller, so that several applications can live
+in one interpreter.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+
+from oslo_config import cfg
+from oslo_log import log
+from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_policy import opts as oslo_policy
+
+PROJECT = "placement"
+CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
+_NIL_UUID = "00000000-0000-0000-0000-000000000000"
+
+_DEFAULT = [
+    cfg.BoolOpt("log_options", default=True, help="Write all options to the log, at level DEBUG, at start."),
+]
+
+_API = [
+    cfg.StrOpt(
+        "auth_strategy",
+        default="keystone",
+        choices=[
+            ("keystone", "tokens are validated by the Identity service"),
+            ("noauth2", "for tests: the token itself says who asks, and 'admin' may do all that an admin may"),
+        ],
+        deprecated_group="DEFAULT",
+        help="How the service knows who sends a request.",
+    ),
+]
+
+_PLACEMENT = [
+    cfg.StrOpt(
+        "incomplete_consumer_project_id",
+        default=_NIL_UUID,
+        help="The project of consumers that are written at a microversion before 1.8, which names none.",
+    ),
+    cfg.StrOpt(
+        "incomplete_consumer_user_id",
+        default=_NIL_UUID,
+        help="The user of consumers that are written at a microversion before 1.8, which names none.",
+    ),
+    cfg.IntOpt(
+        "allocation_conflict_retry_count",
+        default=10,
+        min=0,
+        help="How often a write of allocations that collided with others is run again before the client is told.",
+    ),
+]
+
+_DATABASE = [
+    cfg.StrOpt("connection", required=True, secret=True, help="The URL of the database."),
+    cfg.StrOpt("connection_parameters", default="", help="Added to the URL: name=value&name=value."),
+    cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema to the newest revision at every start."),
+    cfg.BoolOpt("sqlite_synchronous", default=True, help="Whether SQLite waits until data is safe on disk."),
+    cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="The SQL mode of MySQL; empty leaves the server's own."),
+    cfg.IntOpt("connection_recycle_time", default=3600, help="Seconds after which a connection is made anew."),
+    cfg.IntOpt("max_pool_size", help="Connections kept open by one process; 0 is no limit."),
+    cfg.IntOpt("max_overflow", help="Connections opened beyond these when all are busy."),
+    cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
+    cfg.IntOpt("max_retries", default=10, min=-1, help="Tries to reach the database at start; -1 goes on for ever."),
+    cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these tries."),
+    cfg.IntOpt("connection_debug", default=0, min=0, max=100, help="From 50 on, SQL statements are logged."),
+]
+
+_GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
+    None: _DEFAULT,
+    "api": _API,
+    "placement": _PLACEMENT,
+    "placement_database": _DATABASE,
+}
+
+# What a browser may send and see (contract 1.15).
+_CORS_DEFAULTS = {
+    "allow_headers": [
+        "X-Auth-Token",
+        "X-Openstack-Request-Id",
+        "X-Identity-Status",
+        "X-Roles",
+        "X-Service-Catalog",
+        "X-User-Id",
+        "X-Tenant-Id",
+        "OpenStack-API-Version",
+    ],
+    "expose_headers": [
+        "X-Auth-Token",
+        "X-Openstack-Request-Id",
+        "X-Subject-Token",
+        "X-Service-Token",
+        "OpenStack-API-Version",
+    ],
+    "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
+}
+
+
+def register(conf: cfg.ConfigOpts) -> None:
+    """Make all options of the service known to ``conf``, those of the libraries it uses included."""
+    for group, options in _GROUPS.items():
+        conf.register_opts(options, group=group)
+    conf.register_opts(cors.OPTS, group="cors")
+    for name, value in _CORS_DEFAULTS.items():
+        conf.set_default(name, value, group="cors")
+    conf.register_opts(http_proxy_to_wsgi.OPTS, group="oslo_middleware")
+    for group, options in oslo_policy.list_opts():
+        conf.register_opts(options, group=group)
+
+
+def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
+    """The configuration of this process: the file, then the environment over it.
+
+    The file is ``placement.conf`` in $OS_PLACEMENT_CONFIG_DIR, or else where oslo.config looks for it.  Raises
+    ``cfg.Error``, with a sentence for the operator, if there is no such file or an option is missing or wrong.
+    """
+    conf = cfg.ConfigOpts()
+    register(conf)
+    log.register_options(conf)
+    directory = os.environ.get(CONFIG_DIR_VARIABLE, "").strip()
+    files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
+    conf(list(arguments), project=PROJECT, default_config_files=files)
+    return conf
+
+
+def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
+    """The service's own options, for oslo-config-generator; the libraries list theirs themselves."""
+    return [(group, copy.deepcopy(list(options))) for group, options in _GROUPS.items()]
+
+
+def set_library_defaults() -> None:
+    """Let oslo-config-generator show the defaults of library options as they are in this service."""
+    cors.set_defaults(**_CORS_DEFAULTS)

@@ -1,0 +1,86 @@
+"""The service put together: the onion of layers round the application, and what is done once at start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_log import log
+
+from placement import errors, routes
+from placement.application import Application
+from placement.db import engine, schema, standard
+from placement.db.engine import Database
+from placement.middleware.authentication import authentication
+from placement.middleware.bugs import Bugs
+from placement.middleware.cross_origin import cross_origin
+from placement.middleware.identity import Identity
+from placement.middleware.microversion import Microversion
+from placement.middleware.proxy_headers import proxy_headers
+from placement.middleware.request_log import RequestLog
+from placement.policy import Policy
+from placement.request import Service
+
+LOG = log.getLogger(__name__)
+
+# Outermost first (contract 5.2).  A profiler of requests would stand at the top.  CORS is outside authentication, so
+# that a browser may read a 401; the version is told further in than bugs are caught, so that a 500 tells none.
+LAYERS: tuple[Callable[[Any, cfg.ConfigOpts], Any], ...] = (
+    proxy_headers,
+    RequestLog,
+    cross_origin,
+    authentication,
+    Identity,
+    Bugs,
+    Microversion,
+)
+
+
+class StartError(Exception):
+    """What keeps the service from starting, in a sentence for whoever runs it."""
+
+
+def loadapp(conf: cfg.ConfigOpts, database: Database | None = None) -> Any:
+    """The WSGI application for a configuration, its database ready to be used; raises StartError.
+
+    Nothing of it is global: every call gives an application of its own.
+    """
+    if database is None:
+        database = _reached(conf)
+    _prepare(database, conf)
+    return onion(Application(routes.TABLE, Service(conf, database, Policy(conf))), conf)
+
+
+def onion(application: Any, conf: cfg.ConfigOpts) -> Any:
+    """The application with all layers round it."""
+    for layer in reversed(LAYERS):
+        application = layer(application, conf)
+    return application
+
+
+def _reached(conf: cfg.ConfigOpts) -> Database:
+    """The database of the configuration, once it answers."""
+    options = conf.placement_database
+    try:
+        database = engine.connect(conf)
+    except (sa.exc.ArgumentError, ImportError) as error:
+        raise StartError(f"[placement_database]connection: {error}") from error
+    try:
+        database.wait_until_reachable(options.max_retries, options.retry_interval)
+    except errors.Unavailable as failure:
+        raise StartError(f"{failure} ({failure.__cause__})") from failure
+    return database
+
+
+def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
+    """Make sure of the schema and of the standard rows; others may be doing the same (contract 5.5)."""
+    if conf.placement_database.sync_on_startup:
+        schema.sync(database.engine)
+    complaint = schema.complaint(database.engine)
+    if complaint and schema.state(database.engine) is not schema.State.UNKNOWN:
+        raise StartError(complaint)
+    if complaint:
+        LOG.warning(complaint)  # a newer program was here: its tables are ours and some more
+    standard.insert(database)

@@ -1,0 +1,62 @@
+"""Finds out who sends a request, and puts what it finds into the identity headers (contract 1.14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import webob.exc
+from oslo_config import cfg
+
+from placement.request import Environ
+
+
+def authentication(application: Any, conf: cfg.ConfigOpts) -> Any:
+    """The application behind the ``[api]auth_strategy`` of the configuration."""
+    return _STRATEGIES[conf.api.auth_strategy](application, conf)
+
+
+class Noauth2:
+    """Believes the token: ``<user>[:<project>]``, and ``admin`` is an administrator.  For tests."""
+
+    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+        self.application = application
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """The answer of the application to whoever the token names; 401 without a token."""
+        token = environ.get("HTTP_X_AUTH_TOKEN")
+        if token is None:
+            if environ["PATH_INFO"] != "/":
+                return webob.exc.HTTPUnauthorized()(environ, start_response)
+            return self.application(environ, start_response)
+        user_id, _, project_id = token.partition(":")
+        environ["HTTP_X_USER_ID"] = user_id
+        environ.setdefault("HTTP_X_ROLES", "admin" if user_id == "admin" else "")
+        if environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
+            environ.pop("HTTP_X_PROJECT_ID", None)
+        else:
+            environ.setdefault("HTTP_X_PROJECT_ID", project_id or user_id)
+        return self.application(environ, start_response)
+
+
+class Keystone:
+    """Has the Identity service validate the token; the version document needs none."""
+
+    def __init__(self, application: Any, conf: cfg.ConfigOpts) -> None:
+        try:
+            from keystonemiddleware import auth_token
+        except ImportError:
+            raise SystemExit(
+                "[api]auth_strategy is keystone, for which the package keystonemiddleware is missing"
+            ) from None
+        self.application = application
+        self.protected = auth_token.AuthProtocol(application, {"oslo_config_config": conf})
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """The answer of the application, or 401 of the middleware."""
+        if environ["PATH_INFO"] in ("", "/"):
+            return self.application(environ, start_response)
+        return self.protected(environ, start_response)
+
+
+_STRATEGIES = {"noauth2": Noauth2, "keystone": Keystone}

@@ -1,0 +1,30 @@
+"""Answers 500 for what nobody expected, so that clients get the usual form and the log gets the rest."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+
+from placement import faults
+from placement.request import Environ
+
+LOG = log.getLogger(__name__)
+
+
+class Bugs:
+    """The last net.  Everything below it computes an answer in full before it sends any of it."""
+
+    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+        self.application = application
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """The answer of the application; 500 if it raised."""
+        try:
+            return self.application(environ, start_response)
+        except Exception:
+            LOG.exception("Unexpected error in %s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            return faults.respond(faults.Bug(), environ, start_response, sys.exc_info())

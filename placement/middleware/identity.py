@@ -1,0 +1,32 @@
+"""Turns the identity headers into the context that the policy judges and that log lines show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import webob.exc
+from oslo_config import cfg
+from oslo_context.context import RequestContext
+
+from placement.request import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID, Environ
+
+
+class Identity:
+    """401 for whoever is nobody, but for the version document (contract 1.14)."""
+
+    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+        self.application = application
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """The answer of the application."""
+        context = RequestContext.from_environ(
+            environ,
+            request_id=environ[REQUEST_ID],
+            global_request_id=environ[GLOBAL_REQUEST_ID],
+            overwrite=True,
+        )
+        if context.user_id is None and environ["PATH_INFO"] not in ("", "/"):
+            return webob.exc.HTTPUnauthorized()(environ, start_response)
+        environ[CONTEXT] = context
+        return self.application(environ, start_response)

@@ -1,0 +1,36 @@
+"""Settles which version of the API a request speaks, and tells the client (contract 1.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from oslo_config import cfg
+
+from placement import errors, faults
+from placement import microversion as mv
+from placement.request import VERSION, Environ
+
+_HEADER = "openstack-api-version"
+
+
+class Microversion:
+    """A version that nobody speaks is refused here, in an answer that names no version."""
+
+    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+        self.application = application
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """The answer of the application, with the version it is in."""
+        try:
+            version = mv.negotiate(environ.get("HTTP_OPENSTACK_API_VERSION"))
+        except errors.Failure as failure:
+            return faults.respond(failure, environ, start_response)
+        environ[VERSION] = version
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            headers.append((_HEADER, f"{mv.SERVICE_TYPE} {version}"))
+            headers.append(("vary", _HEADER))
+            return start_response(status, headers, exc_info)
+
+        return self.application(environ, start)

@@ -1,0 +1,15 @@
+"""Believes a reverse proxy about scheme, host, prefix and the client's address, if told to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oslo_config import cfg
+from oslo_middleware import http_proxy_to_wsgi
+
+
+def proxy_headers(application: Any, conf: cfg.ConfigOpts) -> Any:
+    """The application as it is behind a proxy that sends Forwarded or X-Forwarded-* (contract 1.11)."""
+    if not conf.oslo_middleware.enable_proxy_headers_parsing:
+        return application
+    return http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
