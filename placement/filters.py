@@ -1,7 +1,7 @@
 """What the filters of GET /resource_providers and GET /allocation_candidates ask for (contract 2.1.1 and 4.2).
 
-Every function takes text that the query schema let pass and raises a BadRequest with the sentence of the contract.  Names
-are not looked up here: a class or a trait that nobody knows is found out where the names are.
+Every function takes text that the query schema let pass and raises a BadRequest with the sentence of the contract.  No
+name is looked up here: a class or a trait that nobody knows is found out where the names are.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from placement.schemas.shape import (
 )
 
 _RESOURCES = Field("resources", Object(Fields(RESOURCE_CLASS_NAME, integer(minimum=1)), at_least=1), required=True)
-_PROVIDER = Field("resource_provider", Object(Field("uuid", UUID, required=True)), required=True)
+_PROVIDER = Field("resource_provider", Object(Field("uuid", UUID, required=True), unknown_first=True), required=True)
 _LISTED = Array(Object(_PROVIDER, _RESOURCES), at_least=1)
 #: What a provider's generation was is accepted, so that the reply to a GET can be sent back, and not looked at.
 _BY_PROVIDER = Fields(UUID_KEY, Object(Field("generation", integer()), _RESOURCES))

@@ -6,11 +6,12 @@ quadratic time is replaced, violations are looked at up to a number, and long va
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import pprint
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jsonschema
@@ -32,13 +33,17 @@ def explain(value: Any, schema: Rendered, formats: check.Formats) -> str:
     """One violation, the one nearest to the top of the value, with the schema it is against."""
     checker = jsonschema.FormatChecker(formats=())
     for name, conforms in formats.items():
-        checker.checks(name)(lambda text, conforms=conforms: not isinstance(text, str) or conforms(text))
+        checker.checks(name)(functools.partial(_conforms, conforms))
     try:
         found = _Validator(schema, format_checker=checker).iter_errors(value)
         chosen = exceptions.best_match(itertools.islice(found, _CONSIDERED))
         return _UNTOLD if chosen is None else _layout(chosen)
     except (RecursionError, ValueError):  # neither the library nor repr() copes with every depth and every integer
         return _UNTOLD
+
+
+def _conforms(conforms: Callable[[str], bool], value: Any) -> bool:
+    return not isinstance(value, str) or conforms(value)
 
 
 def _layout(error: jsonschema.ValidationError) -> str:

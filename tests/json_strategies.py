@@ -1,0 +1,101 @@
+"""The Hypothesis generators of bodies: what a schema lets pass, what nearly does, and anything that JSON can say."""
+
+from __future__ import annotations
+
+import copy
+
+from hypothesis import strategies as st
+
+from placement.schemas import check
+
+#: No newline: in the regular expressions of the jsonschema library a ``$`` matches before one, in ours it does not.
+_CHARACTERS = st.characters(codec="utf-8", exclude_characters="\n")
+_TEXT = st.text(_CHARACTERS, max_size=8)
+_SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _TEXT | st.just(8.0)
+)
+
+
+def json_values():
+    """Anything that JSON can say."""
+    return st.recursive(
+        _SCALARS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+        max_leaves=8,
+    )
+
+
+def conforming(schema):
+    """Values that a rendered schema of ours lets pass."""
+    if not schema:
+        return json_values()
+    types = schema["type"]
+    if isinstance(types, list):
+        return st.none() | conforming({**schema, "type": types[0]})
+    return _OF_TYPE[types](schema)
+
+
+def _strings(schema):
+    if "format" in schema:
+        return st.uuids().flatmap(lambda uuid: st.sampled_from([str(uuid), str(uuid).upper(), uuid.hex]))
+    if "pattern" in schema:
+        return _matching(schema["pattern"])
+    return st.text(_CHARACTERS, min_size=schema.get("minLength", 0), max_size=12)
+
+
+def _matching(expression):
+    return st.from_regex(check.pattern(expression)).filter(lambda text: "\n" not in text and len(text) <= 255)
+
+
+def _integers(schema):
+    whole = st.integers(schema.get("minimum"), schema.get("maximum"))
+    return whole | st.integers(schema.get("minimum", 0), 2**31 - 1).map(float)
+
+
+def _numbers(schema):
+    return st.floats(max_value=schema["maximum"], allow_nan=False, allow_infinity=False) | st.integers(-9, 9)
+
+
+def _arrays(schema):
+    unique = repr if schema.get("uniqueItems") else None
+    return st.lists(conforming(schema["items"]), min_size=schema.get("minItems", 0), max_size=3, unique_by=unique)
+
+
+def _objects(schema):
+    named = {name: conforming(inner) for name, inner in schema.get("properties", {}).items()}
+    mandatory = {name: named.pop(name) for name in schema.get("required", ())}
+    matching = [
+        st.dictionaries(_matching(expression), conforming(inner), min_size=schema.get("minProperties", 0), max_size=2)
+        for expression, inner in schema.get("patternProperties", {}).items()
+    ]
+    parts = st.tuples(*matching, st.fixed_dictionaries(mandatory, optional=named))
+    return parts.map(lambda parts: {name: value for part in parts for name, value in part.items()})
+
+
+_OF_TYPE = {"string": _strings, "integer": _integers, "number": _numbers, "array": _arrays, "object": _objects}
+
+
+@st.composite
+def nearly(draw, values):
+    """A value of which up to two places are replaced, added to or taken away."""
+    value = copy.deepcopy(draw(values))
+    for _ in range(draw(st.integers(0, 2))):
+        value = _mangled(draw, value)
+    return value
+
+
+def _mangled(draw, value):
+    if not isinstance(value, dict | list) or not value or draw(st.integers(0, 4)) == 0:
+        return draw(json_values())
+    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+    key = draw(st.sampled_from(keys))
+    what = draw(st.sampled_from(["inside", "inside", "remove", "add"]))
+    if what == "inside":
+        value[key] = _mangled(draw, value[key])
+    elif what == "remove":
+        del value[key]
+    elif isinstance(value, dict):
+        value[draw(_TEXT)] = draw(json_values())
+    else:
+        value.append(draw(st.sampled_from(value) | json_values()))
+    return value

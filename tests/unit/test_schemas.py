@@ -1,0 +1,601 @@
+"""What bodies and queries look like at every version, and what is said of those that do not conform.
+
+Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  Where one is meant,
+record anew, from the root of the project, and look at the diff:
+
+    PYTHONPATH=. python tests/unit/test_schemas.py
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+import pkgutil
+
+import hypothesis
+import jsonschema
+import pytest
+from hypothesis import strategies as st
+from oslo_utils import uuidutils
+
+from placement import errors, schemas
+from placement import microversion as mv
+from placement.schemas import (
+    aggregate,
+    allocation,
+    allocation_candidate,
+    inventory,
+    provider,
+    reshaper,
+    resource_class,
+    trait,
+    usage,
+)
+from placement.schemas.document import Body, Parameters, Query
+from tests import json_strategies
+
+RECORDS = pathlib.Path(__file__).with_name("schemas")
+VERSIONS = [change.version for change in mv.HISTORY]
+
+UUID = "5d7e7ad0-8c8f-4b8e-9f5c-3f6f9d9ecb41"
+OTHER = "b1a3b9c7-3c58-4f5a-8a64-9d1e4f4c8a11"
+CLAIM = {
+    "allocations": {UUID: {"resources": {"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 10}}},
+    "project_id": "p",
+    "user_id": "u",
+    "consumer_generation": None,
+    "consumer_type": "INSTANCE",
+}
+
+
+def documents():
+    """Each body and query under its name: ``provider.CREATE``."""
+    found = {}
+    for module in sorted(module.name for module in pkgutil.iter_modules(schemas.__path__)):
+        for name, value in vars(importlib.import_module(f"placement.schemas.{module}")).items():
+            if isinstance(value, Body | Query):
+                found[f"{module}.{name}"] = value
+    return found
+
+
+DOCUMENTS = documents()
+BODIES = {name: document for name, document in DOCUMENTS.items() if isinstance(document, Body)}
+
+
+def history(document):
+    """Each form of the schema under the versions that it holds for."""
+    forms = []
+    for version in VERSIONS:
+        rendered = document.render(version)
+        if not forms or forms[-1][2] != rendered:
+            forms.append([version, version, rendered])
+        forms[-1][1] = version
+    return {f"{first} to {last}": rendered for first, last, rendered in forms}
+
+
+def record():
+    RECORDS.mkdir(exist_ok=True)
+    for path in RECORDS.glob("*.json"):
+        path.unlink()
+    for name, document in DOCUMENTS.items():
+        (RECORDS / f"{name}.json").write_text(json.dumps(history(document), indent=1) + "\n")
+
+
+# --- what they look like ---------------------------------------------------------------------------------------------
+
+
+def test_every_document_is_recorded_and_no_other():
+    assert {path.stem for path in RECORDS.glob("*.json")} == set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_schema_is_as_recorded(name):
+    recorded = json.loads((RECORDS / f"{name}.json").read_text())
+    assert history(DOCUMENTS[name]) == recorded
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_schema_is_a_json_schema(name):
+    for version in VERSIONS:
+        jsonschema.Draft7Validator.check_schema(DOCUMENTS[name].render(version))
+
+
+def test_claim_grows_with_the_versions():
+    """Contract 2.14, the table."""
+    listed = {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1}}]}
+    keyed = {"allocations": {UUID: {"resources": {"VCPU": 1}}}}
+    owner = {"project_id": "p", "user_id": "u"}
+    guarded = owner | {"consumer_generation": 3}
+    mapped = keyed | guarded | {"mappings": {"": "anything", "_A": [UUID]}}
+    typed = mapped | {"consumer_type": "INSTANCE"}
+    forms = [listed, listed | owner, keyed | owner, keyed | guarded, mapped, typed]
+    first = [mv.Version(1, minor) for minor in (0, 8, 12, 28, 34, 38)]
+    until = [*first[1:], mv.Version(1, 40)]
+    accepted = {
+        (number, version)
+        for number, form in enumerate(forms)
+        for version in VERSIONS
+        if conforms(allocation.REPLACE, form, version)
+    }
+    lifetimes = {
+        (number, version)
+        for number in range(len(forms))
+        for version in VERSIONS
+        if first[number] <= version < until[number]
+    }
+    # what needs no mappings is a body of the versions that know them, too
+    lifetimes |= {(3, version) for version in VERSIONS if first[4] <= version < until[4]}
+    assert accepted == lifetimes
+
+
+def test_emptying_a_consumer_came_to_put_with_its_generation_and_was_always_in_post():
+    empty = CLAIM | {"allocations": {}}
+    old = {"allocations": {}, "project_id": "p", "user_id": "u"}
+    assert not conforms(allocation.REPLACE, old, mv.ALLOCATIONS_BY_PROVIDER)
+    assert conforms(allocation.CREATE, {UUID: old}, mv.POST_ALLOCATIONS)
+    assert conforms(allocation.REPLACE, empty, mv.LATEST)
+    assert conforms(allocation.CREATE, {UUID: empty}, mv.LATEST)
+
+
+def test_reshaper_needs_inventories_and_the_word_allocations():
+    moved = {UUID: {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 1}}}}
+    assert conforms(reshaper.CREATE, {"inventories": moved, "allocations": {}}, mv.LATEST)
+    assert not conforms(reshaper.CREATE, {"inventories": moved}, mv.LATEST)
+    assert not conforms(reshaper.CREATE, {"inventories": {}, "allocations": {}}, mv.LATEST)
+    assert not conforms(allocation.CREATE, {}, mv.LATEST)
+
+
+def test_aggregates_are_a_list_and_then_an_object():
+    bare, guarded = [UUID, OTHER], {"aggregates": [UUID], "resource_provider_generation": 0}
+    before, after = mv.ERROR_CODES, mv.CANDIDATES_REQUIRED
+    assert after < mv.AGGREGATE_GENERATION < before
+    assert [conforms(aggregate.REPLACE, bare, version) for version in (after, before)] == [True, False]
+    assert [conforms(aggregate.REPLACE, guarded, version) for version in (after, before)] == [False, True]
+
+
+def test_record_under_a_name_that_is_no_class_is_a_record_all_the_same():
+    whole = {"resource_provider_generation": 0, "inventories": {"lower": {"total": 1}}}
+    assert conforms(inventory.REPLACE, whole, mv.LATEST)
+    for broken in (5, {}, {"total": "1"}):
+        assert not conforms(inventory.REPLACE, whole | {"inventories": {"lower": broken}}, mv.LATEST)
+
+
+def test_uuids_of_a_body_may_be_spelled_in_any_way():
+    for spelling in (UUID, UUID.upper(), UUID.replace("-", ""), f"{{{UUID}}}", f"urn:uuid:{UUID}"):
+        assert conforms(provider.CREATE, {"name": "n", "uuid": spelling, "parent_provider_uuid": spelling}, mv.LATEST)
+    assert conforms(provider.CREATE, {"name": "n", "parent_provider_uuid": None}, mv.NESTED)
+    assert not conforms(provider.CREATE, {"name": "n", "uuid": None}, mv.NESTED)
+    assert not conforms(provider.CREATE, {"name": "n", "uuid": UUID[:-1]}, mv.NESTED)
+
+
+def test_uuids_as_keys_are_36_of_the_characters():
+    assert conforms(allocation.CREATE, {"-" * 36: CLAIM}, mv.LATEST)
+    assert conforms(allocation.CREATE, {UUID.upper(): CLAIM}, mv.LATEST)
+    assert not conforms(allocation.CREATE, {UUID.replace("-", ""): CLAIM}, mv.LATEST)
+    assert not conforms(allocation.CREATE, {"g" * 36: CLAIM}, mv.LATEST)
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+RECORD = {"resource_provider_generation": 0, "total": 8}
+
+
+@pytest.mark.parametrize(
+    ("schema", "version", "value", "message", "place"),
+    [
+        (provider.CREATE, mv.LATEST, [], "[] is not of type 'object'", "'type' in schema:"),
+        (provider.CREATE, mv.LATEST, {}, "'name' is a required property", "'required' in schema:"),
+        (
+            provider.CREATE,
+            mv.LATEST,
+            {"name": "n", "b": 1, "a": 2},
+            "Additional properties are not allowed ('a', 'b' were unexpected)",
+            "'additionalProperties' in schema:",
+        ),
+        (
+            provider.CREATE,
+            mv.AGGREGATES,
+            {"name": "n", "parent_provider_uuid": UUID},
+            "Additional properties are not allowed ('parent_provider_uuid' was unexpected)",
+            "'additionalProperties' in schema:",
+        ),
+        (
+            provider.CREATE,
+            mv.LATEST,
+            {"name": "n" * 201},
+            f"'{'n' * 201}' is too long",
+            "'maxLength' in schema['properties']['name']:",
+        ),
+        (
+            provider.CREATE,
+            mv.LATEST,
+            {"name": "n", "uuid": "x"},
+            "'x' is not a 'uuid'",
+            "'format' in schema['properties']['uuid']:",
+        ),
+        (
+            inventory.UPDATE,
+            mv.LATEST,
+            RECORD | {"total": 0},
+            "0 is less than the minimum of 1",
+            "'minimum' in schema['properties']['total']:",
+        ),
+        (
+            inventory.UPDATE,
+            mv.LATEST,
+            RECORD | {"max_unit": 2**31},
+            "2147483648 is greater than the maximum of 2147483647",
+            "'maximum' in schema['properties']['max_unit']:",
+        ),
+        (
+            inventory.UPDATE,
+            mv.LATEST,
+            RECORD | {"allocation_ratio": 3.40282e39},
+            "3.40282e+39 is greater than the maximum of 3.40282e+38",
+            "'maximum' in schema['properties']['allocation_ratio']:",
+        ),
+        (
+            inventory.UPDATE,
+            mv.LATEST,
+            RECORD | {"step_size": True},
+            "True is not of type 'integer'",
+            "'type' in schema['properties']['step_size']:",
+        ),
+        (
+            inventory.UPDATE,
+            mv.LATEST,
+            RECORD | {"reserved": "1"},
+            "'1' is not of type 'integer'",
+            "'type' in schema['properties']['reserved']:",
+        ),
+        (
+            inventory.CREATE,
+            mv.LATEST,
+            {"total": 1, "resource_class": "vcpu"},
+            "'vcpu' does not match '^[A-Z0-9_]+$'",
+            "'pattern' in schema['properties']['resource_class']:",
+        ),
+        (
+            resource_class.NAME,
+            mv.LATEST,
+            {"name": "VCPU"},
+            "'VCPU' does not match '^CUSTOM_[A-Z0-9_]+$'",
+            "'pattern' in schema['properties']['name']:",
+        ),
+        (
+            trait.REPLACE,
+            mv.LATEST,
+            {"traits": ["A", ""], "resource_provider_generation": 0},
+            "'' should be non-empty",
+            "'minLength' in schema['properties']['traits']['items']:",
+        ),
+        (
+            aggregate.REPLACE,
+            mv.AGGREGATES,
+            [UUID, UUID],
+            f"['{UUID}', '{UUID}'] has non-unique elements",
+            "'uniqueItems' in schema:",
+        ),
+        (
+            allocation.REPLACE,
+            mv.ALLOCATIONS_BY_PROVIDER,
+            {"allocations": {}, "project_id": "p", "user_id": "u"},
+            "{} should be non-empty",
+            "'minProperties' in schema['properties']['allocations']:",
+        ),
+        (
+            allocation.REPLACE,
+            mv.INITIAL,
+            {"allocations": []},
+            "[] should be non-empty",
+            "'minItems' in schema['properties']['allocations']:",
+        ),
+        (
+            allocation.REPLACE,
+            mv.LATEST,
+            CLAIM | {"allocations": {"host": {}}},
+            "'host' does not match any of the regexes: '^[0-9a-fA-F-]{36}$'",
+            "'additionalProperties' in schema['properties']['allocations']:",
+        ),
+        (
+            allocation.REPLACE,
+            mv.LATEST,
+            CLAIM | {"consumer_type": "instance"},
+            "'instance' does not match '^[A-Z0-9_]+$'",
+            "'pattern' in schema['properties']['consumer_type']:",
+        ),
+        (
+            allocation.REPLACE,
+            mv.LATEST,
+            CLAIM | {"mappings": {"alpha": "beta"}},
+            "'beta' is not of type 'array'",
+            "'type' in schema['properties']['mappings']['patternProperties']['[a-zA-Z0-9_-]{1,64}']:",
+        ),
+        # of several violations the one nearest to the top is told; in a claim what is too much before what is missing
+        (
+            provider.CREATE,
+            mv.LATEST,
+            {"uuid": "x", "b": 1},
+            "'name' is a required property",
+            "'required' in schema:",
+        ),
+        (
+            allocation.REPLACE,
+            mv.LATEST,
+            {"allocations": 5, "b": 1},
+            "Additional properties are not allowed ('b' was unexpected)",
+            "'additionalProperties' in schema:",
+        ),
+    ],
+)
+def test_violation_is_told_as_clients_know_it(schema, version, value, message, place):
+    with pytest.raises(errors.InvalidBody) as refused:
+        schema.validate(value, version)
+    told, failed, instance = str(refused.value).split("\n\n")
+    assert told == f"JSON does not validate: {message}"
+    assert failed.startswith(f"Failed validating {place}\n    {{")
+    assert instance.startswith("On instance")
+
+
+def test_violation_shows_the_schema_and_the_value_below_each_other():
+    with pytest.raises(errors.InvalidBody) as refused:
+        resource_class.CREATE.validate({"name": "lower"}, mv.LATEST)
+    assert str(refused.value) == (
+        "JSON does not validate: 'lower' does not match '^CUSTOM_[A-Z0-9_]+$'\n"
+        "\n"
+        "Failed validating 'pattern' in schema['properties']['name']:\n"
+        "    {'type': 'string', 'pattern': '^CUSTOM_[A-Z0-9_]+$', 'maxLength': 255}\n"
+        "\n"
+        "On instance['name']:\n"
+        "    'lower'"
+    )
+
+
+def test_place_of_a_violation_in_a_list_is_told():
+    with pytest.raises(errors.InvalidBody, match=r"On instance\['traits'\]\[1\]:\n    5$"):
+        trait.REPLACE.validate({"traits": ["A", 5], "resource_provider_generation": 0}, mv.LATEST)
+
+
+# --- what handlers get -----------------------------------------------------------------------------------------------
+
+
+def test_whole_floats_reach_the_handler_as_integers():
+    given = {"total": 8.0, "resource_class": "VCPU", "allocation_ratio": 4.0, "resource_provider_generation": 2.0}
+    body = inventory.CREATE.validate(given, mv.LATEST)
+    assert body == given
+    assert {name: type(value) for name, value in body.items()} == {
+        "total": int,
+        "resource_class": str,
+        "allocation_ratio": float,
+        "resource_provider_generation": int,
+    }
+
+
+def test_body_that_conforms_is_left_alone():
+    body = allocation.REPLACE.validate(CLAIM, mv.LATEST)
+    assert body == CLAIM
+
+
+def test_newline_at_the_end_is_not_overlooked_by_a_pattern():
+    """It would end in a Location header and in a column that is 36 characters wide."""
+    with pytest.raises(errors.InvalidBody, match="does not match"):
+        resource_class.CREATE.validate({"name": "CUSTOM_A\n"}, mv.LATEST)
+    with pytest.raises(errors.InvalidBody, match="does not match any of the regexes"):
+        allocation.CREATE.validate({UUID + "\n": CLAIM}, mv.LATEST)
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("schema", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(
+    "value",
+    [
+        nested(5_000),
+        {"name": nested(5_000), "traits": nested(900), "aggregates": [nested(5_000)], "mappings": nested(300)},
+        [10**5_000] * 2,
+        {"total": 10**5_000, "consumer_generation": -(10**5_000), "allocation_ratio": 10**400},
+        {"total": float("inf"), "allocation_ratio": float("-inf"), "resource_provider_generation": float("nan")},
+        [{"a": number} for number in range(30_000)],
+        {str(number): number for number in range(30_000)},
+        "x" * 1_000_000,
+    ],
+    ids=["deep", "deep inside", "long number", "long numbers", "infinite", "wide", "many keys", "long text"],
+)
+def test_monsters_are_refused(schema, value):
+    for version in (mv.MINIMUM, mv.AGGREGATE_GENERATION, mv.LATEST):
+        with pytest.raises(errors.InvalidBody):
+            schema.validate(value, version)
+
+
+@pytest.mark.parametrize("ratio", [float("inf"), float("-inf"), float("nan"), 10**400, -(10**400)])
+def test_ratio_is_a_number_that_a_double_can_hold(ratio):
+    with pytest.raises(errors.InvalidBody):
+        inventory.UPDATE.validate(RECORD | {"allocation_ratio": ratio}, mv.LATEST)
+
+
+def test_what_is_shown_of_a_long_value_is_cut():
+    """The message itself repeats the value, as it always did."""
+    with pytest.raises(errors.InvalidBody) as refused:
+        resource_class.CREATE.validate({"name": "CUSTOM_" + "A" * 100_000}, mv.LATEST)
+    message, _, shown = str(refused.value).split("\n\n")
+    assert len(message) > 100_000
+    assert len(shown) < 11_000
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "version", "pairs", "message"),
+    [
+        (
+            provider.LIST,
+            mv.INITIAL,
+            [("member_of", UUID)],
+            "Additional properties are not allowed ('member_of' was unexpected)",
+        ),
+        (provider.LIST, mv.LATEST, [("uuid", UUID.replace("-", ""))], f"'{UUID.replace('-', '')}' is not a 'uuid'"),
+        (provider.LIST, mv.LATEST, [("in_tree", f"urn:uuid:{UUID}")], f"'urn:uuid:{UUID}' is not a 'uuid'"),
+        (provider.LIST, mv.LATEST, [("uuid", UUID), ("uuid", "")], "'' is not a 'uuid'"),
+        (usage.LIST, mv.USAGES, [("user_id", "u")], "'project_id' is a required property"),
+        (usage.LIST, mv.LATEST, [("project_id", "")], "'' should be non-empty"),
+        (
+            usage.LIST,
+            mv.LATEST,
+            [("project_id", "p"), ("consumer_type", "some")],
+            "'some' does not match '^[A-Z0-9_]+$|^all|^unknown$'",
+        ),
+        (
+            usage.LIST,
+            mv.USAGES,
+            [("project_id", "p"), ("consumer_type", "all")],
+            "Additional properties are not allowed ('consumer_type' was unexpected)",
+        ),
+        (
+            trait.LIST,
+            mv.LATEST,
+            [("nmae", "in:A")],
+            "Additional properties are not allowed ('nmae' was unexpected)",
+        ),
+        (
+            allocation_candidate.LIST,
+            mv.ALLOCATION_CANDIDATES,
+            [("limit", "1")],
+            "'resources' is a required property",
+        ),
+        (
+            allocation_candidate.LIST,
+            mv.GRANULAR_GROUPS,
+            [("resources01", "VCPU:1")],
+            "'resources01' does not match any of the regexes: '^member_of([1-9][0-9]*)?$', "
+            "'^required([1-9][0-9]*)?$', '^resources([1-9][0-9]*)?$'",
+        ),
+        (
+            allocation_candidate.LIST,
+            mv.LATEST,
+            [("resources" + "x" * 65, "VCPU:1")],
+            f"'resources{'x' * 65}' does not match any of the regexes: '^in_tree([a-zA-Z0-9_-]{{1,64}})?$', "
+            "'^member_of([a-zA-Z0-9_-]{1,64})?$', '^required([a-zA-Z0-9_-]{1,64})?$', "
+            "'^resources([a-zA-Z0-9_-]{1,64})?$'",
+        ),
+        (
+            allocation_candidate.LIST,
+            mv.LATEST,
+            [("group_policy", "bogus")],
+            "'bogus' is not one of ['none', 'isolate']",
+        ),
+        (allocation_candidate.LIST, mv.LATEST, [("limit", "1"), ("limit", "0")], "'0' does not match '^[1-9][0-9]*$'"),
+        (allocation_candidate.LIST, mv.LATEST, [("limit", "x"), ("limit", "1")], "'x' does not match '^[1-9][0-9]*$'"),
+        (
+            allocation_candidate.LIST,
+            mv.LATEST,
+            [("group_policy", "x"), ("group_policy", "none")],
+            "'x' is not one of ['none', 'isolate']",
+        ),
+    ],
+)
+def test_query_is_refused_with_its_violation(schema, version, pairs, message):
+    with pytest.raises(errors.InvalidQuery) as refused:
+        schema.validate(pairs, version)
+    assert str(refused.value).split("\n\n")[0] == f"Invalid query string parameters: {message}"
+
+
+def test_anything_may_follow_all_in_the_type_of_a_usage():
+    """The pattern has no end there (contract, appendix A)."""
+    assert usage.LIST.validate([("project_id", "p"), ("consumer_type", "allfoo")], mv.LATEST)
+
+
+def test_suffixes_of_groups_are_numbers_and_then_words():
+    lifetimes = {
+        "resources1": mv.GRANULAR_GROUPS,
+        "resources0": mv.STRING_SUFFIXES,
+        "resources_A-1": mv.STRING_SUFFIXES,
+    }
+    for name, since in lifetimes.items():
+        pairs = [("resources", "VCPU:1"), (name, "VCPU:1")]
+        accepted = [version for version in VERSIONS if conforms(allocation_candidate.LIST, pairs, version)]
+        assert accepted == [version for version in VERSIONS if version >= since], name
+
+
+def test_last_value_counts_but_the_first_limit_and_group_policy():
+    query = allocation_candidate.LIST.validate(
+        [
+            ("limit", "10"),
+            ("resources", "VCPU:1"),
+            ("group_policy", "isolate"),
+            ("limit", "1"),
+            ("resources", "VCPU:2"),
+            ("group_policy", "none"),
+        ],
+        mv.LATEST,
+    )
+    assert {name: query.get(name) for name in query} == {
+        "limit": "10",
+        "resources": "VCPU:2",
+        "group_policy": "isolate",
+    }
+    assert query.all("resources") == ["VCPU:1", "VCPU:2"]
+    assert list(query.items())[3:5] == [("limit", "1"), ("resources", "VCPU:2")]
+
+
+def test_parameters_know_what_was_not_given():
+    query = Parameters([("name", "")])
+    assert "name" in query
+    assert "uuid" not in query
+    assert (query.get("name", "n"), query.get("uuid"), query.get("uuid", "u")) == ("", None, "u")
+    assert query.all("uuid") == []
+    assert len(query) == 1
+
+
+# --- any value whatever ----------------------------------------------------------------------------------------------
+
+
+def refusal(schema, value, version):
+    """The sentence, or None for a value that conforms."""
+    try:
+        schema.validate(value, version)
+    except (errors.InvalidBody, errors.InvalidQuery) as refused:
+        return str(refused)
+    return None
+
+
+def conforms(schema, value, version):
+    return refusal(schema, value, version) is None
+
+
+def sound_for_the_library(schema, value):
+    """What the jsonschema library as it comes says; only uuids are told to it."""
+    formats = jsonschema.FormatChecker(formats=())
+    formats.checks("uuid")(lambda value: not isinstance(value, str) or uuidutils.is_uuid_like(value))
+    return jsonschema.Draft7Validator(schema, format_checker=formats).is_valid(value)
+
+
+bodies_and_versions = st.tuples(st.sampled_from(sorted(BODIES)), st.sampled_from(VERSIONS))
+
+
+@hypothesis.given(st.data(), bodies_and_versions)
+def test_values_that_conform_are_accepted(data, body_and_version):
+    name, version = body_and_version
+    value = data.draw(json_strategies.conforming(BODIES[name].render(version)))
+    assert BODIES[name].validate(value, version) == value
+
+
+@hypothesis.given(st.data(), bodies_and_versions)
+def test_any_value_is_accepted_or_refused_with_a_sentence(data, body_and_version):
+    """And the verdict is the one of the library, by which the sentences are made."""
+    name, version = body_and_version
+    schema = BODIES[name].render(version)
+    value = data.draw(json_strategies.nearly(json_strategies.conforming(schema)) | json_strategies.json_values())
+    sentence = refusal(BODIES[name], value, version)
+    assert (sentence is None) == sound_for_the_library(schema, value)
+    assert sentence is None or "Failed validating" in sentence
+
+
+if __name__ == "__main__":
+    record()
