@@ -1,7 +1,7 @@
 """Processes that never outlive the test run: databases, services.
 
-Each is written down in the run's directory.  A watcher, in a session of its own, waits for the run to end - by itself, by
-Ctrl-C or by SIGKILL - then ends every process that is still written down, by its id, and removes the directory.
+Each is written down in the run's directory.  A watcher, in a session of its own, waits for the run to end - by itself,
+by Ctrl-C or by SIGKILL - then ends every process that is still written down, by its id, and removes the directory.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run_directory() -> Path:
 
 
 def free_port() -> int:
-    """A port nobody listens on, below those the kernel gives to outgoing connections: it stays free while we restart."""
+    """A port nobody listens on, and below those that the kernel gives to clients: it stays free during a restart."""
     for port in random.sample(range(20000, 32000), 200):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -65,7 +65,9 @@ def free_port() -> int:
 class Child:
     """A running process, its output in ``log``."""
 
-    def __init__(self, argv: Sequence[str], log: Path, stop_with: signal.Signals = signal.SIGTERM, **popen: Any) -> None:
+    def __init__(
+        self, argv: Sequence[str], log: Path, stop_with: signal.Signals = signal.SIGTERM, **popen: Any
+    ) -> None:
         self.log = log
         self._stop_with = stop_with
         with log.open("ab") as output:

@@ -38,7 +38,7 @@ def pytest_unconfigure(config):
 
 
 def pytest_generate_tests(metafunc):
-    """A test that asks for a database, however indirectly, runs once for each kind; unless it names its kinds itself."""
+    """A test that asks for a database, however indirectly, runs once per kind, unless it names its kinds itself."""
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "backend" in metafunc.fixturenames and "backend" not in named:
         metafunc.parametrize("backend", _chosen(metafunc.config), indirect=True, scope="session")

@@ -1,4 +1,4 @@
-"""One database with its schema, used by test after test: emptying it takes milliseconds, making it a good part of a second."""
+"""One database with its schema for test after test: emptying it takes milliseconds, making it half a second."""
 
 from __future__ import annotations
 

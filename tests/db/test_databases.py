@@ -1,4 +1,4 @@
-"""What the tests rely on: a database is clean each time, a private server keeps what was committed, whatever kills it."""
+"""What the tests rely on: a database is clean each time, a server keeps what was committed, whatever kills it."""
 
 import pytest
 import sqlalchemy as sa
@@ -8,12 +8,21 @@ from tests import servers
 
 
 def provider(number, parent=None):
-    return {"id": number, "uuid": f"{number:036}", "name": f"p{number}", "root_provider_id": 1, "parent_provider_id": parent}
+    return {
+        "id": number,
+        "uuid": f"{number:036}",
+        "name": f"p{number}",
+        "root_provider_id": 1,
+        "parent_provider_id": parent,
+    }
 
 
 def counts(database):
     def read(db):
-        return {table.name: db.execute(sa.select(sa.func.count()).select_from(table)).scalar() for table in metadata.sorted_tables}
+        return {
+            table.name: db.execute(sa.select(sa.func.count()).select_from(table)).scalar()
+            for table in metadata.sorted_tables
+        }
 
     return database.read(read)
 

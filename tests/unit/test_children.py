@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import time
@@ -10,16 +9,17 @@ import time
 import pytest
 
 RUN = """
-import os, signal, subprocess, sys, time
-from pathlib import Path
+import os, signal, sys, time
 from tests import children
 
 children.begin_run()
-stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)" if {stubborn} else "import time; time.sleep(600)"
-child = children.Child([sys.executable, "-c", stubborn], children.run_directory() / "log")
+child = children.Child([sys.executable, "-c", {program!r}], children.run_directory() / "log")
+child.wait_until(lambda: "ready" in child.log.read_text())
 print(child.pid, children.run_directory(), flush=True)
 {end}
 """
+SLEEP = "import time; print('ready', flush=True); time.sleep(600)"
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + SLEEP
 
 
 def alive(pid):
@@ -30,17 +30,23 @@ def alive(pid):
 
 
 @pytest.mark.parametrize(
-    ("end", "stubborn"),
+    ("end", "program"),
     [
-        ("children.end_run()", False),
-        ("children.end_run()", True),
-        ("os.kill(os.getpid(), signal.SIGKILL)", False),
-        ("os.killpg(os.getpgid(0), signal.SIGINT); time.sleep(600)", False),
+        ("children.end_run()", SLEEP),
+        ("children.end_run()", STUBBORN),
+        ("os.kill(os.getpid(), signal.SIGKILL)", SLEEP),
+        ("os.killpg(os.getpgid(0), signal.SIGINT); time.sleep(600)", SLEEP),
     ],
 )
-def test_nothing_outlives_the_run(end, stubborn):
-    script = RUN.format(end=end, stubborn=stubborn)
-    run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+def test_nothing_outlives_the_run(end, program):
+    script = RUN.format(end=end, program=program)
+    run = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
     pid, directory = run.stdout.readline().split()
     run.wait()
     run.stdout.close()

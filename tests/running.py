@@ -1,0 +1,114 @@
+"""The real service in processes of its own, for tests that talk HTTP to it, crowd it or kill it."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import http.client
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests import children
+from tests.servers import Missing
+
+Options = Mapping[str, Mapping[str, Any]]
+
+
+class Service:
+    """A running service: `url` is its root, "admin" the token that may do everything an admin may."""
+
+    def __init__(self, argv: list[str], port: int, directory: Path) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = directory / "log"
+        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+        self._child = children.Child(argv, self.log, signal.SIGTERM, env=environment)
+        self._child.wait_until(self._answers)
+
+    def stop(self) -> None:
+        """End it as its operator would."""
+        self._child.stop()
+
+    def kill(self) -> None:
+        """End all its processes at once, with SIGKILL."""
+        self._child.kill()
+
+    @property
+    def workers(self) -> list[int]:
+        """The ids of the processes that serve requests."""
+        pid = self._child.pid
+        return [int(worker) for worker in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()] or [pid]
+
+    def kill_worker(self) -> int:
+        """Kill one of the workers with SIGKILL, and say which; its master starts another."""
+        worker = secrets.choice(self.workers)
+        os.kill(worker, signal.SIGKILL)
+        return worker
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+            connection.request("GET", "/")
+            return connection.getresponse().status == 200
+        return False
+
+
+@contextlib.contextmanager
+def uwsgi(database_url: str, processes: int = 2, options: Options | None = None) -> Iterator[Service]:
+    """The service under uWSGI, as the deployment tools run it: it closes the connection after each reply, and says so.
+
+    ``options`` go into placement.conf, by section.  Raises Missing if uWSGI is not installed.
+    """
+    binary = uwsgi_binary()
+    port, directory = children.free_port(), _configured(database_url, options)
+    argv = [
+        *(binary, "--http-socket", f"127.0.0.1:{port}", "--module", "placement.wsgi.api:application"),
+        *("--processes", str(processes), "--master", "--need-app", "--lazy-apps", "--thunder-lock", "--enable-threads"),
+        *("--die-on-term", "--no-orphans", "--disable-logging", "--buffer-size", "65535", "--listen", "128"),
+        *("--add-header", "Connection: close", "--pythonpath", str(Path(__file__).parent.parent)),
+    ]
+    yield from _run(argv, port, directory)
+
+
+@contextlib.contextmanager
+def embedded(database_url: str, options: Options | None = None) -> Iterator[Service]:
+    """The service as placement-serve runs it: one process, several threads, connections kept alive."""
+    port, directory = children.free_port(), _configured(database_url, options)
+    yield from _run([sys.executable, "-m", "placement.cmd.serve", "--port", str(port)], port, directory)
+
+
+def uwsgi_binary() -> str:
+    """The uWSGI that belongs to this Python; raises Missing."""
+    binary = Path(sys.executable).with_name("uwsgi")
+    if not binary.exists():
+        raise Missing("uWSGI is not installed: `pip install uwsgi` compiles it; `make servers` gets a compiler")
+    return str(binary)
+
+
+def _run(argv: list[str], port: int, directory: Path) -> Iterator[Service]:
+    service = Service(argv, port, directory)
+    try:
+        yield service
+    finally:
+        service.stop()
+
+
+def _configured(database_url: str, options: Options | None) -> Path:
+    """A new directory with a placement.conf."""
+    directory = children.run_directory() / f"service-{secrets.token_hex(4)}"
+    directory.mkdir()
+    told = configparser.RawConfigParser()
+    told.read_dict({
+        "api": {"auth_strategy": "noauth2"},
+        "placement_database": {"connection": database_url, "sync_on_startup": True},
+    })  # fmt: skip
+    for section, values in (options or {}).items():
+        told.read_dict({section: dict(values)})
+    with (directory / "placement.conf").open("w") as file:
+        told.write(file)
+    return directory
