@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import pool
+from sqlalchemy import exc, pool
 from sqlalchemy.engine import Connection, Engine
 
 #: Seconds to wait for another transaction's lock before the attempt counts as collided.
@@ -105,4 +106,18 @@ def _prepared(engine: Engine, session: dict[str, Any]) -> Engine:
             connection.commit()
 
     sa.event.listen(engine, "connect", connected)
+    if not in_memory(engine.url):
+        sa.event.listen(engine, "connect", _note_process)
+        sa.event.listen(engine, "checkout", _check_process)
     return engine
+
+
+def _note_process(_connection: Any, record: Any) -> None:
+    record.info["process"] = os.getpid()
+
+
+def _check_process(_connection: Any, record: Any, fairy: Any) -> None:
+    """Nothing in the process that made the connection; a fork's child lets go of it, unclosed, and gets another."""
+    if record.info["process"] != os.getpid():
+        record.dbapi_connection = fairy.dbapi_connection = None
+        raise exc.DisconnectionError("made in another process")

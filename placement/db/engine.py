@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import random
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
@@ -79,7 +77,8 @@ class Transaction:
 class Database:
     """One database: its connections, its transactions and its feed's writers.
 
-    Threads share it.  A forked child starts with no connections and no writers of its parent.
+    Threads share it.  A forked child uses no connection and no writer of its parent, whoever forked it: both remember
+    the process they were made in, since servers written in C (uWSGI) fork without telling Python.
     """
 
     def __init__(self, url: str | sa.URL, **options: Any) -> None:
@@ -88,28 +87,11 @@ class Database:
         self.reading_engine = dialects.reading_engine(self.url, options, self.engine)
         self.writers = feed.Writers()
         self._ids: dict[tuple[str, str], int] = {}
-        self._take_turns()
-        me = weakref.ref(self)
-
-        def forked() -> None:
-            database = me()
-            if database is not None:
-                database._forked()
-
-        os.register_at_fork(after_in_child=forked)
-
-    def _take_turns(self) -> None:
-        """SQLite has one writer at a time: threads queue here instead of polling the file's lock."""
+        # SQLite has one writer at a time: threads queue here instead of polling the file's lock.
         sqlite = self.url.get_backend_name() == "sqlite"
         self._turn: Any = threading.RLock() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which readers share too.
         self._reading_turn: Any = self._turn if dialects.in_memory(self.url) else contextlib.nullcontext()
-
-    def _forked(self) -> None:
-        self.engine.dispose(close=False)
-        self.reading_engine.dispose(close=False)
-        self.writers.forget()
-        self._take_turns()
 
     def dispose(self) -> None:
         """Close all idle connections."""

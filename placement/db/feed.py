@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import datetime
+import os
 import threading
 import time
 
@@ -77,9 +78,13 @@ class Writers:
     def __init__(self) -> None:
         self._idle: list[Writer] = []
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def borrow(self, engine: Engine) -> Writer:
         """A writer that nobody else uses; made, in a transaction of its own, if none is idle."""
+        if self._process != os.getpid():
+            # A fork's child: these writers are its parent's.
+            self._idle, self._process = [], os.getpid()
         with self._lock:
             while self._idle:
                 writer = self._idle.pop()
@@ -96,10 +101,6 @@ class Writers:
         writer.used = time.monotonic()
         with self._lock:
             self._idle.append(writer)
-
-    def forget(self) -> None:
-        """After a fork: the writers belong to the parent."""
-        self._idle, self._lock = [], threading.Lock()
 
 
 def stronger(one: str | None, other: str) -> str:

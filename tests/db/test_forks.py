@@ -1,0 +1,74 @@
+"""A service that is started once and then forked, as uWSGI does: each process has connections and writers of its own.
+
+uWSGI forks in C, so Python's own hooks for forks do not run; this test forks in the same way.
+"""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from placement.db import feed
+from placement.db.engine import opened
+from placement.db.tables import provider_changes
+
+ROOT = Path(__file__).parents[2]
+CONNECTION = {"mysql": "SELECT CONNECTION_ID()", "postgresql": "SELECT pg_backend_pid()"}
+
+
+def look(database):
+    """Who wrote, and over which connections a write and a read went."""
+    name = CONNECTION.get(database.url.get_backend_name())
+
+    def which(db):
+        return db.execute(sa.text(name)).scalar() if name else None
+
+    def write(db):
+        db.changed(os.getpid(), feed.SHAPE)
+        return which(db)
+
+    found = {"writing": database.write(write), "reading": database.read(which)}
+    wrote = sa.select(provider_changes.c.writer_id).where(provider_changes.c.provider_id == os.getpid()).distinct()
+    found["writers"] = database.read(lambda db: db.execute(wrote).scalars().all())
+    return found
+
+
+def say(looks):
+    os.write(sys.stdout.fileno(), json.dumps(looks).encode() + b"\n")
+
+
+def fork_and_look(url):
+    """Say what the parent saw before, both children saw, and the parent saw after."""
+    with opened(url) as database:
+        look(database)
+        for _ in range(2):
+            child = ctypes.CDLL(None).fork()
+            if child == 0:
+                say([look(database), look(database)])
+                os._exit(0)
+            os.waitpid(child, 0)
+        say([look(database)])
+
+
+def test_forked_processes_share_neither_connections_nor_writers(database):
+    url = database.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-m", "tests.db.test_forks", url]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    first, second, parent = map(json.loads, done.stdout.splitlines())
+    for looks in (first, second, parent):
+        assert all(len(found["writers"]) == 1 for found in looks)
+        assert looks[0] == looks[-1], "a process keeps its connections and its writer"
+    processes = [looks[0] for looks in (first, second, parent)]
+    assert len({found["writers"][0] for found in processes}) == 3
+    connections = [found[kind] for found in processes for kind in ("writing", "reading") if found[kind]]
+    assert len(set(connections)) == len(connections)
+    assert bool(connections) == (database.url.get_backend_name() in CONNECTION)
+
+
+if __name__ == "__main__":
+    fork_and_look(sys.argv[1])
