@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from webob.acceptparse import create_accept_header
 
@@ -24,6 +24,7 @@ from placement.request import Request
 
 Handler = Callable[..., Reply]
 Target = Callable[[Request], Mapping[str, Any]]
+Gate = Literal["path", "method", "after media types"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Endpoint:
     body: Any
     query: Any
     negotiates: bool
-    gate: str
+    gate: Gate
 
     def __call__(self, req: Request, **path_values: str) -> Reply:
         """What the handler gives; raises the first failure of the checks, or of the handler."""
@@ -63,9 +64,9 @@ class Endpoint:
         if self.negotiates and req.method == "GET" and not accepts_json(environ.get("HTTP_ACCEPT")):
             raise faults.OnlyJSON()
         if self.body is not None:
-            content_type = environ.get("CONTENT_TYPE") or None
-            if content_type != JSON and not is_json(content_type):
-                raise faults.UnsupportedMediaType(type=media_type(content_type))
+            given = media_type(environ.get("CONTENT_TYPE"))
+            if given is None or given.lower() != JSON:
+                raise faults.UnsupportedMediaType(type=given)
 
 
 def endpoint(
@@ -77,7 +78,7 @@ def endpoint(
     body: Any = None,
     query: Any = None,
     negotiates: bool = True,
-    gate: str = "path",
+    gate: Gate = "path",
 ) -> Callable[[Handler], Endpoint]:
     """Make an endpoint of a handler ``(req, **path_values) -> Reply``.
 
@@ -112,9 +113,4 @@ def accepts_json(accept: str | None) -> bool:
 
 def media_type(content_type: str | None) -> str | None:
     """The type without its parameters."""
-    return None if content_type is None else content_type.partition(";")[0].strip()
-
-
-def is_json(content_type: str | None) -> bool:
-    """Whether a body of this type is JSON."""
-    return (media_type(content_type) or "").lower() == JSON
+    return (content_type or "").partition(";")[0].strip() or None

@@ -111,7 +111,7 @@ def status_of(failure: BaseException) -> HTTPStatus:
     return next(_STATUS[kind] for kind in type(failure).__mro__ if kind in _STATUS)
 
 
-def respond(failure: errors.Failure, environ: Environ, start_response: Any, exc_info: Any = None) -> Iterable[bytes]:
+def respond(failure: errors.Failure, environ: Environ, start_response: Any) -> Iterable[bytes]:
     """Answer with the failure, in the form that the client likes best."""
     status = status_of(failure)
     content_type, content = render(failure, status, environ)
@@ -120,7 +120,7 @@ def respond(failure: errors.Failure, environ: Environ, start_response: Any, exc_
         headers.append(("content-type", content_type))
     if isinstance(failure, MethodNotAllowed) and failure.allow:
         headers.append(("allow", failure.allow))
-    start_response(f"{status.value} {status.phrase}", headers, exc_info)
+    start_response(f"{status.value} {status.phrase}", headers)
     return [content]
 
 
@@ -133,15 +133,17 @@ def render(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> tup
         return form, json.dumps({"errors": [_problem(failure, status, environ)]}).encode()
     title = f"{status.value} {status.phrase}"
     if form == "text/html":
-        detail = html.escape(_detail(failure.sentence, status, environ)).replace("\n\n", "<br /><br />\n", 1)
-        text = _PAGE.format(status=title, detail=detail)
+        explanation, message = _detail(failure.sentence, status, environ).split("\n\n", 1)
+        text = _PAGE.format(
+            status=title, detail=f"{html.escape(explanation)}<br /><br />\n{html.escape(message.strip())}"
+        )
     else:
         text = f"{title}\n\n{_detail(_line(failure.sentence), status, environ)}"
     return f"{form}; charset=UTF-8", text.encode(errors="backslashreplace")
 
 
 def _problem(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> dict[str, Any]:
-    problem = {
+    problem: dict[str, Any] = {
         "status": status.value,
         "title": status.phrase,
         "detail": _detail(_line(failure.sentence), status, environ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,9 @@ from oslo_policy import policy
 
 from placement import errors
 from placement.conf import PROJECT
+
+_REMEMBERED_VERDICTS = 10_000
+_KIND = re.compile(r"([^\s()]+?):")  # of a check: "role" in "role:admin"
 
 _PROJECT = ["project"]
 _ADMIN_OR_SERVICE = "rule:admin_or_service_api"
@@ -125,7 +129,7 @@ _OPERATIONS = (
 
 
 def _documented(name: str, check_str: str, description: str, method: str, *paths: str) -> policy.DocumentedRuleDefault:
-    where = [{"path": path, "method": method} for path in paths]
+    where: list[Any] = [{"path": path, "method": method} for path in paths]
     return policy.DocumentedRuleDefault(f"placement:{name}", check_str, description, where, scope_types=_PROJECT)
 
 
@@ -167,19 +171,42 @@ class Policy:
 
     They are read once, at start: concurrent first requests never see them half loaded, and no request pays for looking
     whether a file changed.  A changed policy file is in force from the next start on, like any other configuration.
+
+    A verdict is remembered where it depends on nothing but the caller and the target.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._enforcer = _enforcer(conf)
         self._enforcer.use_conf = False
+        self._remembers = _self_contained(self._enforcer)
+        self._verdicts: dict[str, type[errors.Forbidden] | None] = {}
 
     def authorize(self, rule: str, context: RequestContext, target: Mapping[str, Any] | None = None) -> None:
         """Raise Forbidden unless ``rule`` lets the caller act on ``target``, which is the caller's own if None."""
+        caller = dict(context.to_policy_values())
         if target is None:
             target = {"project_id": context.project_id, "user_id": context.user_id}
+        key = f"{rule} {caller} {target}"
         try:
-            self._enforcer.authorize(rule, target, context, do_raise=True)
+            refusal = self._verdicts[key]
+        except KeyError:
+            refusal = self._judge(rule, caller, target)
+            if self._remembers and len(self._verdicts) < _REMEMBERED_VERDICTS:
+                self._verdicts[key] = refusal
+        if refusal is not None:
+            raise refusal(rule=rule)
+
+    def _judge(self, rule: str, caller: dict[str, Any], target: Mapping[str, Any]) -> type[errors.Forbidden] | None:
+        try:
+            self._enforcer.authorize(rule, target, caller, do_raise=True)
         except policy.PolicyNotAuthorized:
-            raise errors.PolicyForbids(rule=rule) from None
+            return errors.PolicyForbids
         except policy.InvalidScope:
-            raise errors.WrongScope(rule=rule) from None
+            return errors.WrongScope
+        return None
+
+
+def _self_contained(enforcer: policy.Enforcer) -> bool:
+    """Whether no rule asks anybody else (a remote service, a plugin), who might think better of it."""
+    known = {"rule", "role", *RequestContext().to_policy_values()}
+    return all(known.issuperset(_KIND.findall(str(check))) for check in enforcer.rules.values())

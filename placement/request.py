@@ -45,6 +45,9 @@ class Request:
 
     __slots__ = ("_body", "_query", "body_schema", "environ", "query_schema", "service", "version")
 
+    _body: Any
+    _query: Parameters
+
     def __init__(self, environ: Environ, service: Service) -> None:
         self.environ = environ
         self.service = service
@@ -194,10 +197,13 @@ def _refuse_unstorable(value: Any) -> None:
 def _content(environ: Environ) -> bytes:
     """The bytes of the body.  That ``CONTENT_LENGTH`` is a number was checked before the routing."""
     content = b""
-    if length := int(environ.get("CONTENT_LENGTH") or 0):
-        content = environ["wsgi.input"].read(length)
-    elif environ.get("wsgi.input_terminated"):  # a chunked body, and a server that knows where it ends
-        content = environ["wsgi.input"].read()
+    try:
+        if length := int(environ.get("CONTENT_LENGTH") or 0):
+            content = environ["wsgi.input"].read(length)
+        elif environ.get("wsgi.input_terminated"):  # a chunked body, and a server that knows where it ends
+            content = environ["wsgi.input"].read()
+    except OSError as error:  # the client went away, or sends slower than the server waits
+        raise errors.MalformedJSON(reason=error) from None
     return content
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 from oslo_config import cfg
-from oslo_log import log
 
 from placement import faults
 from placement.request import Environ
 
-LOG = log.getLogger(__name__)
+LOG = logging.getLogger(__name__)
 
 
 class Bugs:
-    """The last net.  Everything below it computes an answer in full before it sends any of it."""
+    """The last net.  Nothing below it sends the first byte of an answer before it has the whole."""
 
     def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
         self.application = application
@@ -27,4 +26,4 @@ class Bugs:
             return self.application(environ, start_response)
         except Exception:
             LOG.exception("Unexpected error in %s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
-            return faults.respond(faults.Bug(), environ, start_response, sys.exc_info())
+            return faults.respond(faults.Bug(), environ, start_response)

@@ -28,9 +28,9 @@ class Microversion:
             return faults.respond(failure, environ, start_response)
         environ[VERSION] = version
 
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
             headers.append((_HEADER, f"{mv.SERVICE_TYPE} {version}"))
             headers.append(("vary", _HEADER))
-            return start_response(status, headers, exc_info)
+            return start_response(status, headers, *exc_info)
 
         return self.application(environ, start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -9,12 +10,11 @@ from urllib.parse import quote
 
 from oslo_config import cfg
 from oslo_context.context import RequestContext, generate_request_id
-from oslo_log import log
 
 from placement.reply import JSON
 from placement.request import GLOBAL_REQUEST_ID, REQUEST_ID, VERSION, Environ
 
-LOG = log.getLogger(__name__)
+LOG = logging.getLogger(__name__)
 
 _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
@@ -34,14 +34,14 @@ class RequestLog:
             environ["HTTP_ACCEPT"] = JSON  # everybody further in may rely on it
         # Log lines show the ids of the thread's latest context.
         RequestContext(request_id=request_id, global_request_id=environ[GLOBAL_REQUEST_ID], overwrite=True)
-        if LOG.isEnabledFor(log.DEBUG):
+        if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug("Starting request: %s", _request_line(environ))
 
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
             headers.append(("x-openstack-request-id", request_id))
-            if LOG.isEnabledFor(log.INFO):
+            if LOG.isEnabledFor(logging.INFO):
                 _write(environ, status, headers)
-            return start_response(status, headers, exc_info)
+            return start_response(status, headers, *exc_info)
 
         return self.application(environ, start)
 
