@@ -233,8 +233,8 @@ class InventoryNotDeletable(Conflict):
 
     code = CONCURRENT_UPDATE
     says = (
-        "Unable to delete inventory of class %(resource_class)s: "
-        "Inventory for '%(resource_class)s' on resource provider '%(uuid)s' in use."
+        "Unable to delete inventory of class %(resource_classes)s: "
+        "Inventory for '%(resource_classes)s' on resource provider '%(uuid)s' in use."
     )
 
 

@@ -116,17 +116,22 @@ class Inventory:
     def remove(cls, db: Transaction, provider: ResourceProvider, resource_class: str) -> ResourceProvider:
         """The provider without inventory of the class, one generation on; its row must be locked."""
         cls.get(db, provider, resource_class, errors.InventoryNotFoundForDelete)
-        cls._remove(db, provider, [resource_class])
+        cls._remove(db, provider, [resource_class], errors.InventoryNotDeletable)
         return provider.advance(db)
 
     @staticmethod
-    def _remove(db: Transaction, provider: ResourceProvider, names: list[str]) -> None:
+    def _remove(
+        db: Transaction,
+        provider: ResourceProvider,
+        names: list[str],
+        in_use: type[errors.Conflict] = errors.InventoryInUse,
+    ) -> None:
         if not names:
             return
         facts = {"provider": provider.id, "names": names}
-        in_use = db.execute(_ALLOCATED, facts).scalars().all()
-        if in_use:
-            raise errors.InventoryInUse(resource_classes=", ".join(in_use), uuid=provider.uuid)
+        allocated = db.execute(_ALLOCATED, facts).scalars().all()
+        if allocated:
+            raise in_use(resource_classes=", ".join(allocated), uuid=provider.uuid)
         db.execute(_DELETE, facts)
 
     @staticmethod
