@@ -1,12 +1,12 @@
-"""Every story under gabbits/, told to a service: a test is a story, a subtest is a request.
+"""Every story under gabbits/ is true, of the service in this process on SQLite and over HTTP on each kind of database.
 
-Without further ado the service runs in this process, on a SQLite file made for each story.  With ``GABBI_URL`` set to the
-root of a running service, whoever wrote it, the stories are told to that one over HTTP; all of them share it, so each story
-names its own things, and a story can be told once to one database.  ``GABBI_REFERENCE=1`` says that the service is the
-reference implementation: then the requests in ``divergences.yaml``, where we mean to answer better, are left out.
+A test is a story, a subtest is a request.  In process a story finds a clean database; over HTTP all stories share one,
+so that each names its own things.
+
+With GABBI_URL in the environment the stories are told to that service instead, whoever wrote it; its database has to be
+new, because what one telling wrote is in the way of the next.  GABBI_REFERENCE=1 says that it is the reference
+implementation: the requests in divergences.yaml, where we mean to answer better, are left out.
 """
-
-from __future__ import annotations
 
 import collections
 import itertools
@@ -14,88 +14,138 @@ import os
 import pathlib
 import re
 import unittest
+import urllib.parse
 import uuid
 
 import pytest
 import yaml
 from gabbi import handlers, suitemaker
+from oslo_config import cfg
+
+from placement import conf, deploy
+from tests import running, servers
+from tests.conftest import missing
 
 HERE = pathlib.Path(__file__).parent
 GABBITS = HERE.parent.parent / "gabbits"
 STORIES = sorted(GABBITS.glob("*/*.yaml"))
 URL = os.environ.get("GABBI_URL")
-DIVERGENCES = yaml.safe_load((HERE / "divergences.yaml").read_text()) or {}
-UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
-CUSTOM = re.compile(r"\bCUSTOM_[A-Z0-9_]+\b")
-NIL = "00000000-0000-0000-0000-000000000000"
+DIVERGENCES = yaml.safe_load((HERE / "divergences.yaml").read_text())
 
 
 def name_of(story):
-    """The story as people speak of it: inventory/replacing_all_moves_the_generation."""
+    """The story as people speak of it: inventory/replace_sets_the_whole."""
     return f"{story.parent.name}/{story.stem}"
 
 
-def requests_of(story, *, application=None, url=None):
-    """The requests of the story as gabbi's test cases, in order, to be sent to the application or to the URL."""
-    told = yaml.safe_load(story.read_text())
-    told.setdefault("defaults", {})["cert_validate"] = False  # nobody speaks TLS here; without this each client loads the CAs
-    host, port = (uuid.uuid4().hex, None) if url is None else url.removeprefix("http://").rstrip("/").split(":")
+each_story = pytest.mark.parametrize("story", STORIES, ids=name_of)
+
+
+def told(story, host, port=None, application=None):
+    """The requests of the story as gabbi's test cases, in order, for a server or for an application in this process."""
+    suite = yaml.safe_load(story.read_text())
+    # Nobody speaks TLS here; left alone, every request would load the certificates of the world.
+    suite.setdefault("defaults", {})["cert_validate"] = False
+    intercept = (lambda: application) if application else None
+    known = [handler() for handler in handlers.RESPONSE_HANDLERS]
+    loader = unittest.TestLoader()
     return suitemaker.test_suite_from_dict(
-        unittest.TestLoader(), name_of(story), told, str(story.parent), host, port, None,
-        None if application is None else lambda: application,
-        handlers=[handler() for handler in handlers.RESPONSE_HANDLERS],
-    )  # fmt: skip
+        loader, name_of(story), suite, str(story.parent), host, port, None, intercept, handlers=known
+    )
 
 
-def tell(story, subtests, **target):
-    """Send the requests of the story one after the other; each that is answered otherwise than told fails its subtest."""
-    differing = DIVERGENCES.get(name_of(story), {}) if os.environ.get("GABBI_REFERENCE") else {}
-    for request in requests_of(story, **target):
+def tell(requests, subtests, left_out=()):
+    """Send one request after the other; whichever is answered otherwise than told fails its subtest."""
+    for request in requests:
         sentence = request.test_data["name"]
-        with subtests.test(msg=sentence):
-            if sentence in differing:
-                pytest.skip(differing[sentence])
+        with subtests.test(sentence):
+            if sentence in left_out:
+                pytest.skip(left_out[sentence])
             result = unittest.TestResult()
             request.run(result)
             request.http.client.close()
-            for _, trace in result.failures + result.errors:
-                pytest.fail(trace, pytrace=False)
-            assert result.testsRun == 1 and not result.skipped
+            for _, trace in result.failures:
+                pytest.fail(trace[trace.find("AssertionError: ") :], pytrace=False)
+            assert (result.testsRun, result.errors, result.skipped) == (1, [], [])
 
 
-@pytest.mark.parametrize("story", STORIES, ids=name_of)
-def test_story(story, subtests, request):
-    if URL:
-        tell(story, subtests, url=URL)
-    else:
-        tell(story, subtests, application=request.getfixturevalue("application"))
+def tell_over_http(story, url, subtests, left_out=()):
+    address = urllib.parse.urlsplit(url)
+    tell(told(story, address.hostname, address.port), subtests, left_out)
 
 
-# --- what the stories promise each other --------------------------------------------------------------------------------
+if URL:
+
+    @each_story
+    def test_story_at_url(story, subtests):
+        left_out = DIVERGENCES.get(name_of(story), {}) if os.environ.get("GABBI_REFERENCE") else {}
+        tell_over_http(story, URL, subtests, left_out)
+
+else:
+
+    @each_story
+    @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+    def test_story_in_process(story, application, subtests):
+        tell(told(story, uuid.uuid4().hex, application=application), subtests)
+
+    @each_story
+    def test_story_over_http(story, service, subtests):
+        tell_over_http(story, service.url, subtests)
+
+
+@pytest.fixture
+def application(database):
+    """The service on a clean database."""
+    configuration = cfg.ConfigOpts()
+    conf.register(configuration)
+    configuration.set_override("auth_strategy", "noauth2", group="api")
+    configuration.set_override("connection", str(database.engine.url), group="placement_database")
+    configuration.set_override("sync_on_startup", True, group="placement_database")
+    configuration([], project=conf.PROJECT, default_config_files=[])
+    return deploy.loadapp(configuration, database)
+
+
+@pytest.fixture(scope="session")
+def service(backend):
+    """The service in processes of its own, on a database that all stories share."""
+    url = backend.create_database()
+    try:
+        with running.uwsgi(url) as running_service:
+            yield running_service
+    except servers.Missing as reason:
+        missing(reason)
+    finally:
+        backend.drop_database(url)
+
+
+# --- what stories owe each other -------------------------------------------------------------------------------------
+
+UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+CUSTOM = re.compile(r"\bCUSTOM_[A-Z0-9_]+\b")
+ANYBODYS = {"00000000-0000-0000-0000-000000000000", "CUSTOM_MAGIC"}  # the owner of old claims, and a trait in messages
 
 
 def test_no_two_stories_name_the_same_things():
-    """Over HTTP all stories share one database, so what one writes must not be what another looks at."""
     owners = collections.defaultdict(set)
     for story in STORIES:
         text = story.read_text()
         for thing in itertools.chain(map(str.lower, UUID.findall(text)), CUSTOM.findall(text)):
             owners[thing].add(name_of(story))
-    shared = {thing: sorted(stories) for thing, stories in owners.items() if len(stories) > 1 and thing != NIL}
-    assert not shared
+    shared = {thing: stories for thing, stories in owners.items() if len(stories) > 1}
+    assert {thing: stories for thing, stories in shared.items() if thing not in ANYBODYS} == {}
 
 
-@pytest.mark.parametrize("story", STORIES, ids=name_of)
-def test_story_is_told_well(story):
-    """The file name is the claim, the head tells the story, and every request has a name of its own."""
-    text = story.read_text()
-    assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", story.stem), "the file name is a claim, its words joined by underscores"
-    assert text.startswith("# "), "the head tells the story"
-    names = [request["name"] for request in yaml.safe_load(text)["tests"]]
-    assert [name for name, count in collections.Counter(names).items() if count > 1] == []
+@each_story
+def test_story_has_a_claim_a_head_and_sentences(story):
+    assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", story.stem)
+    assert story.read_text().startswith("# ")
+    assert [sentence for sentence, count in collections.Counter(sentences_of(story)).items() if count > 1] == []
 
 
-def test_divergences_name_requests_that_exist():
-    known = {name_of(story): {test["name"] for test in yaml.safe_load(story.read_text())["tests"]} for story in STORIES}
-    unknown = [(story, name) for story, names in DIVERGENCES.items() for name in names if name not in known.get(story, ())]
-    assert not unknown
+def test_divergences_are_requests_of_stories():
+    for name, divergences in DIVERGENCES.items():
+        assert divergences.keys() <= set(sentences_of(GABBITS / f"{name}.yaml"))
+
+
+def sentences_of(story):
+    return [request["name"] for request in yaml.safe_load(story.read_text())["tests"]]
