@@ -22,7 +22,7 @@ AnyOf = tuple[frozenset[str], ...]
 #: More than any inventory can give, so as good as any greater amount, and small enough to calculate with.
 TOO_MUCH = 2**31
 
-_INTEGER = re.compile(r"\s*([+-]?)0*([0-9]+)\s*", re.ASCII)
+_INTEGER = re.compile(r"\s*([+-]?)0*([0-9]+)\s*")
 _ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
 

@@ -71,13 +71,6 @@ def _pattern(_validator: Any, expression: str, instance: Any, _schema: Rendered)
         yield jsonschema.ValidationError(f"{instance!r} does not match {expression!r}")
 
 
-def _pattern_properties(validator: Any, patterns: Rendered, instance: Any, _schema: Rendered) -> Violations:
-    if isinstance(instance, dict):
-        for (expression, inner), (name, value) in itertools.product(patterns.items(), instance.items()):
-            if check.pattern(expression).search(name):
-                yield from validator.descend(value, inner, path=name, schema_path=expression)
-
-
 def _additional_properties(validator: Any, others: Any, instance: Any, schema: Rendered) -> Violations:
     if not isinstance(instance, dict):
         return
@@ -116,11 +109,10 @@ def _identity(item: Any) -> Any:
     return type(item) is bool, item
 
 
-_Validator: Any = validators.extend(
+_Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
     jsonschema.Draft7Validator,
     {
         "pattern": _pattern,
-        "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique_items,
     },

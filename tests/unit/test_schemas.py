@@ -1,7 +1,7 @@
 """What bodies and queries look like at every version, and what is said of those that do not conform.
 
-Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  Where one is meant,
-record anew, from the root of the project, and look at the diff:
+Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  Where one is
+meant, record anew, from the root of the project, and look at the diff:
 
     PYTHONPATH=. python tests/unit/test_schemas.py
 """
@@ -357,6 +357,18 @@ def test_place_of_a_violation_in_a_list_is_told():
         trait.REPLACE.validate({"traits": ["A", 5], "resource_provider_generation": 0}, mv.LATEST)
 
 
+@pytest.mark.parametrize("twice", [[1, 1.0], [{"a": [1], "b": 2}, {"b": 2, "a": [1]}], ["x", "x"], [None, None]])
+def test_repetition_is_told_before_what_is_wrong_with_the_repeated(twice):
+    with pytest.raises(errors.InvalidBody) as refused:
+        aggregate.REPLACE.validate([UUID, *twice], mv.AGGREGATES)
+    assert f"{[UUID, *twice]} has non-unique elements\n" in str(refused.value)
+
+
+@pytest.mark.parametrize("once", [[1, True], [0, False], ["1", 1], [{"a": 1}, '{"a": 1}'], [[], {}]])
+def test_values_of_two_types_are_no_repetition(once):
+    assert "has non-unique elements" not in refusal(aggregate.REPLACE, [UUID, *once], mv.AGGREGATES)
+
+
 # --- what handlers get -----------------------------------------------------------------------------------------------
 
 
@@ -402,10 +414,21 @@ def nested(depth):
         {"total": 10**5_000, "consumer_generation": -(10**5_000), "allocation_ratio": 10**400},
         {"total": float("inf"), "allocation_ratio": float("-inf"), "resource_provider_generation": float("nan")},
         [{"a": number} for number in range(30_000)],
+        [{}] + [f"{number:032x}" for number in range(30_000)],
         {str(number): number for number in range(30_000)},
         "x" * 1_000_000,
     ],
-    ids=["deep", "deep inside", "long number", "long numbers", "infinite", "wide", "many keys", "long text"],
+    ids=[
+        "deep",
+        "deep inside",
+        "long number",
+        "long numbers",
+        "infinite",
+        "wide",
+        "wide and mixed",
+        "many keys",
+        "long text",
+    ],
 )
 def test_monsters_are_refused(schema, value):
     for version in (mv.MINIMUM, mv.AGGREGATE_GENERATION, mv.LATEST):
