@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sqlite3
+import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -81,7 +83,6 @@ def _prepared(engine: Engine, session: dict[str, Any]) -> Engine:
     statements: list[str] = []
     if backend == "sqlite":
         statements = [
-            "PRAGMA journal_mode = WAL",
             f"PRAGMA synchronous = {'FULL' if session['sqlite_synchronous'] else 'NORMAL'}",
             "PRAGMA foreign_keys = ON",
         ]
@@ -98,6 +99,7 @@ def _prepared(engine: Engine, session: dict[str, Any]) -> Engine:
         if backend == "sqlite":
             # The driver must not begin transactions behind our back.
             connection.isolation_level = None
+            _write_ahead(connection)
         cursor = connection.cursor()
         for statement in statements:
             cursor.execute(statement)
@@ -110,6 +112,19 @@ def _prepared(engine: Engine, session: dict[str, Any]) -> Engine:
         sa.event.listen(engine, "connect", _note_process)
         sa.event.listen(engine, "checkout", _check_process)
     return engine
+
+
+def _write_ahead(connection: Any) -> None:
+    """Switch the file to WAL, once others let us: SQLite does not wait for this by itself."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _note_process(_connection: Any, record: Any) -> None:
