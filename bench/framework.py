@@ -9,8 +9,8 @@ For each kind of request the median time, and its parts:
 - *work*: the rest of Database.read and Database.write - the rules of the service, its records, and SQLAlchemy;
 - *framework*: what is left - routing, version, policy, schema, JSON.
 
-Without a database named, a SQLite file is made and removed.  One that is named gets our tables if it has none, and
-keeps the providers and consumers made here.
+Without a database named, a SQLite file is made, written without waiting for the disk, and removed.  One that is named
+gets our tables if it has none, and keeps the providers and consumers made here.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ import claims
 from placement.db import engine
 
 CONFIGURATION = """
+[DEFAULT]
+log_file = {directory}/log
 [api]
 auth_strategy = noauth2
 [placement_database]
 connection = {url}
 sync_on_startup = true
+sqlite_synchronous = false
 """
 
 
@@ -106,7 +109,7 @@ class Service:
     """The WSGI application, called as a server would call it."""
 
     def __init__(self, url: str, directory: str) -> None:
-        Path(directory, "placement.conf").write_text(CONFIGURATION.format(url=url.replace("%", "%%")))
+        Path(directory, "placement.conf").write_text(CONFIGURATION.format(url=url, directory=directory))
         os.environ["OS_PLACEMENT_CONFIG_DIR"] = directory
         from placement import wsgi
 
