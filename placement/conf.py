@@ -100,6 +100,10 @@ _CORS_DEFAULTS = {
 }
 
 
+class StartError(Exception):
+    """What keeps the service from starting, in a sentence for whoever runs it."""
+
+
 def register(conf: cfg.ConfigOpts) -> None:
     """Make all options of the service known to ``conf``, those of the libraries it uses included."""
     for group, options in _GROUPS.items():
@@ -124,7 +128,18 @@ def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     directory = os.environ.get(CONFIG_DIR_VARIABLE, "").strip()
     files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
     conf(list(arguments), project=PROJECT, default_config_files=files)
+    check(conf)
     return conf
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Nothing, if the value of every option of the service makes sense; raises ``cfg.Error`` otherwise.
+
+    oslo.config looks at a value when it is read, which for some would be in the middle of a request.
+    """
+    for group, options in _GROUPS.items():
+        for option in options:
+            (conf if group is None else conf[group])[option.name]
 
 
 def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:

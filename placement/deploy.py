@@ -11,7 +11,8 @@ from oslo_log import log
 
 from placement import errors, routes
 from placement.application import Application
-from placement.db import engine, schema, standard
+from placement.conf import StartError
+from placement.db import engine, schema, standard, trouble
 from placement.db.engine import Database
 from placement.middleware.authentication import authentication
 from placement.middleware.bugs import Bugs
@@ -38,10 +39,6 @@ LAYERS: tuple[Callable[[Any, cfg.ConfigOpts], Any], ...] = (
 )
 
 
-class StartError(Exception):
-    """What keeps the service from starting, in a sentence for whoever runs it."""
-
-
 def loadapp(conf: cfg.ConfigOpts, database: Database | None = None) -> Any:
     """The WSGI application for a configuration, its database ready to be used; raises StartError.
 
@@ -50,7 +47,7 @@ def loadapp(conf: cfg.ConfigOpts, database: Database | None = None) -> Any:
     if database is None:
         database = _reached(conf)
     _prepare(database, conf)
-    return onion(Application(routes.TABLE, Service(conf, database, Policy(conf))), conf)
+    return onion(Application(routes.TABLE, Service(conf, database, _policy(conf))), conf)
 
 
 def onion(application: Any, conf: cfg.ConfigOpts) -> Any:
@@ -58,6 +55,13 @@ def onion(application: Any, conf: cfg.ConfigOpts) -> Any:
     for layer in reversed(LAYERS):
         application = layer(application, conf)
     return application
+
+
+def _policy(conf: cfg.ConfigOpts) -> Policy:
+    try:
+        return Policy(conf)
+    except ValueError as error:
+        raise StartError(f"[oslo_policy]policy_file: {error}") from error
 
 
 def _reached(conf: cfg.ConfigOpts) -> Database:
@@ -70,14 +74,18 @@ def _reached(conf: cfg.ConfigOpts) -> Database:
     try:
         database.wait_until_reachable(options.max_retries, options.retry_interval)
     except errors.Unavailable as failure:
-        raise StartError(f"{failure} ({failure.__cause__})") from failure
+        reason = trouble.sentence(failure.__cause__) if failure.__cause__ else ""
+        raise StartError(f"{failure} ({reason})") from failure
     return database
 
 
 def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
     """Make sure of the schema and of the standard rows; others may be doing the same (contract 5.5)."""
     if conf.placement_database.sync_on_startup:
-        schema.sync(database.engine)
+        try:
+            schema.sync(database.engine)
+        except schema.CommandError as error:
+            raise StartError(str(error)) from error
     complaint = schema.complaint(database.engine)
     if complaint and schema.state(database.engine) is not schema.State.UNKNOWN:
         raise StartError(complaint)

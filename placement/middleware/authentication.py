@@ -8,7 +8,10 @@ from typing import Any
 import webob.exc
 from oslo_config import cfg
 
+from placement.conf import StartError
 from placement.request import Environ
+
+_KEYSTONE = "[api]auth_strategy is keystone:"
 
 
 def authentication(application: Any, conf: cfg.ConfigOpts) -> Any:
@@ -46,11 +49,11 @@ class Keystone:
         try:
             from keystonemiddleware import auth_token
         except ImportError:
-            raise SystemExit(
-                "[api]auth_strategy is keystone, for which the package keystonemiddleware is missing"
-            ) from None
+            raise StartError(f"{_KEYSTONE} it takes the package keystonemiddleware, which is not installed") from None
         self.application = application
         self.protected = auth_token.AuthProtocol(application, {"oslo_config_config": conf})
+        if not (conf.keystone_authtoken.auth_type or conf.keystone_authtoken.auth_section):
+            raise StartError(f"{_KEYSTONE} [keystone_authtoken] must tell how to reach it: auth_type is missing")
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """The answer of the application, or 401 of the middleware."""

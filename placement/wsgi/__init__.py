@@ -24,5 +24,5 @@ def init_application() -> Any:
         if conf.log_options:
             conf.log_opt_values(LOG, log.DEBUG)
         return deploy.loadapp(conf)
-    except (cfg.Error, deploy.StartError) as error:
+    except (cfg.Error, options.StartError) as error:
         raise SystemExit(f"placement cannot start: {' '.join(str(error).split())}") from None
