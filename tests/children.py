@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +95,15 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once, with SIGKILL, and what it started in its process group."""
+        """End it at once, with SIGKILL, and what it started in its process group; nothing if that was done before."""
+        if not self._note.exists():
+            return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         self._note.unlink(missing_ok=True)
 
-    def wait_until(self, ready: Any, seconds: float = 60.0) -> None:
+    def wait_until(self, ready: Callable[[], bool], seconds: float = 60.0) -> None:
         """Return once ``ready()`` is true; raises with the end of its log if it ends or takes too long."""
         deadline = time.monotonic() + seconds
         while not ready():
@@ -111,15 +113,10 @@ class Child:
             time.sleep(0.02)
 
 
-def _signal_all(notes: list[Path], how: signal.Signals | None) -> None:
-    for note in notes:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(int(note.name), how) if how else os.kill(int(note.name), int(note.read_text()))
-
-
-def _alive(note: Path) -> bool:
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that has ended and was not yet asked for its exit code does not."""
     with contextlib.suppress(OSError):
-        return (Path("/proc") / note.name / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
 
@@ -127,12 +124,16 @@ def watch(directory: Path, run: int) -> None:
     """Wait for the run to end, then end its children and remove its directory."""
     while os.getppid() == run and not select.select([sys.stdin], [], [], 0.5)[0]:
         pass
-    notes = list((directory / "children").iterdir())
-    _signal_all(notes, None)
+    notes = {int(note.name): int(note.read_text()) for note in (directory / "children").iterdir()}
+    for pid, stop_with in notes.items():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, stop_with)
     deadline = time.monotonic() + _GRACE
-    while any(map(_alive, notes)) and time.monotonic() < deadline:
+    while any(map(alive, notes)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    _signal_all([note for note in notes if _alive(note)], signal.SIGKILL)
+    for pid in notes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
     shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -9,7 +9,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,10 @@ class Service:
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
         self._child = children.Child(argv, self.log, signal.SIGTERM, env=environment)
         self._child.wait_until(self._answers)
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        """Return once ``ready()`` is true; raises with the end of the log if the service ends before."""
+        self._child.wait_until(ready)
 
     def stop(self) -> None:
         """End it as its operator would."""

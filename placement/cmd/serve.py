@@ -35,7 +35,9 @@ TRY_IT = """\
 The token is "admin".  Try:
 
   curl -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement latest' {url}/resource_providers
+
 """
+GOODBYE = "Ctrl-C ends it; the data stays."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         open_door = conf.api.auth_strategy == "noauth2" and not told.anywhere
         with _listening(told.host, told.port, loopback_only=open_door) as listening:
             _serve(conf, listening, told.threads)
-    except (deploy.CannotStart, cfg.Error) as reason:
+    except (deploy.StartError, cfg.Error) as reason:
         print(f"placement-serve: {' '.join(str(reason).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -76,7 +78,7 @@ def _configured(told: argparse.Namespace) -> cfg.ConfigOpts:
     if not files and not os.environ.get(options.CONFIG_DIR_VARIABLE):
         conf = _embedded(told.database)
     elif told.database:
-        raise deploy.CannotStart("--database does not go with a configuration: name the database there.")
+        raise deploy.StartError("--database does not go with a configuration: name the database there.")
     else:
         conf = options.load(files)
     log.setup(conf, options.PROJECT)
@@ -94,6 +96,7 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     if database:
         conf.set_override("connection", database, group="placement_database")
     conf([], project=options.PROJECT, default_config_files=[], default_config_dirs=[])
+    options.check(conf)
     if conf.placement_database.connection.startswith("sqlite:///"):
         # A file of our own: no operator has to be asked before it is changed.
         conf.set_default("sync_on_startup", True, group="placement_database")
@@ -105,7 +108,7 @@ def _make_room(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise deploy.CannotStart(f"No place for the database: {error}") from error
+        raise deploy.StartError(f"No place for the database: {error}") from error
 
 
 def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
@@ -113,9 +116,9 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise deploy.CannotStart(f"--host {host}: {error.strerror}") from error
+        raise deploy.StartError(f"--host {host}: {error.strerror}") from error
     if loopback_only and not ipaddress.ip_address(address[0]).is_loopback:
-        raise deploy.CannotStart(
+        raise deploy.StartError(
             f"With noauth2 whoever reaches {host} may do anything. Listen on 127.0.0.1, "
             f"set [api]auth_strategy = keystone, or insist with {ANYWHERE}."
         )
@@ -127,8 +130,8 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
-            raise deploy.CannotStart(f"Port {port} of {host} is in use: choose another with --port.") from error
-        raise deploy.CannotStart(f"Cannot listen on port {port} of {host}: {error.strerror}.") from error
+            raise deploy.StartError(f"Port {port} of {host} is in use: choose another with --port.") from error
+        raise deploy.StartError(f"Cannot listen on port {port} of {host}: {error.strerror}.") from error
     return listening
 
 
@@ -145,8 +148,8 @@ def _serve(conf: cfg.ConfigOpts, listening: socket.socket, threads: int) -> None
     database = sa.make_url(conf.placement_database.connection).render_as_string(hide_password=True)
     print(GREETING.format(url=url, database=database), end="")
     if conf.api.auth_strategy == "noauth2":
-        print(TRY_IT.format(url=url))
-    sys.stdout.flush()
+        print(TRY_IT.format(url=url), end="")
+    print(GOODBYE, flush=True)
     server.run()
     server.close()
 

@@ -1,12 +1,13 @@
 """Nothing that a test run started is left when it has ended, however it ended."""
 
 import os
-import pathlib
 import subprocess
 import sys
 import time
 
 import pytest
+
+from tests import children
 
 RUN = """
 import os, signal, sys, time
@@ -20,13 +21,6 @@ print(child.pid, children.run_directory(), flush=True)
 """
 SLEEP = "import time; print('ready', flush=True); time.sleep(600)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + SLEEP
-
-
-def alive(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize(
@@ -51,15 +45,13 @@ def test_nothing_outlives_the_run(end, program):
     run.wait()
     run.stdout.close()
     deadline = time.monotonic() + 60
-    while (alive(pid) or os.path.exists(directory)) and time.monotonic() < deadline:
+    while (children.alive(int(pid)) or os.path.exists(directory)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not alive(pid)
+    assert not children.alive(int(pid))
     assert not os.path.exists(directory)
 
 
 def test_a_child_that_ends_before_it_is_ready_is_told_of_with_its_log(tmp_path):
-    from tests import children
-
     child = children.Child([sys.executable, "-c", "raise SystemExit('no such thing')"], tmp_path / "log")
     with pytest.raises(RuntimeError, match="no such thing"):
         child.wait_until(lambda: False)

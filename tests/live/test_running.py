@@ -1,0 +1,55 @@
+"""The service in processes of its own answers, survives the loss of a worker, and is gone afterwards."""
+
+import time
+import urllib.request
+
+import pytest
+
+from tests import children, running
+from tests.conftest import missing
+from tests.servers import Missing
+
+
+def answers(service):
+    with urllib.request.urlopen(f"{service.url}/", timeout=30) as reply:
+        return reply.status == 200
+
+
+def all_gone(pids):
+    """Whether they have ended, or do so in a moment: a killed process takes its time."""
+    deadline = time.monotonic() + 60
+    while any(map(children.alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not any(map(children.alive, pids))
+
+
+def test_uwsgi_replaces_a_killed_worker(database_url):
+    try:
+        running.uwsgi_binary()
+    except Missing as reason:
+        missing(reason)
+    with running.uwsgi(database_url, processes=2) as service:
+        workers = service.workers
+        assert len(workers) == 2
+        killed = service.kill_worker()
+        service.wait_until(lambda: len(service.workers) == 2 and killed not in service.workers)
+        assert answers(service)
+        workers += service.workers
+    assert all_gone(workers)
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_placement_serve_is_one_process(database_url):
+    with running.embedded(database_url) as service:
+        (worker,) = service.workers
+        assert answers(service)
+    assert all_gone([worker])
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_options_reach_the_service(database_url):
+    with (
+        pytest.raises(RuntimeError, match="max_retries"),
+        running.embedded(database_url, {"placement_database": {"max_retries": "many"}}),
+    ):
+        pass

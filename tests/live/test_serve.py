@@ -1,0 +1,204 @@
+"""placement-serve, as a newcomer and as an operator run it."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import schema
+from placement.db.engine import opened
+from tests import children, running
+
+SERVE = [sys.executable, "-m", "placement.cmd.serve"]
+ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+
+
+@pytest.fixture
+def environment():
+    """What a newcomer's shell has: nothing that configures the service."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    return {**kept, "PYTHONPATH": os.getcwd()}
+
+
+@contextlib.contextmanager
+def served(directory, environment, *arguments, end=signal.SIGTERM):
+    """The greeting of a service that runs in the directory, and a connection to it."""
+    port = children.free_port()
+    (directory / "log").unlink(missing_ok=True)
+    service = children.Child(
+        [*SERVE, "--port", str(port), *arguments], directory / "log", end, cwd=directory, env=environment
+    )
+    try:
+        service.wait_until(lambda: "Ctrl-C" in service.log.read_text())
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+            yield service.log.read_text(), connection
+    finally:
+        service.stop()
+
+
+def ask(connection, method, path, body=None):
+    connection.request(method, path, json.dumps(body) if body else None, {**ADMIN, "Content-Type": "application/json"})
+    reply = connection.getresponse()
+    return reply.status, json.loads(reply.read() or "null")
+
+
+def refused(environment, *arguments, **more):
+    """The one line with which the service refuses to start."""
+    done = subprocess.run(
+        [*SERVE, *arguments],
+        env={**environment, **more},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 1, done.stderr
+    line = done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr, done.stderr
+    assert line.startswith("placement-serve: "), done.stderr
+    assert "Placement serves" not in done.stdout
+    return line.removeprefix("placement-serve: ")
+
+
+def test_the_line_it_says_to_try_works(tmp_path, environment):
+    with served(tmp_path, environment) as (greeting, connection):
+        line = re.search("curl .*", greeting).group()
+        words = shlex.split(line)
+        headers = dict(words[at + 1].split(": ") for at, word in enumerate(words) if word == "-H")
+        assert words[-1] == f"http://127.0.0.1:{connection.port}/resource_providers"
+        connection.request("GET", "/resource_providers", headers=headers)
+        reply = connection.getresponse()
+        assert (reply.status, json.loads(reply.read())) == (200, {"resource_providers": []})
+        assert reply.headers["OpenStack-API-Version"] == "placement 1.39"
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_what_it_was_told_survives_its_end(tmp_path, environment, end):
+    with served(tmp_path, environment, end=end) as (_, connection):
+        assert ask(connection, "POST", "/resource_providers", {"name": "cn1"})[0] == 200
+    log = (tmp_path / "log").read_text()
+    assert "Traceback" not in log
+    with served(tmp_path, environment) as (_, connection):
+        _, body = ask(connection, "GET", "/resource_providers")
+    assert [provider["name"] for provider in body["resource_providers"]] == ["cn1"]
+    assert (tmp_path / "var" / "placement.sqlite").exists()
+
+
+def test_a_signal_ends_it_well(tmp_path, environment):
+    service = subprocess.Popen(
+        [*SERVE, "--port", "0"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    with service:
+        while b"Ctrl-C" not in service.stdout.readline():
+            assert service.poll() is None
+        service.send_signal(signal.SIGTERM)
+        assert service.wait(60) == 0
+
+
+def test_connections_are_kept(tmp_path, environment):
+    with served(tmp_path, environment) as (_, connection):
+        assert ask(connection, "GET", "/resource_providers")[0] == 200
+        first = connection.sock
+        assert first is not None
+        assert ask(connection, "GET", "/traits")[0] == 200
+        assert connection.sock is first
+
+
+def test_a_port_in_use(environment):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert (
+            refused(environment, "--port", port) == f"Port {port} of 127.0.0.1 is in use: choose another with --port."
+        )
+
+
+def test_noauth2_is_for_loopback_only(tmp_path, environment):
+    assert "--insecure-noauth2-on-any-address" in refused(environment, "--host", "0.0.0.0", "--port", "0")
+    with served(tmp_path, environment, "--host", "0.0.0.0", "--insecure-noauth2-on-any-address") as (_, connection):
+        assert ask(connection, "GET", "/resource_providers")[0] == 200
+
+
+def test_an_unreachable_database(environment):
+    port = children.free_port()
+    for url in (f"mysql+pymysql://u:secret@127.0.0.1:{port}/p", f"postgresql+psycopg://u:secret@127.0.0.1:{port}/p"):
+        line = refused(environment, "--port", "0", "--database", url)
+        assert "does not answer" in line or "not reach" in line or "cannot" in line.lower()
+        assert "secret" not in line
+
+
+def test_a_database_that_is_no_url(environment):
+    assert "connection" in refused(environment, "--port", "0", "--database", "var/placement")
+
+
+def test_a_database_without_schema_or_with_an_older_one(environment, database_url):
+    server = not database_url.startswith("sqlite")
+    named = {"OS_PLACEMENT_DATABASE__CONNECTION": database_url, "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "false"}
+    assert "placement-manage db sync" in refused(environment, "--port", "0", **named)
+    if server:
+        assert "placement-manage db sync" in refused(environment, "--port", "0", "--database", database_url)
+    with opened(database_url) as database:
+        schema.sync(database.engine)
+        schema.stamp(database.engine, "a082b8bb98d0")
+    line = refused(environment, "--port", "0", **named)
+    assert "a082b8bb98d0" in line
+    assert "placement-manage db sync" in line
+
+
+@pytest.mark.parametrize(
+    ("section", "option", "value"),
+    [
+        ("api", "auth_strategy", "trust"),
+        ("placement", "allocation_conflict_retry_count", "many"),
+        ("placement_database", "max_retries", "-2"),
+    ],
+)
+def test_an_unknown_option_value(tmp_path, environment, section, option, value):
+    settings = {"api": {"auth_strategy": "noauth2"}, "placement_database": {"connection": f"sqlite:///{tmp_path}/p"}}
+    settings.setdefault(section, {})[option] = value
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {said}\n" for name, said in told.items())
+        for group, told in settings.items()
+    ]
+    (tmp_path / "placement.conf").write_text("".join(lines))
+    line = refused(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))
+    assert option in line
+    assert "placement.conf" in line
+
+
+def test_a_configuration_that_is_not_there(tmp_path, environment):
+    assert str(tmp_path) in refused(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))
+
+
+def test_a_configuration_holds_as_it_says(tmp_path, environment):
+    """Its database is nobody's to change unasked; and one database is enough."""
+    (tmp_path / "placement.conf").write_text(
+        f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{tmp_path}/p\n"
+    )
+    assert "placement-manage db sync" in refused(environment, "--port", "0", OS_PLACEMENT_CONFIG_DIR=str(tmp_path))
+    line = refused(environment, "--database", "sqlite:///x", "--config-file", str(tmp_path / "placement.conf"))
+    assert "--database" in line
+    with served(
+        tmp_path, {**environment, "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true"}, "--config-dir", str(tmp_path)
+    ) as (
+        greeting,
+        connection,
+    ):
+        assert f"{tmp_path}/p" in greeting
+        assert ask(connection, "GET", "/traits")[0] == 200
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_password_is_not_shown(database_url):
+    with running.embedded(database_url) as service:
+        greeting = service.log.read_text()
+    assert sa.make_url(database_url).password not in greeting
+    assert "***" in greeting
