@@ -28,7 +28,11 @@ _LINKS = (
 def list(req: Request) -> Reply:
     """The providers that match every filter given."""
     wanted = _filter(req)
-    providers = req.read(lambda db: provider_list.matching(db, wanted))
+    with (
+        errors.saying("Invalid resource class in resources parameter: ", errors.UnknownResourceClass),
+        errors.saying('Invalid trait(s) in "required" parameter: ', errors.UnknownTraits),
+    ):
+        providers = req.read(lambda db: provider_list.matching(db, wanted))
     body = {"resource_providers": [_present(provider, req) for provider in providers]}
     return ok(body, modified=newest(provider.modified for provider in providers))
 

@@ -52,9 +52,10 @@ def matching(db: Reading, wanted: Filter) -> list[ResourceProvider]:
     if wanted.uuid is not None:
         query = query.where(_P.uuid == wanted.uuid)
     if wanted.in_tree is not None:
-        member = resource_providers.alias()
-        root = sa.select(member.c.root_provider_id).where(member.c.uuid == wanted.in_tree).scalar_subquery()
-        query = query.where(_P.root_provider_id == root)
+        member = ResourceProvider.find(db, wanted.in_tree)
+        if member is None:
+            return []
+        query = query.where(_P.root_provider_id == member.root_id)
     for names in wanted.required:
         query = query.where(_has_trait(names))
     if wanted.forbidden:
@@ -63,10 +64,16 @@ def matching(db: Reading, wanted: Filter) -> list[ResourceProvider]:
         query = query.where(_in_aggregate(uuids))
     if wanted.forbidden_aggregates:
         query = query.where(~_in_aggregate(wanted.forbidden_aggregates))
+    found = [provider for row in db.execute(query) if _is_exactly(provider := ResourceProvider(*row), wanted)]
     if wanted.resources:
         roomy = set.intersection(*(_with_room(db, name, amount) for name, amount in wanted.resources.items()))
-        return [provider for row in db.execute(query) if (provider := ResourceProvider(*row)).id in roomy]
-    return [ResourceProvider(*row) for row in db.execute(query)]
+        found = [provider for provider in found if provider.id in roomy]
+    return found
+
+
+def _is_exactly(provider: ResourceProvider, wanted: Filter) -> bool:
+    """Whether name and uuid are spelled as they were asked for; some collations find them in another case, too."""
+    return wanted.name in (None, provider.name) and wanted.uuid in (None, provider.uuid)
 
 
 def _with_room(db: Reading, resource_class: str, amount: int) -> set[int]:
