@@ -16,8 +16,8 @@ AnyOf = tuple[frozenset[str], ...]
 class Group:
     """Resources that belong together, and what is asked of the provider, or providers, that give them.
 
-    Under a suffix, one provider gives everything and meets every rule by itself.  The unsuffixed group may take each class
-    from another provider; these meet ``required`` together, and the root of the tree may stand in for them in
+    Under a suffix, one provider gives everything and meets every rule by itself.  The unsuffixed group may take each
+    class from another provider; these meet ``required`` together, and the root of the tree may stand in for them in
     ``member_of``.  A group without resources only names a provider, for the sake of ``same_subtrees``.
     """
 

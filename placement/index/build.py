@@ -1,0 +1,114 @@
+"""A snapshot from scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from placement.index.column import Column
+from placement.index.forest import Forest
+from placement.index.records import Rows
+from placement.index.slots import SlotSet
+from placement.index.snapshot import Provider, Snapshot
+from placement.objects import capacity as rule
+
+#: Room for providers to come, so that not every new one makes every array grow.
+_ROOM = 64
+_SHARE = 8
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value", bound=Hashable)
+
+
+class Interned:
+    """Equal sets and tuples as one object: a hundred thousand hosts have a handful of different ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+
+    def __call__(self, value: Value) -> Value:
+        return self._known.setdefault(value, value)  # type: ignore[no-any-return]
+
+
+def roomy(count: int) -> int:
+    """How many slots to keep for so many providers."""
+    return count + count // _SHARE + _ROOM
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """The second halves of the pairs by their first."""
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
+    """The snapshot of all providers."""
+    order = sorted(rows.providers)
+    snapshot = Snapshot()
+    snapshot.by_id = {row[0]: slot for slot, row in enumerate(order)}
+    snapshot.by_uuid = {row[1]: slot for slot, row in enumerate(order)}
+    snapshot.class_names, snapshot.class_ids = name_classes(class_names)
+    snapshot.free = ()
+    size = roomy(len(order))
+    snapshot.generations = np.zeros(size, dtype=np.int64)
+    snapshot.generations[: len(order)] = [row[3] for row in order]
+    snapshot.providers = _providers(order, rows, snapshot.by_id)
+    snapshot.forest = Forest.grown([provider.root for provider in snapshot.providers if provider], size)
+    snapshot.columns = _columns(rows, np.array([row[0] for row in order], dtype=np.int64), size)
+    snapshot.traits = _sets(rows.traits, snapshot.by_id, size)
+    snapshot.aggregates = _sets(rows.aggregates, snapshot.by_id, size)
+    return snapshot
+
+
+def name_classes(class_names: Mapping[int, str]) -> tuple[dict[int, str], dict[str, int]]:
+    """Both directions of the names of classes."""
+    return dict(class_names), {name: class_id for class_id, name in class_names.items()}
+
+
+def _providers(
+    order: Iterable[tuple[int, str, str | None, int, int | None, int | None]], rows: Rows, by_id: Mapping[int, int]
+) -> list[Provider | None]:
+    traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
+    classes = grouped((row[0], row[1]) for row in rows.inventories)
+    interned = Interned()
+    return [
+        Provider(
+            id=provider_id,
+            uuid=uuid,
+            name=name,
+            parent=-1 if parent_id is None else by_id[parent_id],
+            root=by_id[provider_id if root_id is None else root_id],
+            classes=interned(tuple(sorted(classes.get(provider_id, ())))),
+            traits=interned(frozenset(traits.get(provider_id, ()))),
+            aggregates=interned(frozenset(aggregates.get(provider_id, ()))),
+        )
+        for provider_id, uuid, name, _, parent_id, root_id in order
+    ]
+
+
+def _columns(rows: Rows, ids: np.ndarray[Any, np.dtype[np.int64]], size: int) -> dict[int, Column]:
+    """:param ids: the id of each slot, ascending."""
+    inventories = np.array(rows.inventories, dtype=np.float64).reshape(-1, 8)
+    usages = np.array(rows.usages, dtype=np.float64).reshape(-1, 3)
+    columns = {}
+    for class_id in np.unique(inventories[:, 1]):
+        mine = inventories[inventories[:, 1] == class_id]
+        mine = mine[np.isin(mine[:, 0], ids)]
+        mine = mine[np.argsort(mine[:, 0], kind="stable")]
+        provider_id, _, total, reserved, min_unit, max_unit, step_size, ratio = mine.T
+        used = np.zeros(len(mine))
+        usage = usages[(usages[:, 1] == class_id) & np.isin(usages[:, 0], provider_id)]
+        used[np.searchsorted(provider_id, usage[:, 0])] = usage[:, 2]
+        capacity = rule.capacity(total, reserved, ratio)
+        slots = np.searchsorted(ids, provider_id)
+        columns[int(class_id)] = Column(slots, (capacity, used, min_unit, max_unit, step_size), size)
+    return columns
+
+
+def _sets(rows: Iterable[tuple[int, str]], by_id: Mapping[int, int], size: int) -> dict[str, SlotSet]:
+    members = grouped((name, by_id[provider_id]) for provider_id, name in rows if provider_id in by_id)
+    return {name: SlotSet(np.sort(np.array(slots, dtype=np.intp)), size) for name, slots in members.items()}

@@ -1,0 +1,190 @@
+"""The next snapshot: some providers replaced, everything else shared with the last one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
+
+import numpy as np
+
+from placement.index.build import grouped, name_classes, roomy
+from placement.index.column import NOTHING, Column, Inventory
+from placement.index.records import Rows
+from placement.index.slots import EMPTY, SlotSet
+from placement.index.snapshot import Provider, Snapshot, inventory_of
+
+#: What is in each of the slots that change.
+Occupants = Mapping[int, Provider | None]
+
+
+class OutOfStepError(LookupError):
+    """What is to change is not in the snapshot: it has missed something, and must be built anew."""
+
+
+def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Iterable[tuple[int, int, int]]) -> Snapshot:
+    """The snapshot with other generations, and the usage that goes with them, for some providers.
+
+    :param generations: by the id of the provider.  :param usages: all there is of these providers; the rest is unused.
+    """
+    try:
+        slots = {snapshot.by_id[provider_id]: generation for provider_id, generation in generations.items()}
+    except KeyError as error:
+        raise OutOfStepError(*error.args) from None
+    used: dict[int, dict[int, int]] = defaultdict(dict)
+    for slot in slots:
+        for class_id in snapshot.provider(slot).classes:
+            used[class_id][slot] = 0
+    for provider_id, class_id, amount in usages:
+        if (slot := snapshot.by_id[provider_id]) in used.get(class_id, ()):
+            used[class_id][slot] = amount
+    fresh = copy(snapshot)
+    fresh.generations = snapshot.generations.copy()
+    fresh.generations[list(slots)] = list(slots.values())
+    fresh.columns = {**snapshot.columns, **{id_: snapshot.columns[id_].with_usage(of) for id_, of in used.items()}}
+    return fresh
+
+
+def with_classes(snapshot: Snapshot, class_names: Mapping[int, str]) -> Snapshot:
+    """The snapshot with other names of resource classes."""
+    fresh = copy(snapshot)
+    fresh.class_names, fresh.class_ids = name_classes(class_names)
+    return fresh
+
+
+def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snapshot:
+    """The snapshot with some providers as the rows have them; those without a row are gone.
+
+    :param ids: the providers that may differ.  :param rows: everything about them.
+    """
+    fresh = copy(snapshot)
+    present = {row[0]: row[1] for row in rows.providers}
+    _take_slots(fresh, snapshot, ids, present)
+    touched = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, fresh.by_id) if id_ in by_id]
+    before: Occupants = dict.fromkeys(touched) | {slot: _at(snapshot, slot) for slot in touched}
+    after: Occupants = dict.fromkeys(touched) | _records(rows, snapshot, fresh.by_id)
+
+    providers = [*snapshot.providers, *[None] * (max(touched, default=-1) + 1 - len(snapshot.providers))]
+    for slot, provider in after.items():
+        providers[slot] = provider
+    fresh.providers = providers
+    size = snapshot.size if len(providers) <= snapshot.size else roomy(len(providers))
+    fresh.generations = np.zeros(size, dtype=np.int64)
+    fresh.generations[: snapshot.size] = snapshot.generations
+    for row in rows.providers:
+        fresh.generations[fresh.by_id[row[0]]] = row[3]
+    if size != snapshot.size or _roots(before) != _roots(after):
+        fresh.forest = snapshot.forest.changed(_roots(after), size)
+    fresh.columns = _columns(snapshot.columns, before, _inventories(rows, fresh.by_id), size)
+    fresh.traits = _sets(snapshot.traits, before, after, lambda provider: provider.traits, size)
+    fresh.aggregates = _sets(snapshot.aggregates, before, after, lambda provider: provider.aggregates, size)
+    return fresh
+
+
+def _take_slots(fresh: Snapshot, snapshot: Snapshot, ids: Collection[int], present: Mapping[int, str]) -> None:
+    """Give every new provider a slot, and take those of the gone.
+
+    Some databases give the id of a deleted provider to the next one, so a known id may come with another uuid.
+    """
+    known = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
+    if known == present:
+        return
+    by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free)
+    for provider_id, uuid in known.items():
+        del by_uuid[uuid]
+        if provider_id not in present:
+            free.append(by_id.pop(provider_id))
+    top = len(snapshot.providers)
+    for provider_id, uuid in present.items():
+        if provider_id not in known:
+            slot, top = (free.pop(), top) if free else (top, top + 1)
+            by_id[provider_id] = slot
+        by_uuid[uuid] = by_id[provider_id]
+    fresh.by_id, fresh.by_uuid, fresh.free = by_id, by_uuid, tuple(free)
+
+
+def _at(snapshot: Snapshot, slot: int) -> Provider | None:
+    return snapshot.providers[slot] if slot < len(snapshot.providers) else None
+
+
+def _records(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[int, Provider | None]:
+    """The providers of the rows, in their slots; the same object as before for one that has not changed."""
+    traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
+    classes = grouped((row[0], row[1]) for row in rows.inventories)
+    records: dict[int, Provider | None] = {}
+    for provider_id, uuid, name, _, parent_id, root_id in rows.providers:
+        slot = by_id[provider_id]
+        try:
+            provider = Provider(
+                id=provider_id,
+                uuid=uuid,
+                name=name,
+                parent=-1 if parent_id is None else by_id[parent_id],
+                root=slot if root_id is None else by_id[root_id],
+                classes=tuple(sorted(classes.get(provider_id, ()))),
+                traits=frozenset(traits.get(provider_id, ())),
+                aggregates=frozenset(aggregates.get(provider_id, ())),
+            )
+        except KeyError as error:
+            raise OutOfStepError(*error.args) from None
+        old = _at(snapshot, slot)
+        records[slot] = old if old == provider else provider
+    return records
+
+
+def _roots(occupants: Occupants) -> dict[int, int | None]:
+    return {slot: None if provider is None else provider.root for slot, provider in occupants.items()}
+
+
+def _inventories(rows: Rows, by_id: Mapping[int, int]) -> dict[int, dict[int, Inventory]]:
+    """By class and slot."""
+    used = {(provider_id, class_id): amount for provider_id, class_id, amount in rows.usages}
+    inventories: dict[int, dict[int, Inventory]] = defaultdict(dict)
+    for row in rows.inventories:
+        inventories[row[1]][by_id[row[0]]] = inventory_of(row, used.get((row[0], row[1]), 0))
+    return inventories
+
+
+def _columns(
+    columns: Mapping[int, Column], before: Occupants, inventories: dict[int, dict[int, Inventory]], size: int
+) -> Mapping[int, Column]:
+    for slot, provider in before.items():
+        for class_id in () if provider is None else provider.classes:
+            inventories.setdefault(class_id, {}).setdefault(slot, NOTHING)
+    fresh = dict(columns)
+    for class_id, changes in inventories.items():
+        column = columns.get(class_id) or Column.empty()
+        different = {slot: inventory for slot, inventory in changes.items() if column.inventory(slot) != inventory}
+        if different:
+            fresh[class_id] = column.with_inventories(different, size)
+    return fresh
+
+
+def _sets(
+    sets: Mapping[str, SlotSet],
+    before: Occupants,
+    after: Occupants,
+    names: Callable[[Provider], Iterable[str]],
+    size: int,
+) -> Mapping[str, SlotSet]:
+    """The sets of slots by trait or by aggregate; ``names`` gives those of one provider."""
+    added: dict[str, list[int]] = defaultdict(list)
+    removed: dict[str, list[int]] = defaultdict(list)
+    for slot, provider in after.items():
+        occupant = before[slot]
+        had = frozenset(() if occupant is None else names(occupant))
+        has = frozenset(() if provider is None else names(provider))
+        for name in has - had:
+            added[name].append(slot)
+        for name in had - has:
+            removed[name].append(slot)
+    if not (added or removed):
+        return sets
+    fresh = dict(sets)
+    for name in added.keys() | removed.keys():
+        changed = sets.get(name, EMPTY).changed(added[name], removed[name], size)
+        if changed.count:
+            fresh[name] = changed
+        else:
+            del fresh[name]
+    return fresh

@@ -1,0 +1,91 @@
+"""Who is whose child: the trees of providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from placement.index.slots import Mask, Slots
+
+
+class Forest:
+    """Immutable.  A slot that no provider has is in no tree."""
+
+    __slots__ = ("_root", "alive", "children", "is_root", "members")
+
+    def __init__(self, root: Slots, alive: Mask, members: Mapping[int, tuple[int, ...]]) -> None:
+        """:param root: the root of every slot, itself for a root.  :param members: of trees of more than one."""
+        self._root = root
+        self.alive = alive
+        self.is_root: Mask = alive & (root == np.arange(len(root)))
+        #: All providers that are not roots.
+        self.children: Slots = np.flatnonzero(alive & ~self.is_root)
+        self.members = members
+
+    @classmethod
+    def grown(cls, roots: Sequence[int], size: int) -> Forest:
+        """The forest in which slot n has the root ``roots[n]``, and room for more."""
+        root = np.arange(size, dtype=np.intp)
+        root[: len(roots)] = roots
+        alive = np.zeros(size, dtype=np.bool_)
+        alive[: len(roots)] = True
+        trees: dict[int, list[int]] = {}
+        for slot, top in enumerate(roots):
+            if slot != top:
+                trees.setdefault(top, [top]).append(slot)
+        return cls(root, alive, {top: tuple(sorted(tree)) for top, tree in trees.items()})
+
+    @property
+    def size(self) -> int:
+        """How many slots there are, used or not."""
+        return len(self._root)
+
+    def tree(self, root: int) -> tuple[int, ...]:
+        """The providers of one tree, its root included."""
+        return self.members.get(root) or (root,)
+
+    def roots(self, slots: Slots) -> Slots:
+        """The root of each slot."""
+        return self._root[slots]
+
+    def roots_of(self, mask: Mask) -> Mask:
+        """The roots of the trees that have a member in the mask."""
+        roots = mask & self.is_root
+        if len(self.children):
+            roots[self._root[self.children[mask[self.children]]]] = True
+        return roots
+
+    def trees_of(self, roots: Mask) -> Mask:
+        """All providers of the trees that have their root in the mask."""
+        if not len(self.children):
+            return roots & self.alive
+        members: Mask = roots[self._root] & self.alive
+        return members
+
+    def changed(self, roots: Mapping[int, int | None], size: int) -> Forest:
+        """The forest with other roots for some slots; None: no provider there."""
+        root, alive = np.arange(size, dtype=np.intp), np.zeros(size, dtype=np.bool_)
+        root[: self.size], alive[: self.size] = self._root, self.alive
+        touched: dict[int, set[int]] = {}
+
+        def tree(top: int) -> set[int]:
+            if top not in touched:
+                there = top < self.size and self.alive[top] and self._root[top] == top
+                touched[top] = set(self.tree(top)) if there else set()
+            return touched[top]
+
+        for slot in roots:
+            if alive[slot]:
+                tree(int(root[slot])).discard(slot)
+        for slot, top in roots.items():
+            root[slot], alive[slot] = (slot, False) if top is None else (top, True)
+            if top is not None:
+                tree(top).add(slot)
+        members = dict(self.members)
+        for top, slots in touched.items():
+            if len(slots) > 1:
+                members[top] = tuple(sorted(slots))
+            else:
+                members.pop(top, None)
+        return Forest(root, alive, members)

@@ -1,0 +1,56 @@
+"""The plain rows that an index is made from, whether they come from a database or from a test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class ProviderRow(NamedTuple):
+    id: int
+    uuid: str
+    name: str | None
+    generation: int
+    #: None for a root.
+    parent_id: int | None
+    #: None, in databases of old, for a root.
+    root_id: int | None
+
+
+class InventoryRow(NamedTuple):
+    provider_id: int
+    class_id: int
+    total: int
+    reserved: int
+    min_unit: int
+    max_unit: int
+    step_size: int
+    allocation_ratio: float
+
+
+class UsageRow(NamedTuple):
+    provider_id: int
+    class_id: int
+    used: int
+
+
+class TraitRow(NamedTuple):
+    provider_id: int
+    trait: str
+
+
+class AggregateRow(NamedTuple):
+    provider_id: int
+    aggregate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """All rows about some providers, or about all.  Any tuples of these forms will do."""
+
+    providers: Sequence[tuple[int, str, str | None, int, int | None, int | None]]
+    inventories: Sequence[tuple[int, int, int, int, int, int, int, float]] = ()
+    usages: Sequence[tuple[int, int, int]] = ()
+    traits: Sequence[tuple[int, str]] = ()
+    aggregates: Sequence[tuple[int, str]] = ()

@@ -1,0 +1,69 @@
+"""What a snapshot says, in a form in which two can be compared, wherever they put their providers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from placement.index.slots import Mask
+from placement.index.snapshot import Snapshot
+
+
+def contents(snapshot: Snapshot) -> dict[str, Any]:
+    """Everything that can be asked of a snapshot, each fact by every way that leads to it."""
+    size = snapshot.size
+    slots = sorted(snapshot.by_uuid.values())
+    uuid = {slot: snapshot.provider(slot).uuid for slot in slots}
+    assert all(snapshot.by_uuid[uuid[slot]] == slot == snapshot.by_id[snapshot.provider(slot).id] for slot in slots)
+    assert set(snapshot.free).isdisjoint(slots)
+    assert all(snapshot.providers[slot] is None for slot in snapshot.free)
+
+    def uuids(of: Any) -> list[str]:
+        return sorted(uuid[int(slot)] for slot in of)
+
+    def masked(mask: Mask) -> list[str]:
+        assert len(mask) == size
+        return uuids(np.flatnonzero(mask))
+
+    forest = snapshot.forest
+    every = np.array(slots, dtype=np.intp)
+    return {
+        "providers": {
+            uuid[slot]: (
+                provider := snapshot.provider(slot),
+                provider.id,
+                provider.name,
+                int(snapshot.generations[slot]),
+                uuid.get(provider.parent),
+                uuid[provider.root],
+                [uuid[other] for other in snapshot.ancestry(slot)],
+                uuids(forest.tree(provider.root)),
+                provider.classes,
+                provider.traits,
+                provider.aggregates,
+            )[1:]
+            for slot in slots
+        },
+        "inventories": {
+            class_id: {uuid[slot]: column.inventory(slot) for slot in slots}
+            for class_id, column in snapshot.columns.items()
+        },
+        "fitting": {
+            (class_id, amount): masked(column.fitting(amount, size))
+            for class_id, column in snapshot.columns.items()
+            for amount in (1, 2, 3)
+        },
+        "fitting among all": {
+            (class_id, amount): uuids(column.fitting_among(amount, every))
+            for class_id, column in snapshot.columns.items()
+            for amount in (1, 2, 3)
+        },
+        "traits": {trait: masked(snapshot.with_trait(trait)) for trait in snapshot.traits},
+        "aggregates": {name: masked(snapshot.in_aggregate(name)) for name in snapshot.aggregates},
+        "counts": {name: members.count for name, members in [*snapshot.traits.items(), *snapshot.aggregates.items()]},
+        "alive": masked(forest.alive),
+        "roots": masked(forest.is_root),
+        "children": uuids(forest.children),
+        "classes": dict(snapshot.class_names),
+    }

@@ -1,0 +1,93 @@
+"""An edited snapshot says the same as one built from scratch, and the one it came from says what it always said."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placement.index import build
+from placement.index.edit import with_classes, with_providers, with_usage
+from placement.index.snapshot import Snapshot
+from tests.index.contents import contents
+from tests.strategies import NAMES, members, worlds
+from tests.world import Stock, World
+
+
+def without_empty_columns(said: dict[str, Any]) -> dict[str, Any]:
+    """A class that nobody has any more may be remembered, with nothing in it."""
+    had = {class_id for class_id, column in said["inventories"].items() if any(of.max_unit for of in column.values())}
+    said["inventories"] = {class_id: of for class_id, of in said["inventories"].items() if class_id in had}
+    for question in ("fitting", "fitting among all"):
+        said[question] = {key: of for key, of in said[question].items() if key[0] in had}
+    return said
+
+
+def claimed(draw: st.DrawFn, world: World, name: str) -> None:
+    """Usage and generation of one provider move."""
+    member = world.members[name]
+    stock = {class_: replace(of, used=draw(st.integers(0, of.total))) for class_, of in member.stock.items()}
+    world.members[name] = replace(member, stock=stock, generation=member.generation + 1)
+
+
+def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
+    """Some providers come, change, move or go; those that the snapshot must be told of."""
+    touched: set[tuple[str, int]] = set()
+    for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)):
+        leaf = name in world.members and all(other.parent != name for other in world.members.values())
+        if leaf and draw(st.booleans()):
+            del world.members[name]
+            # Another provider of that name is another provider.
+            touched.add((name, world.ids.pop(name)))
+            continue
+        draw(members(world, name))
+        # Who moves takes its subtree to another root.
+        below = [other for other in world.members if name in world.ancestry(other)]
+        touched.update((other, world.ids[other]) for other in below)
+    return touched
+
+
+@pytest.mark.parametrize("room", [0, 64], ids=["wide columns", "sparse columns"])
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), world=worlds())
+def test_edited_equals_built(room: int, data: st.DataObject, world: World) -> None:
+    # Whether a column has a row for every slot is decided by how many of the slots have the class.
+    with mock.patch.object(build, "_ROOM", room):
+        edited_equals_built(data, world)
+
+
+def edited_equals_built(data: st.DataObject, world: World) -> None:
+    snapshot = world.snapshot()
+    kept: list[tuple[Snapshot, dict[str, Any]]] = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        kept.append((snapshot, copy.deepcopy(contents(snapshot))))
+        if world.members and data.draw(st.booleans()):
+            names = data.draw(st.lists(st.sampled_from(sorted(world.members)), min_size=1, max_size=3, unique=True))
+            for name in names:
+                claimed(data.draw, world, name)
+            generations = {world.ids[name]: world.members[name].generation for name in names}
+            snapshot = with_usage(snapshot, generations, world.rows(names).usages)
+        else:
+            touched = reshaped(data.draw, world)
+            ids = {provider_id for _, provider_id in touched}
+            snapshot = with_providers(snapshot, ids, world.rows({name for name, _ in touched}))
+        assert without_empty_columns(contents(snapshot)) == contents(world.snapshot())
+    for old, said in kept:
+        assert contents(old) == said
+
+
+def test_a_snapshot_grows_beyond_its_room() -> None:
+    world = World()
+    world.host("first", VCPU=8, traits=["T0"], aggregates=["A0"])
+    snapshot = world.snapshot()
+    names = [f"more{number}" for number in range(3 * snapshot.size)]
+    for name in names:
+        world.host(name, VCPU=4, DISK_GB=Stock(10, step_size=5), traits=["T0"], aggregates=["A1"])
+        snapshot = with_providers(snapshot, [world.ids[name]], world.rows([name]))
+    snapshot = with_classes(snapshot, {id_: name for name, id_ in world.classes.items()})
+    assert contents(snapshot) == contents(world.snapshot())

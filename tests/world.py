@@ -1,0 +1,115 @@
+"""Providers as a test draws them, in a few words; what is not said has a value that does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from placement.index.build import build
+from placement.index.records import AggregateRow, InventoryRow, ProviderRow, Rows, TraitRow, UsageRow
+from placement.index.snapshot import SHARES, Snapshot
+
+
+@dataclass(frozen=True)
+class Stock:
+    """What a provider has of one class, and what is used of it."""
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int | None = None
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+    used: int = 0
+
+    @property
+    def most(self) -> int:
+        """The most that one consumer may have."""
+        return self.total if self.max_unit is None else self.max_unit
+
+
+@dataclass(frozen=True)
+class Member:
+    """One provider of a world; its name is its uuid."""
+
+    name: str
+    parent: str | None
+    stock: Mapping[str, Stock]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+    generation: int = 0
+
+
+@dataclass
+class World:
+    """A forest of providers.
+
+    >>> world = World()
+    >>> world.host("cn1", VCPU=8, traits=["HW_CPU_X86_AVX"])
+    >>> world.host("numa1", parent="cn1", MEMORY_MB=Stock(1024, used=512))
+    """
+
+    members: dict[str, Member] = field(default_factory=dict)
+    classes: dict[str, int] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
+
+    def host(
+        self,
+        name: str,
+        parent: str | None = None,
+        traits: Iterable[str] = (),
+        aggregates: Iterable[str] = (),
+        generation: int = 0,
+        **stock: int | Stock,
+    ) -> None:
+        """Put a provider there, or another in its place."""
+        stocks = {class_: Stock(of) if isinstance(of, int) else of for class_, of in stock.items()}
+        self.members[name] = Member(name, parent, stocks, frozenset(traits), frozenset(aggregates), generation)
+        self.ids.setdefault(name, max(self.ids.values(), default=0) + 1)
+        for class_ in stocks:
+            self.classes.setdefault(class_, len(self.classes))
+
+    def sharing(self, name: str, *, traits: Iterable[str] = (), **more: object) -> None:
+        """A provider that serves the trees of its aggregates."""
+        self.host(name, traits=[*traits, SHARES], **more)  # type: ignore[arg-type]
+
+    def root(self, name: str) -> str:
+        """The root of the provider's tree."""
+        parent = self.members[name].parent
+        return name if parent is None else self.root(parent)
+
+    def ancestry(self, name: str) -> list[str]:
+        """The provider, its parent, and so on to the root."""
+        parent = self.members[name].parent
+        return [name, *([] if parent is None else self.ancestry(parent))]
+
+    def rows(self, names: Iterable[str] | None = None) -> Rows:
+        """The rows of these providers, or of all."""
+        chosen = [self.members[name] for name in (self.members if names is None else names) if name in self.members]
+        stocks = [(self.ids[m.name], self.classes[class_], of) for m in chosen for class_, of in m.stock.items()]
+        return Rows(
+            providers=[
+                ProviderRow(
+                    self.ids[m.name],
+                    m.name,
+                    m.name,
+                    m.generation,
+                    self.ids[m.parent] if m.parent else None,
+                    self.ids[self.root(m.name)],
+                )
+                for m in chosen
+            ],
+            inventories=[
+                InventoryRow(id_, class_, s.total, s.reserved, s.min_unit, s.most, s.step_size, s.allocation_ratio)
+                for id_, class_, s in stocks
+            ],
+            usages=[UsageRow(id_, class_, s.used) for id_, class_, s in stocks if s.used],
+            traits=[TraitRow(self.ids[m.name], trait) for m in chosen for trait in sorted(m.traits)],
+            aggregates=[
+                AggregateRow(self.ids[m.name], aggregate) for m in chosen for aggregate in sorted(m.aggregates)
+            ],
+        )
+
+    def snapshot(self) -> Snapshot:
+        """The index of this world."""
+        return build(self.rows(), {id_: name for name, id_ in self.classes.items()})
