@@ -90,6 +90,7 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     options.register(conf)
     log.register_options(conf)
+    conf.set_default("default_log_levels", [*log.get_default_log_levels(), "alembic=WARN"])
     conf.set_default("auth_strategy", "noauth2", group="api")
     conf.set_default("connection", DATABASE, group="placement_database")
     conf.set_default("max_retries", 0, group="placement_database")
