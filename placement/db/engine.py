@@ -181,7 +181,7 @@ class Database:
         try:
             with self._turn, self.engine.begin() as connection:
                 writer.tidy(connection)
-        except exc.SQLAlchemyError as error:
+        except Exception as error:
             LOG.warning("The change feed could not be tidied: %s", trouble.sentence(error))
 
     def _unavailable(self, error: BaseException) -> errors.Unavailable:

@@ -65,8 +65,8 @@ class Writer:
         while self._marks and self._marks[0][0] < now - RETENTION:
             _, old = self._marks.popleft()
             connection.execute(_PRUNE, {"writer": self.id, "old": old})
-        here: datetime.datetime = connection.execute(sa.select(_NOW)).scalar_one()
-        dead = here.replace(tzinfo=None) - datetime.timedelta(seconds=3 * RETENTION)
+        here: datetime.datetime = connection.execute(_CLOCK, {"writer": self.id}).scalar_one()
+        dead = here - datetime.timedelta(seconds=3 * RETENTION)
         for writer_id in connection.execute(_DEAD, {"dead": dead}).scalars().all():
             connection.execute(_PRUNE, {"writer": writer_id, "old": 2**62})
             connection.execute(_FORGET, {"writer": writer_id, "dead": dead})
@@ -108,7 +108,8 @@ def stronger(one: str | None, other: str) -> str:
     return other if one is None or _STRENGTH[other] > _STRENGTH[one] else one
 
 
-_NOW = sa.cast(sa.func.current_timestamp(), sa.DateTime)
+#: What the database's clock said when this writer was last seen, which is just now.
+_CLOCK = sa.select(change_writers.c.seen_at).where(change_writers.c.id == sa.bindparam("writer"))
 _INSERT_CHANGES = sa.insert(provider_changes)
 _SEEN = (
     sa.update(change_writers)

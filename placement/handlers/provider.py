@@ -72,7 +72,7 @@ def update(req: Request, uuid: str) -> Reply:
         parent_uuid = req.body["parent_provider_uuid"]
         trees = ResourceProvider.lock_with_trees(db, [uuid, parent_uuid] if parent_uuid else [uuid])
         provider = trees.get(uuid) or ResourceProvider.lock(db, uuid)
-        return provider.rename(db, name).move(db, parent_uuid, trees, freely=req.version >= mv.REPARENTING)
+        return provider.move(db, parent_uuid, trees, freely=req.version >= mv.REPARENTING).rename(db, name)
 
     provider = req.write(work)
     return ok(_present(provider, req), modified=newest([provider.modified]))
