@@ -162,6 +162,14 @@ def compared(first: Sequence[load.Result], other: Sequence[load.Result]) -> str:
     return f"{statistics.median(ratios):.2f} times the first (rounds: {min(ratios):.2f} to {max(ratios):.2f})"
 
 
+def reached(url: str, token: str) -> load.Server:
+    """The server, which answers there; else ends the program with a sentence."""
+    try:
+        return load.Server(url, token)
+    except OSError as error:
+        raise SystemExit(f"{url} cannot be reached: {error}") from None
+
+
 def machine() -> str:
     model = platform.processor() or platform.machine()
     try:
@@ -186,7 +194,7 @@ def main() -> int:
     if unknown := set(names) - {s.name for s in SCENARIOS}:
         parser.error(f"no scenario is called {', '.join(sorted(unknown))}")
 
-    servers = [load.Server(url.rstrip("/"), arguments.token) for url in arguments.urls]
+    servers = [reached(url, arguments.token) for url in arguments.urls]
     print(f"machine: {machine()}")
     for number, server in enumerate(servers, 1):
         print(f"[{number}] {server.url}, {'one connection a client' if server.keeps_connections else 'one a request'}")
