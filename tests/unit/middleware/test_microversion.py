@@ -1,0 +1,64 @@
+"""The version is settled, and told (contract 1.6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.endpoint import endpoint
+from placement.reply import ok
+from tests import web
+
+
+@endpoint()
+def version(req):
+    return ok(list(req.version))
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.service({"/": {"GET": version}})
+
+
+@pytest.mark.parametrize(
+    ("asked", "spoken"),
+    [
+        (None, [1, 0]),
+        ("placement 1.7", [1, 7]),
+        ("placement latest", [1, 39]),
+        ("compute 2.1, placement 1.7", [1, 7]),
+        ("placement 1.7, placement 1.9", [1, 9]),
+        ("PLACEMENT 01.07", [1, 7]),
+        ("compute 9.9", [1, 0]),
+        ("1.7", [1, 0]),
+    ],
+)
+def test_the_handler_and_the_client_are_told_the_version(app, asked, spoken):
+    answer = web.ask(app, "GET", "/", {"openstack-api-version": asked} if asked else {})
+    assert answer.json == spoken
+    assert answer.headers["openstack-api-version"] == f"placement {spoken[0]}.{spoken[1]}"
+    assert answer.headers["vary"] == "openstack-api-version"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "message"),
+    [
+        ("0.5", 406, "Invalid microversion: Unacceptable version header: 0.5"),
+        ("1.40", 406, "Invalid microversion: Unacceptable version header: 1.40"),
+        ("pony.horse", 400, "Invalid microversion: invalid version string: pony.horse; "),
+        ("1", 400, "Invalid microversion: invalid version string: 1; "),
+        ("LATEST", 400, "Invalid microversion: invalid version string: LATEST; "),
+    ],
+)
+@pytest.mark.parametrize("accept", ["application/json", "text/html", "text/plain"])
+def test_a_version_nobody_speaks_is_refused_in_no_version(app, asked, status, message, accept):
+    answer = web.ask(app, "GET", "/", {"openstack-api-version": f"placement {asked}", "accept": accept})
+    assert answer.status_int == status
+    assert message in answer.text
+    assert answer.headers["content-type"].startswith(accept)
+    assert "openstack-api-version" not in answer.headers
+    assert "vary" not in answer.headers
+    if accept == "application/json":
+        problem = answer.json["errors"][0]
+        assert "code" not in problem
+        assert problem.get("max_version") == ("1.39" if status == 406 else None)
+        assert problem.get("min_version") == ("1.0" if status == 406 else None)

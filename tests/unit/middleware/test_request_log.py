@@ -1,0 +1,105 @@
+"""Ids and log lines (contract 1.9, 5.2)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from oslo_context import context as oslo_context
+
+from placement.endpoint import endpoint
+from placement.reply import no_content, ok
+from tests import web
+
+ADMIN = {"x-auth-token": "admin"}
+UUID = "0f4bd6a1-5d2f-4b7e-9c50-52ff9cf4a9c1"
+
+
+@endpoint()
+def ids(req):
+    context = oslo_context.get_current()
+    return ok([req.request_id, context.request_id, context.global_request_id, context.user_id])
+
+
+@endpoint()
+def nothing(_req):
+    return no_content()
+
+
+TABLE = {"/": {"GET": ids}, "/ids": {"GET": ids}, "/nothing": {"GET": nothing}}
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.service(TABLE)
+
+
+def lines(caplog, level):
+    return [one.getMessage() for one in caplog.records if one.levelno == level and "request_log" in one.name]
+
+
+def test_the_id_is_known_to_the_log_and_to_the_client(app):
+    answer = web.ask(app, "GET", "/ids", ADMIN)
+    request_id = answer.headers["x-openstack-request-id"]
+    assert answer.json == [request_id, request_id, None, "admin"]
+    assert web.ask(app, "GET", "/ids", ADMIN).json[0] != request_id
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        (f"req-{UUID}", f"req-{UUID}"),
+        (f"req-{UUID.upper()}", f"req-{UUID.upper()}"),
+        (UUID, None),
+        (f"req-{UUID}x", None),
+        (f"req-{UUID}\n", None),
+        (f"xreq-{UUID}", None),
+        ("req-", None),
+    ],
+)
+def test_the_id_of_others_is_known_to_the_log_only(app, given, known):
+    answer = web.ask(app, "GET", "/ids", ADMIN, environ={"HTTP_X_OPENSTACK_REQUEST_ID": given})
+    assert answer.json[2] == known
+    assert answer.headers["x-openstack-request-id"] != given
+
+
+def test_a_request_is_one_line(app, caplog):
+    caplog.set_level(logging.INFO)
+    answer = web.ask(
+        app,
+        "GET",
+        "/ids?name=%E2%98%83&x=1",
+        ADMIN | {"openstack-api-version": "placement 1.7"},
+        environ={"REMOTE_ADDR": "192.0.2.1", "SCRIPT_NAME": "/placement"},
+    )
+    length = answer.headers["content-length"]
+    request = '192.0.2.1 "GET /placement/ids?name=%E2%98%83&x=1"'
+    assert lines(caplog, logging.INFO) == [f"{request} status: 200 len: {length} microversion: 1.7"]
+    assert lines(caplog, logging.DEBUG) == []
+
+
+def test_a_request_begins_with_a_line_when_debugging(app, caplog):
+    caplog.set_level(logging.DEBUG)
+    web.ask(app, "GET", "/nothing", ADMIN)
+    assert lines(caplog, logging.DEBUG) == ['Starting request: - "GET /nothing"']
+
+
+def test_what_was_never_negotiated_is_a_dash(app, caplog):
+    caplog.set_level(logging.INFO)
+    web.ask(app, "GET", "/nothing")
+    (line,) = lines(caplog, logging.INFO)
+    assert "status: 401" in line
+    assert line.endswith("microversion: -")
+
+
+def test_a_path_cannot_forge_a_line(app, caplog):
+    caplog.set_level(logging.INFO)
+    web.ask(app, "GET", "/a%0D%0Ab%22", ADMIN)
+    (line,) = lines(caplog, logging.INFO)
+    assert '"GET /a%0D%0Ab%22"' in line
+
+
+@pytest.mark.parametrize("accept", [None, "", "*/*", " */* "])
+def test_no_wish_is_a_wish_for_json(app, accept):
+    answer = web.ask(app, "GET", "/nope", ADMIN, environ=None if accept is None else {"HTTP_ACCEPT": accept})
+    assert answer.headers["content-type"] == "application/json"

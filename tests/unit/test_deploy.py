@@ -1,0 +1,234 @@
+"""The onion as a whole: what one layer means for another (contract 5.2), and what is done at start."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from placement import conf as options
+from placement import deploy, errors
+from placement.db import schema
+from placement.endpoint import endpoint
+from placement.reply import ok
+from tests import web
+
+ADMIN = {"x-auth-token": "admin"}
+REQUEST_ID = re.compile("req-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+@endpoint()
+def well(req):
+    return ok(req.user)
+
+
+@endpoint()
+def conflict(_req):
+    raise errors.ProviderGenerationConflict()
+
+
+@endpoint()
+def broken(_req):
+    raise sa.exc.ProgrammingError("SELECT secret FROM t", {}, Exception("secret"))
+
+
+TABLE = {"/": {"GET": well}, "/well": {"GET": well}, "/conflict": {"GET": conflict}, "/broken": {"GET": broken}}
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.service(TABLE)
+
+
+# --- the layers ---
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "versioned"),
+    [
+        ("/well", ADMIN, 200, True),
+        ("/conflict", ADMIN, 409, True),
+        ("/nope", ADMIN, 404, True),
+        ("/well", ADMIN | {"accept": "text/html"}, 406, True),
+        ("/well", {}, 401, False),
+        ("/well", ADMIN | {"openstack-api-version": "placement 9.9"}, 406, False),
+        ("/well", ADMIN | {"openstack-api-version": "placement x"}, 400, False),
+        ("/broken", ADMIN, 500, False),
+    ],
+)
+def test_every_answer_has_an_id_and_most_name_their_version(app, path, headers, status, versioned):
+    answer = web.ask(app, "GET", path, {"openstack-api-version": "placement 1.7"} | headers)
+    assert answer.status_int == status
+    assert REQUEST_ID.fullmatch(answer.headers["x-openstack-request-id"])
+    assert answer.headers.get("openstack-api-version") == ("placement 1.7" if versioned else None)
+    assert answer.headers.get("vary") == ("openstack-api-version" if versioned else None)
+
+
+def test_the_id_in_an_error_is_that_of_the_request(app):
+    answer = web.ask(app, "GET", "/conflict", ADMIN)
+    assert answer.json["errors"][0]["request_id"] == answer.headers["x-openstack-request-id"]
+
+
+def test_401_comes_before_the_version(app):
+    assert web.ask(app, "GET", "/well", {"openstack-api-version": "placement 9.9"}).status_int == 401
+
+
+def test_the_version_comes_before_the_route_and_the_length(app):
+    wrong = ADMIN | {"openstack-api-version": "placement 9.9"}
+    assert web.ask(app, "GET", "/nope", wrong).status_int == 406
+    assert web.ask(app, "GET", "/well", wrong | {"content-length": "x"}).status_int == 406
+
+
+def test_latest_is_answered_with_a_number(app):
+    answer = web.ask(app, "GET", "/", {"openstack-api-version": "placement latest"})
+    assert answer.headers["openstack-api-version"] == "placement 1.39"
+
+
+def test_a_bug_is_500_in_the_usual_form_and_tells_nothing(app, caplog):
+    answer = web.ask(app, "GET", "/broken", ADMIN | {"openstack-api-version": "placement 1.23"})
+    assert answer.status_int == 500
+    assert answer.json["errors"][0]["code"] == "placement.undefined_code"
+    assert "secret" not in answer.text
+    assert "secret" in caplog.text
+    assert "GET /broken" in caplog.text
+
+
+# --- CORS and proxies, where they are configured ---
+
+
+@pytest.fixture(scope="module")
+def open_app():
+    return web.service(TABLE, cors__allowed_origin=["http://h"])
+
+
+def preflight(origin="http://h", **more):
+    return {"origin": origin, "access-control-request-method": "GET"} | more
+
+
+def test_a_browser_of_an_allowed_origin_is_let_in(open_app):
+    headers = preflight(**{"access-control-request-headers": "openstack-api-version,x-auth-token"})
+    answer = web.ask(open_app, "OPTIONS", "/well", headers)
+    assert answer.status_int == 200
+    assert answer.headers["access-control-allow-origin"] == "http://h"
+    assert answer.headers["access-control-allow-methods"] == "GET"
+    assert answer.headers["access-control-allow-headers"] == "openstack-api-version,x-auth-token"
+    assert answer.headers["access-control-allow-credentials"] == "true"
+    assert answer.headers["access-control-max-age"] == "3600"
+    assert "openstack-api-version" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "headers", [preflight("http://other"), {}, preflight(**{"access-control-request-headers": "x"})]
+)
+def test_others_are_told_nothing(open_app, headers):
+    answer = web.ask(open_app, "OPTIONS", "/well", headers)
+    assert answer.status_int == 200
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+
+
+def test_a_browser_may_read_every_answer_401_included(open_app):
+    for headers, status in ((ADMIN, 200), ({}, 401)):
+        answer = web.ask(open_app, "GET", "/well", {"origin": "http://h"} | headers)
+        assert answer.status_int == status
+        assert answer.headers["access-control-allow-origin"] == "http://h"
+        assert "OpenStack-API-Version" in answer.headers["access-control-expose-headers"]
+        assert "Origin" in answer.headers["vary"]
+
+
+def test_without_cors_options_is_no_method(app):
+    answer = web.ask(app, "OPTIONS", "/well", ADMIN | preflight())
+    assert answer.status_int == 405
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+
+
+@endpoint()
+def place(req):
+    return ok([req.url("/x"), req.prefix])
+
+
+@pytest.mark.parametrize(("believes", "url"), [(True, "https://public:8/prefix/x"), (False, "http://localhost:80/x")])
+def test_a_proxy_is_believed_if_the_configuration_says_so(believes, url):
+    app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=believes)
+    headers = {"x-forwarded-proto": "https", "x-forwarded-host": "public:8", "x-forwarded-prefix": "/prefix"}
+    assert web.ask(app, "GET", "/", headers).json[0] == url
+
+
+# --- start ---
+
+
+def sqlite(path, **overrides):
+    values = {"placement_database__connection": f"sqlite:///{path}", "placement_database__max_retries": 0, **overrides}
+    return web.configuration(**values)
+
+
+def class_names(app):
+    answer = web.ask(app, "GET", "/resource_classes", ADMIN | {"openstack-api-version": "placement latest"})
+    return [one["name"] for one in answer.json["resource_classes"]]
+
+
+def test_the_service_starts_on_a_new_database_and_again_on_the_same(tmp_path):
+    """LP 1799246, 1784155: an application made twice in one interpreter."""
+    conf = sqlite(tmp_path / "x", placement_database__sync_on_startup=True)
+    first, second = deploy.loadapp(conf), deploy.loadapp(sqlite(tmp_path / "x"))
+    headers = ADMIN | {"openstack-api-version": "placement latest"}
+    assert web.ask(first, "PUT", "/resource_classes/CUSTOM_X", headers).status_int == 201
+    assert class_names(first) == class_names(second)
+    assert class_names(first)[0] == "VCPU"
+    assert class_names(first)[-1] == "CUSTOM_X"
+
+
+def test_two_services_in_one_process_do_not_mix(tmp_path):
+    sync = {"placement_database__sync_on_startup": True}
+    strict = deploy.loadapp(sqlite(tmp_path / "a", **sync))
+    legacy = deploy.loadapp(sqlite(tmp_path / "b", oslo_policy__enforce_new_defaults=False, **sync))
+    headers = ADMIN | {"openstack-api-version": "placement latest", "content-type": "application/json"}
+    assert web.ask(strict, "POST", "/reshaper", headers, b"{}").status_int == 403
+    assert web.ask(legacy, "POST", "/reshaper", headers, b"{}").status_int == 400
+    web.ask(strict, "PUT", "/resource_classes/CUSTOM_X", headers)
+    assert "CUSTOM_X" in class_names(strict)
+    assert "CUSTOM_X" not in class_names(legacy)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ({}, 'The database has no tables yet. Run "placement-manage db sync".'),
+        ({"placement_database__connection": "nonsense"}, r"\[placement_database\]connection: Could not parse"),
+        ({"placement_database__connection": "nonsense://h/d"}, r"\[placement_database\]connection: Can't load plugin"),
+        (
+            {"placement_database__connection": "mysql+pymysql://u:p@127.0.0.1:1/d"},
+            "The database cannot be reached.*refused",
+        ),
+    ],
+)
+def test_what_keeps_it_from_starting_is_said(tmp_path, overrides, sentence):
+    with pytest.raises(options.StartError, match=sentence):
+        deploy.loadapp(sqlite(tmp_path / "x", **overrides))
+
+
+def test_an_older_schema_is_not_served_and_a_newer_one_is(tmp_path, caplog):
+    conf = sqlite(tmp_path / "x", placement_database__sync_on_startup=True)
+    deploy.loadapp(conf)
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/x", poolclass=NullPool)
+    schema.stamp(engine, "a082b8bb98d0")
+    with pytest.raises(options.StartError, match="is at revision a082b8bb98d0"):
+        deploy.loadapp(sqlite(tmp_path / "x"))
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = 'ffffffffffff'"))
+    assert class_names(deploy.loadapp(sqlite(tmp_path / "x")))
+    assert "revision ffffffffffff" in caplog.text
+    with pytest.raises(options.StartError, match="ffffffffffff"):
+        deploy.loadapp(sqlite(tmp_path / "x", placement_database__sync_on_startup=True))
+
+
+def test_a_policy_file_that_cannot_be_read_keeps_it_from_starting(tmp_path):
+    (tmp_path / "policy.yaml").write_text('"placement:usages": "role:((')
+    conf = sqlite(
+        tmp_path / "x",
+        placement_database__sync_on_startup=True,
+        oslo_policy__policy_file=str(tmp_path / "policy.yaml"),
+    )
+    with pytest.raises(options.StartError, match=r"\[oslo_policy\]policy_file: "):
+        deploy.loadapp(conf)

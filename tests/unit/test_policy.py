@@ -1,0 +1,178 @@
+"""Who may do what (contract 5.1), in both sets of defaults and with a policy file."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from oslo_context.context import RequestContext
+from oslo_policy import policy as oslo_policy
+
+from placement import errors
+from placement import policy as ours
+from placement.policy import Policy
+from tests import web
+
+RESHAPE = "placement:reshaper:reshape"
+USAGES = "placement:usages"
+OPERATIONS = [rule.name for rule in ours.RULES if rule.name.startswith("placement:")]
+ORDINARY = [name for name in OPERATIONS if name not in (RESHAPE, USAGES)]
+
+
+def caller(*roles, project_id="p", **more):
+    return RequestContext(user_id="u", project_id=project_id, roles=list(roles), overwrite=False, **more)
+
+
+def allows(policy, rule, context, target=None):
+    try:
+        policy.authorize(rule, context, target)
+    except errors.Forbidden:
+        return False
+    return True
+
+
+def policy_of(tmp_path, text, **overrides):
+    path = tmp_path / "policy.yaml"
+    path.write_text(text)
+    return Policy(web.configuration(oslo_policy__policy_file=str(path), **overrides))
+
+
+@pytest.fixture(scope="module")
+def secure():
+    return Policy(web.configuration())
+
+
+@pytest.fixture(scope="module")
+def legacy():
+    return Policy(web.configuration(oslo_policy__enforce_new_defaults=False))
+
+
+@pytest.fixture(scope="module", params=["secure", "legacy"])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize("rule", ORDINARY)
+def test_administrators_and_services_may(either, rule):
+    assert allows(either, rule, caller("admin"))
+    assert allows(either, rule, caller("service"))
+    assert not allows(either, rule, caller("reader", "member"))
+    assert not allows(either, rule, caller())
+
+
+@pytest.mark.parametrize("rule", OPERATIONS)
+@pytest.mark.parametrize("scope", [{"system_scope": "all"}, {"domain_id": "d"}])
+def test_tokens_that_are_not_of_a_project_may_nothing(either, rule, scope):
+    with pytest.raises(errors.WrongScope) as refusal:
+        either.authorize(rule, caller("admin", "service", project_id=None, **scope))
+    assert str(refusal.value) == rule
+
+
+def test_reshaping_is_for_services(secure, legacy):
+    assert allows(secure, RESHAPE, caller("service"))
+    assert allows(legacy, RESHAPE, caller("service"))
+    assert not allows(secure, RESHAPE, caller("admin"))
+    assert allows(legacy, RESHAPE, caller("admin"))
+    assert not allows(legacy, RESHAPE, caller("reader"))
+
+
+def test_a_reader_sees_the_usages_of_the_own_project(either):
+    assert allows(either, USAGES, caller("reader"), {"project_id": "p"})
+    assert not allows(either, USAGES, caller("reader"), {"project_id": "q"})
+    assert not allows(either, USAGES, caller("reader"), {"project_id": None})
+    assert not allows(either, USAGES, caller("member"), {"project_id": "p"})
+    assert allows(either, USAGES, caller("admin"), {"project_id": "q"})
+    assert allows(either, USAGES, caller("service"), {"project_id": "q"})
+
+
+def test_a_refusal_names_the_rule(secure):
+    with pytest.raises(errors.PolicyForbids) as refusal:
+        secure.authorize(RESHAPE, caller("admin"))
+    assert str(refusal.value) == f"Policy does not allow {RESHAPE} to be performed."
+
+
+def test_a_verdict_is_of_one_caller_one_rule_and_one_target(secure):
+    for _ in range(2):
+        assert allows(secure, USAGES, caller("reader"), {"project_id": "p"})
+        assert not allows(secure, USAGES, caller("reader", project_id="q"), {"project_id": "p"})
+        assert not allows(secure, ORDINARY[0], caller("reader"), {"project_id": "p"})
+        assert not allows(secure, USAGES, caller("reader"), {"project_id": "q"})
+
+
+def test_a_file_overrides_by_name(tmp_path):
+    policy = policy_of(tmp_path, f'"{RESHAPE}": "role:admin"\n"admin_or_service_api": "role:boss"\n')
+    assert allows(policy, RESHAPE, caller("admin"))
+    assert not allows(policy, RESHAPE, caller("service"))
+    assert allows(policy, ORDINARY[0], caller("boss"))
+    assert not allows(policy, ORDINARY[0], caller("admin"))
+
+
+def test_the_role_of_old_does_not_overrule_a_file(tmp_path):
+    policy = policy_of(tmp_path, '"service_api": "role:boss"\n', oslo_policy__enforce_new_defaults=False)
+    assert allows(policy, RESHAPE, caller("boss"))
+    assert not allows(policy, RESHAPE, caller("admin"))
+
+
+def test_a_rule_may_look_at_the_callers_own_project_and_user(tmp_path):
+    policy = policy_of(tmp_path, '"placement:traits:list": "user_id:%(user_id)s and project_id:%(project_id)s"\n')
+    assert allows(policy, "placement:traits:list", caller())
+
+
+def test_two_policies_in_one_process_do_not_mix(secure, legacy):
+    again = Policy(web.configuration())
+    for _ in range(2):
+        assert not allows(secure, RESHAPE, caller("admin"))
+        assert allows(legacy, RESHAPE, caller("admin"))
+        assert not allows(again, RESHAPE, caller("admin"))
+
+
+def test_concurrent_first_requests_find_all_rules():
+    """story 2005168: the rules were loaded by the first request, and the second saw half of them."""
+    for _ in range(5):
+        policy = Policy(web.configuration())
+        start = threading.Barrier(8)
+        verdicts = []
+
+        def first(policy=policy, start=start, verdicts=verdicts):
+            start.wait()
+            verdicts.append([allows(policy, rule, caller("admin")) for rule in reversed(ORDINARY)])
+
+        threads = [threading.Thread(target=first) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert verdicts == [[True] * len(ORDINARY)] * 8
+
+
+class Fickle(oslo_policy.Check):
+    """Allows every second time."""
+
+    asked = 0
+
+    def __call__(self, *_):
+        Fickle.asked += 1
+        return Fickle.asked % 2 == 1
+
+
+def test_a_verdict_of_somebody_else_is_asked_for_each_time(tmp_path, monkeypatch):
+    checks = oslo_policy._checks.registered_checks
+    monkeypatch.setitem(checks, "fickle", Fickle)
+    policy = policy_of(tmp_path, '"placement:traits:list": "fickle:x or (rule:nobody and role:b)"\n"nobody": "!"\n')
+    assert [allows(policy, "placement:traits:list", caller()) for _ in range(4)] == [True, False, True, False]
+
+
+def test_the_tools_get_all_rules():
+    names = {rule.name for rule in ours.list_rules()}
+    assert {"admin_api", "service_api", "project_reader_api", RESHAPE, USAGES} <= names
+    assert len(names) == len(ours.list_rules())
+
+
+def test_the_tools_get_an_enforcer(tmp_path, monkeypatch):
+    (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_file = other.yaml\n")
+    (tmp_path / "other.yaml").write_text(f'"{USAGES}": "role:boss"\n')
+    arguments = ["--namespace", "placement", "--output-file=x", f"--config-dir={tmp_path}"]
+    monkeypatch.setattr("sys.argv", ["oslopolicy-policy-generator", *arguments])
+    enforcer = ours.get_enforcer()
+    assert str(enforcer.rules[USAGES]) == "role:boss"
+    assert set(OPERATIONS) <= set(enforcer.rules)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import datetime
+import json
+
+import pytest
+
+from placement import microversion as mv
+from placement.reply import NOW, UNDATED, Reply, created, encode, no_content, ok
+
+BEFORE_CACHE_HEADERS = mv.Version(1, 14)
+NOON = datetime.datetime(2026, 6, 9, 12, 0, 0, 500)
+
+
+def headers(reply, version=mv.LATEST):
+    return dict(reply.headers(version, len(reply.content())))
+
+
+def test_a_body_is_json_and_says_its_length():
+    reply = ok({"a": [1, None]})
+    assert reply.status_line == "200 OK"
+    assert json.loads(reply.content()) == {"a": [1, None]}
+    assert headers(reply) == {"content-type": "application/json", "content-length": str(len(reply.content()))}
+
+
+@pytest.mark.parametrize("reply", [no_content(), created("http://h/x"), Reply(204)])
+def test_without_a_body_there_is_no_content_type(reply):
+    assert reply.content() == b""
+    assert "content-type" not in headers(reply)
+    assert headers(reply)["content-length"] == "0"
+
+
+def test_an_empty_body_is_a_body():
+    assert ok({}).content() == b"{}"
+    assert headers(ok([]))["content-type"] == "application/json"
+
+
+def test_what_is_made_has_a_place():
+    assert created("http://h/x").status_line == "201 Created"
+    assert headers(created("http://h/x"))["location"] == "http://h/x"
+    assert headers(no_content("http://h/x"))["location"] == "http://h/x"
+    assert "location" not in headers(no_content())
+
+
+def test_a_dated_reply_is_not_to_be_cached():
+    assert headers(ok({}, NOON)) == {
+        "content-type": "application/json",
+        "content-length": "2",
+        "last-modified": "Tue, 09 Jun 2026 12:00:00 GMT",
+        "cache-control": "no-cache",
+    }
+
+
+def test_now_is_a_date():
+    when = headers(no_content(modified=NOW))["last-modified"]
+    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.strptime(when, "%a, %d %b %Y %H:%M:%S GMT").replace(
+        tzinfo=datetime.UTC
+    )
+    assert abs(age) < datetime.timedelta(minutes=1)
+
+
+def test_an_undated_reply_is_not_to_be_cached_either():
+    assert "last-modified" not in headers(ok({}, UNDATED))
+    assert headers(ok({}, UNDATED))["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("modified", [NOW, UNDATED, NOON])
+def test_cache_headers_begin_with_1_15(modified):
+    assert headers(ok({}, modified), mv.CACHE_HEADERS)["cache-control"] == "no-cache"
+    assert set(headers(ok({}, modified), BEFORE_CACHE_HEADERS)) == {"content-type", "content-length"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "\N{SNOWMAN}"},
+        {"\N{SNOWMAN}": 1},
+        {"name": "\ud800"},
+        {"total": 2**70},
+        [1.5, True, None, "a\n\0"],
+    ],
+)
+def test_json_is_ascii_and_reads_back(body):
+    content = encode(body)
+    assert content.isascii()
+    assert json.loads(content) == body

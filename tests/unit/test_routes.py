@@ -1,0 +1,152 @@
+"""The table as clients know it (contract 2.0)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from placement import microversion as mv
+from placement import policy
+from placement.endpoint import Endpoint
+from placement.routes import TABLE
+from tests import web
+
+ALLOW = {
+    "/": "GET",
+    "/resource_classes": "GET, POST",
+    "/resource_classes/{name}": "GET, PUT, DELETE",
+    "/resource_providers": "GET, POST",
+    "/resource_providers/{uuid}": "GET, DELETE, PUT",
+    "/resource_providers/{uuid}/inventories": "GET, POST, PUT, DELETE",
+    "/resource_providers/{uuid}/inventories/{resource_class}": "GET, PUT, DELETE",
+    "/resource_providers/{uuid}/usages": "GET",
+    "/resource_providers/{uuid}/aggregates": "GET, PUT",
+    "/resource_providers/{uuid}/allocations": "GET",
+    "/resource_providers/{uuid}/traits": "GET, PUT, DELETE",
+    "/allocations": "POST",
+    "/allocations/{consumer_uuid}": "GET, PUT, DELETE",
+    "/traits": "GET",
+    "/traits/{name}": "GET, PUT, DELETE",
+    "/usages": "GET",
+    "/reshaper": "POST",
+}
+SINCE = {
+    "/resource_classes": (1, 2),
+    "/resource_classes/{name}": (1, 2),
+    "/resource_providers/{uuid}/aggregates": (1, 1),
+    "/resource_providers/{uuid}/traits": (1, 6),
+    "/allocations": (1, 13),
+    "/traits": (1, 6),
+    "/traits/{name}": (1, 6),
+    "/usages": (1, 9),
+    "/reshaper": (1, 30),
+}
+BODILESS = {("PUT", "/traits/{name}")}
+UNCHECKED = {("GET", "/"), ("GET", "/traits/{name}")}
+
+METHODS = [(method, path) for path, methods in TABLE.items() for method in methods]
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.application(TABLE)
+
+
+def path_of(template):
+    return template.replace("{", "").replace("}", "")
+
+
+def since(method, path):
+    return mv.Version(*((1, 5) if (method, path) == ("DELETE", list(ALLOW)[5]) else SINCE.get(path, (1, 0))))
+
+
+def endpoints(method, path):
+    found = TABLE[path][method]
+    return (found,) if isinstance(found, Endpoint) else found
+
+
+def test_the_table_has_the_routes_and_methods_of_the_contract():
+    assert {path: ", ".join(methods) for path, methods in TABLE.items()} == ALLOW
+
+
+@pytest.mark.parametrize("path", TABLE)
+def test_405_says_what_is_allowed_at_every_version(app, path):
+    for version in (mv.MINIMUM, mv.LATEST):
+        answer = web.ask_inside(app, "PATCH", path_of(path), version=version)
+        assert answer.status_int == 405
+        assert answer.headers["allow"] == ALLOW[path]
+
+
+@pytest.mark.parametrize(("method", "path"), METHODS)
+def test_every_route_begins_with_its_version(app, method, path):
+    first = since(method, path)
+    assert endpoints(method, path)[0].since == first
+    if first > mv.MINIMUM:
+        before = mv.Version(1, first.minor - 1)
+        answer = web.ask_inside(app, method, path_of(path), JSON, version=before)
+        assert answer.status_int == (405 if method == "DELETE" and path.endswith("/inventories") else 404)
+        assert "allow" not in answer.headers
+
+
+@pytest.mark.parametrize(("method", "path"), METHODS)
+def test_every_route_but_the_root_has_a_policy_and_asks_it_first(app, method, path):
+    """A test of the reference sends each of them, as somebody without a role, with an empty body."""
+    answer = web.ask_inside(app, method, path_of(path), JSON, roles="nobody")
+    assert answer.status_int == (200 if path == "/" else 403)
+    for endpoint in endpoints(method, path):
+        assert (endpoint.policy is None) is (path == "/")
+
+
+def test_every_rule_is_used_and_every_used_rule_exists():
+    used = {endpoint.policy for method, path in METHODS for endpoint in endpoints(method, path)} - {None}
+    known = {rule.name for rule in policy.RULES if rule.name.startswith("placement:")}
+    assert used == known - {"placement:allocation_candidates:list"}
+
+
+def test_a_rule_tells_where_it_is_asked():
+    said = {
+        (operation["method"], operation["path"], rule.name)
+        for rule in policy.RULES
+        if rule.name.startswith("placement:")
+        for operation in rule.operations
+    }
+    asked = {
+        (method, path, endpoint.policy)
+        for method, path in METHODS
+        for endpoint in endpoints(method, path)
+        if endpoint.policy
+    }
+    assert asked == {one for one in said if one[1] != "/allocation_candidates"}
+
+
+@pytest.mark.parametrize(("method", "path"), METHODS)
+def test_every_get_with_a_body_wants_it_accepted(app, method, path):
+    answer = web.ask_inside(app, method, path_of(path), {"accept": "image/png"}, roles="nobody")
+    assert (answer.status_int == 406) is (method == "GET" and (method, path) not in UNCHECKED)
+
+
+@pytest.mark.parametrize(("method", "path"), METHODS)
+def test_every_put_and_post_with_a_body_wants_json(app, method, path):
+    for endpoint in endpoints(method, path):
+        bodiless = method in ("GET", "DELETE") or (method, path) in BODILESS or endpoint.since == (1, 7)
+        text = {"content-type": "text/plain"}
+        answer = web.ask_inside(app, method, path_of(path), text, b"x", version=endpoint.since, roles="nobody")
+        assert (answer.status_int == 415) is not bodiless
+
+
+def test_the_endpoints_of_a_method_follow_each_other():
+    for method, path in METHODS:
+        found = endpoints(method, path)
+        for earlier, later in itertools.pairwise(found):
+            assert earlier.until == later.since
+        assert found[-1].until is None
+
+
+def test_every_path_value_is_an_argument_of_its_handler():
+    for method, path in METHODS:
+        names = {part.strip("{}") for part in path.split("/") if part.startswith("{")}
+        for endpoint in endpoints(method, path):
+            code = endpoint.handler.__code__
+            assert set(code.co_varnames[1 : code.co_argcount]) == names, (method, path)

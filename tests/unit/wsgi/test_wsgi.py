@@ -1,0 +1,74 @@
+"""The entry points, each in an interpreter of its own: what they set up (logging) is of the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+CONFIGURATION = """
+[DEFAULT]
+use_stderr = true
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = sqlite:///{directory}/placement.sqlite
+sync_on_startup = true
+"""
+ASK = """
+import sys
+from placement.wsgi import api, init_application
+from tests import web
+for app in (api.application, init_application()):
+    answer = web.ask(app, "GET", "/", {"openstack-api-version": "placement latest"})
+    print(answer.status, answer.headers["openstack-api-version"])
+"""
+
+
+def python(code, directory=None, **environ):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    if directory:
+        environ["OS_PLACEMENT_CONFIG_DIR"] = str(directory)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=clean | environ, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_module_has_an_application_and_the_factory_makes_more(tmp_path):
+    (tmp_path / "placement.conf").write_text(CONFIGURATION.format(directory=tmp_path))
+    done = python(ASK, tmp_path)
+    assert done.stdout.splitlines() == ["200 OK placement 1.39"] * 2
+    assert done.returncode == 0
+    assert '"GET /" status: 200' in done.stderr
+    assert "connection" not in done.stderr
+
+
+def test_options_are_logged_when_debugging_but_not_the_secret_ones(tmp_path):
+    (tmp_path / "placement.conf").write_text(CONFIGURATION.format(directory=tmp_path) + "[DEFAULT]\ndebug = true\n")
+    said = python(ASK, tmp_path).stderr
+    assert "placement_database.connection" in said
+    assert "placement.sqlite" not in said
+    assert 'Starting request: - "GET /"' in said
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "placement cannot start: Failed to find some config files: "),
+        ("", "placement cannot start: value required for option connection in group [placement_database]"),
+        ("[placement_database]\nconnection = nonsense\n", "placement cannot start: [placement_database]connection: "),
+        (
+            CONFIGURATION.replace("noauth2", "keystone"),
+            "placement cannot start: [api]auth_strategy is keystone: [keystone_authtoken] must tell",
+        ),
+    ],
+)
+def test_what_keeps_it_from_starting_is_one_line(tmp_path, text, sentence):
+    if text is not None:
+        (tmp_path / "placement.conf").write_text(text.format(directory=tmp_path))
+    done = python("import placement.wsgi.api", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(sentence)
+    assert "Traceback" not in done.stderr

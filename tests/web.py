@@ -1,0 +1,77 @@
+"""A service in miniature: routes that a test writes down, behind the real router, policy and layers; no database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import webob
+from oslo_config import cfg
+from oslo_context.context import RequestContext
+
+from placement import conf as options
+from placement import deploy
+from placement import microversion as mv
+from placement.application import Application, Table
+from placement.policy import Policy
+from placement.request import CONTEXT, REQUEST_ID, VERSION, Service
+
+REQUEST = "req-00000000-0000-4000-8000-000000000000"
+
+
+def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.ConfigOpts:
+    """Options by name, ``group__option=value``, over those of files; noauth2 unless it says otherwise."""
+    conf = cfg.ConfigOpts()
+    options.register(conf)
+    values = {"api__auth_strategy": "noauth2", "placement_database__connection": "sqlite://", **overrides}
+    for name, value in values.items():
+        group, _, option = name.partition("__")
+        conf.set_override(option, value, group=group)
+    conf([], project=options.PROJECT, default_config_files=list(config_files), default_config_dirs=[])
+    return conf
+
+
+def application(table: Table, **overrides: Any) -> Application:
+    """The innermost application: no layers, so a test says itself who asks, and in which version."""
+    conf = configuration(**overrides)
+    return Application(table, Service(conf, None, Policy(conf)))
+
+
+def service(table: Table, **overrides: Any) -> Any:
+    """The application with all its layers."""
+    conf = configuration(**overrides)
+    return deploy.onion(Application(table, Service(conf, None, Policy(conf))), conf)
+
+
+def ask(
+    app: Any,
+    method: str,
+    path: str,
+    headers: dict[str, str] | None = None,
+    body: bytes | None = None,
+    environ: dict[str, Any] | None = None,
+) -> webob.Response:
+    """The answer to a request as a server would pass it on."""
+    request = webob.Request.blank(path, method=method, headers=headers or {}, environ=environ)
+    if body is not None:
+        request.body = body
+    return request.get_response(app)
+
+
+def ask_inside(
+    app: Any,
+    method: str,
+    path: str,
+    headers: dict[str, str] | None = None,
+    body: bytes | None = None,
+    *,
+    version: mv.Version = mv.LATEST,
+    roles: str = "admin",
+) -> webob.Response:
+    """The answer to a request as the innermost layer would pass it on."""
+    found = {
+        REQUEST_ID: REQUEST,
+        VERSION: version,
+        CONTEXT: RequestContext(user_id="u", project_id="p", roles=roles.split(","), overwrite=False),
+    }
+    return ask(app, method, path, headers, body, found)
