@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
+from placement.candidates.request import CandidateRequest, Group
 from placement.index.snapshot import SHARES
 from tests.world import Stock, World
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 TRAITS = ("T0", "T1", "T2")
 AGGREGATES = ("A0", "A1", "A2")
+SUFFIXES = ("1", "2", "3")
 NAMES = tuple(f"p{number}" for number in range(9))
 
 RATIOS = (1.0, 1.0, 1.5, 0.5)
@@ -23,7 +27,7 @@ def some(of: tuple[str, ...], bits: int) -> list[str]:
 @st.composite
 def stocks(draw: st.DrawFn) -> Stock:
     """A little of something, mostly plain, now and then nearly used up or with rules of its own."""
-    total = draw(st.integers(1, 6))
+    total = draw(st.sampled_from((4, 8, 3, 2, 1)))
     odd = draw(st.integers(0, 15))
     return Stock(
         total=total,
@@ -41,7 +45,7 @@ def members(draw: st.DrawFn, world: World, name: str) -> None:
     """Put a provider with random facts into the world; it keeps its parent if it is there, or finds one at random."""
     roots_or_parents = [other for other in world.members if other != name and name not in world.ancestry(other)]
     place = draw(st.integers(-2, len(roots_or_parents) - 1))
-    having = draw(st.integers(0, 2 ** len(CLASSES) - 1))
+    having = draw(st.sampled_from((7, 7, 6, 5, 3, 4, 2, 1, 0)))
     # Bits beyond the names: whether it shares.
     traits = draw(st.integers(0, 2 ** (len(TRAITS) + 2) - 1))
     world.host(
@@ -63,3 +67,72 @@ def worlds(draw: st.DrawFn, most: int = 7) -> World:
     for name in NAMES[: draw(st.integers(1, most))]:
         draw(members(world, name))
     return world
+
+
+# --- requests for candidates ---
+
+
+def any_of(of: tuple[str, ...], bits: int) -> tuple[frozenset[str], ...]:
+    """Of nine bits: no set, one, or two sets; mostly of one or two names."""
+    sets = [frozenset(some(of, bits & 7)), frozenset(some(of, bits >> 3 & 7))]
+    return tuple(dict.fromkeys(names for names in sets[: bits >> 6 & 3] if names))
+
+
+@st.composite
+def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]) -> Group:
+    """A group with a rule or two beside its resources, which most groups have not."""
+    rules = draw(st.integers(0, 63))
+    # A group that asks for nothing at all is no group.
+    required = any_of(TRAITS, draw(st.integers(0, 511))) if rules & 14 == 14 or not resources else ()
+    forbidden = draw(st.integers(0, 7)) if rules & 35 == 35 or not resources and not required else 0
+    member_of = any_of(AGGREGATES, draw(st.integers(0, 511))) if rules & 28 == 28 else ()
+    not_member_of = draw(st.integers(0, 7)) if rules in (5, 9, 21, 22) else 0
+    in_tree = draw(st.sampled_from([*world.members, "nobody"])) if rules in (6, 10, 18, 17) else None
+    barred = frozenset(some(TRAITS, forbidden))
+    return Group(
+        suffix,
+        resources,
+        # A set that is forbidden as a whole is refused long before the search.
+        required=tuple(names for names in required if not names <= barred),
+        forbidden=barred,
+        member_of=member_of,
+        not_member_of=frozenset(some(AGGREGATES, not_member_of)),
+        in_tree=in_tree,
+    )
+
+
+#: Which classes a group asks for, and which groups there are, in bits: mostly few.
+HAVING = (1, 2, 4, 1, 2, 4, 3, 5, 6, 7, 1, 0)
+WANTED = (1, 1, 1, 2, 3, 3, 5, 6, 6, 7, 10, 14, 15)
+
+
+@st.composite
+def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> CandidateRequest:
+    """Groups that ask for little, so that there is an answer more often than not."""
+    suffixes = ["", *SUFFIXES][: most + 1]
+    wanted = draw(st.sampled_from(WANTED)) & (2 ** len(suffixes) - 1) or 1
+    chosen = []
+    for suffix in some(tuple(suffixes), wanted):
+        having = draw(st.sampled_from(HAVING if suffix else HAVING[:-1]))
+        amounts = draw(st.integers(0, 2**6 - 1))
+        resources = {name: 1 + (amounts >> 2 * place & 3) // 2 for place, name in enumerate(some(CLASSES, having))}
+        chosen.append(draw(groups(world, suffix, resources)))
+    if not any(group.resources for group in chosen):
+        chosen[0] = replace(chosen[0], resources={CLASSES[0]: 1})
+    subtrees = []
+    for names in draw(st.lists(st.integers(1, 7), max_size=2)):
+        members = frozenset(group.suffix for group in chosen if group.suffix) & {*some(SUFFIXES, names)}
+        subtrees.append(members)
+    idle = frozenset(group.suffix for group in chosen if not group.resources)
+    if idle and not any(idle <= members for members in subtrees):
+        subtrees.append(idle | subtrees.pop() if subtrees else idle)
+    roots = draw(st.integers(0, 127))
+    required, forbidden = (roots & 7, roots >> 3 & 7) if roots >= 116 else (0, 0)
+    return CandidateRequest(
+        tuple(chosen),
+        isolate=draw(st.booleans()),
+        same_subtrees=tuple(dict.fromkeys(members for members in subtrees if members)),
+        root_required=frozenset(some(TRAITS, required & ~forbidden)),
+        root_forbidden=frozenset(some(TRAITS, forbidden)),
+        nested=draw(st.integers(0, 3)) > 0,
+    )
