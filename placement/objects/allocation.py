@@ -40,9 +40,11 @@ class Held:
 
 
 def of_consumer(db: Reading, uuid: str) -> Held | None:
-    """All that the consumer holds, or None if that is nothing."""
+    """All that the consumer holds, or None if that is nothing; the spelling of the uuid counts."""
     held = None
     for row in db.execute(_OF_CONSUMER, {"consumer": uuid}):
+        if row.consumer != uuid:
+            continue  # some collations find it in another case, too
         if held is None:
             held = Held(row.project, row.user, row.generation, row.consumer_type or UNKNOWN_TYPE)
         held.resources.setdefault(row.provider, {})[row.resource_class] = row.used
@@ -118,6 +120,7 @@ def usage_by_type(
 _A, _C, _P = allocations.c, consumers.c, resource_providers.c
 _OF_CONSUMER = (
     sa.select(
+        _A.consumer_id.label("consumer"),
         _P.uuid.label("provider"),
         _P.generation.label("provider_generation"),
         resource_classes.c.name.label("resource_class"),
