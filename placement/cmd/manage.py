@@ -37,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         conf = _configured(argv or ["--help"])
+        if conf.command.name is None:
+            conf.print_help()
+            return 1
         action: Callable[[cfg.ConfigOpts], int] = conf.command.action
         return action(conf)
     except SystemExit as done:
@@ -45,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (cfg.Error, schema.CommandError) as error:
         return _say(str(error))
     except errors.Failure as failure:
-        reason = f": {trouble.sentence(failure.__cause__)}" if failure.__cause__ else ""
+        reason = f" ({trouble.sentence(failure.__cause__)})" if failure.__cause__ else ""
         return _say(f"{failure}{reason}")
     except exc.DBAPIError as error:
         return _say(trouble.sentence(error))
@@ -63,7 +66,9 @@ def _configured(argv: Sequence[str]) -> cfg.ConfigOpts:
     options.register(conf)
     log.register_options(conf)
     conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=_add_commands))
-    conf(argv, project=options.PROJECT, version=_version())
+    # What this command prints is for programs to read: the log goes elsewhere.
+    conf.set_default("use_stderr", True)
+    conf(argv, project=options.PROJECT, prog="placement-manage", version=_version())
     log.setup(conf, options.PROJECT)
     return conf
 
@@ -76,8 +81,9 @@ def _version() -> str:
 
 
 def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    commands.required = False  # without one, main shows the help
     db = commands.add_parser("db", help="what is done to the database")
-    db.set_defaults(action=lambda _: db.print_help() or 0)
+    db.set_defaults(action=lambda _: _show_help(db))
     actions = db.add_subparsers(title="actions", dest="db_action")
 
     def add(name: str, action: Callable[[cfg.ConfigOpts], int], does: str) -> argparse.ArgumentParser:
@@ -93,6 +99,11 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add(
         "online_data_migrations", online_data_migrations, "Complete rows that an older Placement left incomplete."
     ).add_argument("--max-count", metavar="<n>", help="the most rows to change; without it, all are")
+
+
+def _show_help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 0
 
 
 def sync(conf: cfg.ConfigOpts) -> int:

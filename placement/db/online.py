@@ -1,7 +1,7 @@
 """Rows that an older Placement left incomplete, completed in batches while the service runs (contract 5.4).
 
-A migration takes a database and the most rows to touch, and gives how many it found and how many it completed.  It must run
-on the first revision of the schema: later revisions refuse databases that need it.  So it names the columns it writes.
+A migration takes a database and the most rows to touch, and gives how many it found and how many it completed.  It must
+run on the first revision of the schema, because later ones refuse databases that need it: it names the columns it uses.
 """
 
 from __future__ import annotations

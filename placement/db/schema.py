@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import exc
@@ -40,15 +39,15 @@ class State(enum.Enum):
 
 _COMPLAINTS = {
     State.MISSING: 'The database has no tables yet. Run "placement-manage db sync".',
-    State.OLDER: 'The database is at revision %(version)s, this program needs %(head)s. Run "placement-manage db sync".',
+    State.OLDER: 'The database is at revision %(version)s, not yet at %(head)s. Run "placement-manage db sync".',
     State.UNKNOWN: "The database is at revision %(version)s, which this program does not know: a newer one made it.",
 }
 
 
 def sync(engine: Engine, revision: str = "head") -> None:
-    """Bring the schema to the newest revision, or up to ``revision``; any number of processes may do so at the same time.
+    """Bring the schema to the newest revision, or up to ``revision``; any number of processes may do so at once.
 
-    Raises CommandError if the database is not ours, is newer than this program, or has rows that the next revision refuses.
+    Raises CommandError if the database is not ours, is newer than this program, or has rows that a revision refuses.
     """
     with _alone(engine) as connection:
         _refuse_strangers(connection)
@@ -107,7 +106,12 @@ def _state(found: str | None) -> State:
 
 
 def _version(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    # Not by alembic's MigrationContext: it writes two lines into the log whenever it is asked.
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(
+        sa.select(sa.column("version_num", sa.String)).select_from(sa.table("alembic_version"))
+    ).scalar()
 
 
 @functools.cache
@@ -128,7 +132,7 @@ def _refuse_strangers(connection: Connection) -> None:
 
 @contextlib.contextmanager
 def _alone(engine: Engine) -> Iterator[Connection]:
-    """A connection to change the schema with, while nobody else does; what it did is committed if the block succeeds."""
+    """A connection to change the schema with, while nobody else does; committed if the block succeeds."""
     backend = engine.dialect.name
     with engine.connect() as connection:
         if backend in ("mysql", "mariadb"):

@@ -24,7 +24,7 @@ _ATTEMPTS = 50
 def insert(database: Database) -> None:
     """Add what is missing, all of it or nothing; safe against others that do the same.
 
-    What is there is never changed, and nothing is remembered: whether a row is missing is asked of the database each time.
+    What is there is never changed.  Nothing is remembered: the database itself is asked each time what is missing.
     """
     if not database.read(_complete):
         database.write(lambda db: _add(db, database.engine.dialect.name), attempts=_ATTEMPTS)
@@ -50,7 +50,7 @@ def _add(db: Transaction, backend: str) -> None:
 def _missing_classes(db: Reading) -> dict[str, int]:
     """Ids by name; raises RuntimeError if one of the ids belongs to another class."""
     standard = sa.select(resource_classes.c.name, resource_classes.c.id).where(resource_classes.c.id < _FIRST_CUSTOM_ID)
-    present = {name: number for name, number in db.execute(standard)}
+    present = {row.name: row.id for row in db.execute(standard)}
     missing = {name: number for name, number in CLASS_IDS.items() if name not in present}
     taken = set(missing.values()) & set(present.values())
     if taken:

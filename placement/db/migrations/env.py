@@ -4,7 +4,7 @@ from alembic import context
 
 from placement.db import tables
 
-# Where DDL can be rolled back, all revisions of one run are one transaction.  SQLite could, but alembic does not expect it.
+# Where DDL can be rolled back, all revisions of one run are one transaction; alembic does not expect it of SQLite.
 connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,

@@ -1,7 +1,7 @@
 """Steps of a revision that can be taken twice.
 
-MySQL commits every change of the schema by itself: a run that was killed has taken some steps of a revision and not others,
-and the next run has to go on from there.
+MySQL commits every change of the schema by itself: a run that was killed has taken some steps of a revision and not
+others, and the next run has to go on from there.
 """
 
 from __future__ import annotations

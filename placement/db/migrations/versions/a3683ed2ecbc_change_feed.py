@@ -18,8 +18,8 @@ _instance = sa.table("feed_instance", sa.column("uuid"))
 def upgrade() -> None:
     """Make the feed's tables, and give the feed an identity.
 
-    The tables are already there if the database was given back to another implementation and returns now.  What that one
-    changed is not in the feed: a new identity makes every reader begin anew.
+    The tables are already there if the database was given back to another implementation and returns now.  What that
+    one changed is not in the feed: a new identity makes every reader begin anew.
     """
     steps.create_table(
         "change_writers",

@@ -1,0 +1,60 @@
+"""What a database looks like, said the same way for every kind of database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+
+def portrait(engine: sa.Engine) -> dict[str, list[str]]:
+    """Per table a line for each column, key and index."""
+    with engine.connect() as connection:
+        inspector = sa.inspect(connection)
+        return {table: list(_lines(inspector, table)) for table in sorted(inspector.get_table_names())}
+
+
+def written(tables: dict[str, list[str]]) -> str:
+    """The portrait as a text."""
+    return "\n\n".join("\n    ".join([table, *lines]) for table, lines in tables.items()) + "\n"
+
+
+def _lines(inspector: sa.Inspector, table: str) -> Iterator[str]:
+    yield from (_column(column) for column in inspector.get_columns(table))
+    yield f"primary key {_names(inspector.get_pk_constraint(table)['constrained_columns'])}"
+    unique = {key["name"]: key["column_names"] for key in inspector.get_unique_constraints(table)}
+    yield from sorted(f"unique {name} {_names(columns)}" for name, columns in unique.items())
+    # MySQL and PostgreSQL list the index of a unique constraint among the indexes as well.
+    indexes = {index["name"]: index["column_names"] for index in inspector.get_indexes(table)}
+    yield from sorted(f"index {name} {_names(columns)}" for name, columns in indexes.items() if name not in unique)
+    yield from sorted(_foreign_key(key) for key in inspector.get_foreign_keys(table))
+
+
+def _column(column: Any) -> str:
+    kind = column["type"]
+    words = [column["name"], kind._type_affinity.__name__]
+    if getattr(kind, "length", None):
+        words[-1] += f"({kind.length})"
+    if not column["nullable"]:
+        words.append("required")
+    # PostgreSQL shows its own numbering as a default.
+    if column["default"] is not None and "nextval" not in str(column["default"]):
+        words.append(f"default {_constant(str(column['default']))}")
+    return " ".join(words)
+
+
+def _constant(default: str) -> str:
+    """Every database has its own name for the time of the statement."""
+    return "now" if default.lower().startswith(("current_timestamp", "now(")) else default.strip("'")
+
+
+def _foreign_key(key: Any) -> str:
+    # MySQL and PostgreSQL invent names for keys without one; ours has one where it must.
+    name = f" {key['name']}" if key["name"] == "consumers_consumer_type_id_fkey" else ""
+    there = f"{key['referred_table']} {_names(key['referred_columns'])}"
+    return f"foreign key{name} {_names(key['constrained_columns'])} -> {there}"
+
+
+def _names(columns: Iterable[Any]) -> str:
+    return f"({', '.join(map(str, columns))})"
