@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib.metadata
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from oslo_config import cfg
 from oslo_log import log
@@ -108,19 +109,22 @@ def _show_help(parser: argparse.ArgumentParser) -> int:
 
 def sync(conf: cfg.ConfigOpts) -> int:
     """Bring the schema to the newest revision."""
-    schema.sync(_reached(conf).engine)
+    with _reached(conf) as database:
+        schema.sync(database.engine)
     return 0
 
 
 def version(conf: cfg.ConfigOpts) -> int:
     """Print the revision of the schema."""
-    print(schema.version(_reached(conf).reading_engine))
+    with _reached(conf) as database:
+        print(schema.version(database.reading_engine))
     return 0
 
 
 def stamp(conf: cfg.ConfigOpts) -> int:
     """Write down a revision."""
-    schema.stamp(_reached(conf).engine, conf.command.revision)
+    with _reached(conf) as database:
+        schema.stamp(database.engine, conf.command.revision)
     return 0
 
 
@@ -130,7 +134,8 @@ def online_data_migrations(conf: cfg.ConfigOpts) -> int:
     if limit is not None and not (limit.isdecimal() and int(limit) > 0):
         print("Must supply a positive value for max_count")
         return BAD_COUNT
-    return _migrate(_reached(conf), _migrations(conf), None if limit is None else int(limit))
+    with _reached(conf) as database:
+        return _migrate(database, _migrations(conf), None if limit is None else int(limit))
 
 
 def _migrations(conf: cfg.ConfigOpts) -> dict[str, Migration]:
@@ -183,12 +188,16 @@ def _run_batch(database: Database, migrations: dict[str, Migration], limit: int)
     return ran, failed
 
 
-def _reached(conf: cfg.ConfigOpts) -> Database:
+@contextlib.contextmanager
+def _reached(conf: cfg.ConfigOpts) -> Iterator[Database]:
     """The configured database, as soon as it answers."""
     database = engine.connect(conf)
     group = conf.placement_database
-    database.wait_until_reachable(group.max_retries, group.retry_interval)
-    return database
+    try:
+        database.wait_until_reachable(group.max_retries, group.retry_interval)
+        yield database
+    finally:
+        database.dispose()
 
 
 if __name__ == "__main__":

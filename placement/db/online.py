@@ -59,7 +59,9 @@ def create_incomplete_consumers(database: Database, limit: int, project: str, us
         values = [sa.literal(value) for value in (*owners, 0)]
         missing = ownerless.add_columns(*values, sa.literal(utcnow(), sa.DateTime)).limit(limit)
         columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
-        done = db.execute(sa.insert(consumers).from_select(columns, missing, include_defaults=False)).rowcount
+        create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
+        # Without the option the driver has forgotten the number of an INSERT by the time it is asked.
+        done = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
         return Counts(done, done)
 
     return _write(database, complete)

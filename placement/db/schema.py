@@ -17,6 +17,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Engine
 
 from placement.db import tables, trouble
+from placement.db.trouble import Trouble
 
 __all__ = ["CommandError", "State", "complaint", "configuration", "head", "stamp", "state", "sync", "version"]
 
@@ -26,6 +27,7 @@ LOG = logging.getLogger(__name__)
 PATIENCE = 300
 _LOCK_NAME = "placement-schema"
 _LOCK_NUMBER = 0x706C6163656D656E  # "placemen": PostgreSQL names locks by 64 bits
+_TOO_LONG = "Another process has been changing the schema for %d seconds."
 
 
 class State(enum.Enum):
@@ -143,10 +145,20 @@ def _alone(engine: Engine) -> Iterator[Connection]:
         else:
             # SQLite: beginning took the only write lock (placement.db.dialects).
             if backend == "postgresql":
-                connection.execute(sa.text(f"SET LOCAL lock_timeout = '{PATIENCE}s'"))
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+                _numbered_lock(connection)
             yield connection
         connection.commit()
+
+
+def _numbered_lock(connection: Connection) -> None:
+    """PostgreSQL's advisory lock, until the transaction ends."""
+    try:
+        connection.execute(sa.text(f"SET LOCAL lock_timeout = '{PATIENCE}s'"))
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+    except exc.OperationalError as error:
+        if trouble.of(error) is not Trouble.COLLISION:
+            raise
+        raise CommandError(_TOO_LONG % PATIENCE) from error
 
 
 @contextlib.contextmanager
@@ -160,7 +172,7 @@ def _named_lock(connection: Connection) -> Iterator[None]:
         yield
         return
     if not taken:
-        raise CommandError(f"Another process has been changing the schema for {PATIENCE} seconds.")
+        raise CommandError(_TOO_LONG % PATIENCE)
     try:
         yield
     finally:

@@ -1,0 +1,361 @@
+"""placement-manage: what it prints and its exit codes are read by deployment tools (contract 5.4)."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import sqlalchemy as sa
+
+from placement.cmd import manage
+from placement.db import online, schema, tables
+from placement.db.engine import opened
+from tests import children
+from tests.db import watch
+
+INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
+OWNER = "incomplete-owner"
+ROOTS, CONSUMERS = "set_root_provider_ids", "create_incomplete_consumers"
+
+
+@pytest.fixture
+def database(database_url):
+    with opened(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+def configuration(tmp_path, database_url):
+    return _written(tmp_path, database_url)
+
+
+def _written(directory, url, more=""):
+    path = directory / "placement.conf"
+    path.write_text(
+        f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{more}\n"
+        f"[placement]\nincomplete_consumer_project_id = {OWNER}\nincomplete_consumer_user_id = {OWNER}\n"
+        "[of_another_program]\nunknown = 1\n"
+    )
+    return path
+
+
+@pytest.fixture
+def run(configuration, capfd):
+    """Run a command in this process: its exit code, what it printed, and what it complained."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+
+    def run(*words, config=configuration):
+        code = manage.main(["--config-file", str(config), *words])
+        out, err = capfd.readouterr()
+        return SimpleNamespace(code=code, out=out, err=err)
+
+    yield run
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def execute(database, *statements):
+    with database.engine.begin() as connection:
+        for statement in statements:
+            result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
+        return result.all() if result.returns_rows else None
+
+
+def fill(database, rootless=0, ownerless=0):
+    """Rows as an old Placement left them; each consumer holds two allocations."""
+    providers = [{"uuid": f"p{number}", "name": f"p{number}"} for number in range(rootless)]
+    allocations = [
+        {"resource_provider_id": 1, "resource_class_id": kind, "used": 1, "consumer_id": f"c{number}"}
+        for number in range(ownerless)
+        for kind in range(2)
+    ]
+    if providers:
+        execute(database, sa.insert(tables.resource_providers).values(providers))
+    if allocations:
+        execute(database, sa.insert(tables.allocations).values(allocations))
+
+
+def frame(**rows):
+    """The table at the end: per migration, found and completed."""
+    width = max(map(len, rows))
+    rule = f"+-{'-' * width}-+-------------+-----------+\n"
+    lines = "".join(
+        f"| {name:^{width}} | {_centred(found, 11)} | {_centred(done, 9)} |\n" for name, (found, done) in rows.items()
+    )
+    return f"{rule}| {'Migration':^{width}} | Total Found | Completed |\n{rule}{lines}{rule}"
+
+
+def _centred(number, width):
+    text = str(number)
+    right = (width - len(text)) // 2
+    return text.rjust(width - right) + " " * right
+
+
+class TestSchema:
+    def test_version_of_an_empty_database_is_none(self, run):
+        ran = run("db", "version")
+        assert (ran.code, ran.out) == (0, "None\n")
+
+    def test_sync_is_silent_on_stdout_and_logs_its_revisions(self, run, database):
+        ran = run("db", "sync")
+        assert (ran.code, ran.out) == (0, "")
+        assert f"-> {INITIAL}" in ran.err
+        assert schema.state(database.engine) is schema.State.CURRENT
+
+    def test_version_is_the_revision_and_nothing_else(self, run):
+        run("db", "sync")
+        ran = run("db", "version")
+        assert (ran.code, ran.out, ran.err) == (0, f"{schema.head()}\n", "")
+
+    def test_stamp_writes_the_revision(self, run, database):
+        for word, revision in (("head", schema.head()), (LAST_COMMON, LAST_COMMON)):
+            ran = run("db", "stamp", word)
+            assert (ran.code, ran.out) == (0, "")
+            assert schema.version(database.engine) == revision
+
+    def test_stamp_of_an_unknown_revision_fails(self, run, database):
+        run("db", "sync")
+        ran = run("db", "stamp", "nope")
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.splitlines()[-1] == "placement-manage: Can't locate revision identified by 'nope'"
+        assert schema.version(database.engine) == schema.head()
+
+    def test_sync_says_what_has_to_be_done_first(self, run, database):
+        schema.sync(database.engine, INITIAL)
+        fill(database, rootless=3)
+        ran = run("db", "sync")
+        assert ran.code == 1
+        assert ran.err.splitlines()[-1] == (
+            "placement-manage: 3 resource providers have no root provider id. "
+            'Run "placement-manage db online_data_migrations", then this command again.'
+        )
+
+
+class TestOnlineDataMigrations:
+    @pytest.mark.parametrize("revision", [INITIAL, "head"])
+    def test_all_rows_are_completed_in_batches_of_fifty(self, run, database, revision):
+        """On the first revision too: the ones after it refuse a database that needs this."""
+        schema.sync(database.engine, revision)
+        fill(database, rootless=70, ownerless=120)
+        ran = run("db", "online_data_migrations")
+        assert ran.out == (
+            "Running batches of 50 until complete\n"
+            f"50 rows matched query {ROOTS}, 50 migrated\n"
+            f"20 rows matched query {ROOTS}, 20 migrated\n"
+            f"30 rows matched query {CONSUMERS}, 30 migrated\n"
+            f"50 rows matched query {CONSUMERS}, 50 migrated\n"
+            f"40 rows matched query {CONSUMERS}, 40 migrated\n"
+        ) + frame(**{ROOTS: (70, 70), CONSUMERS: (120, 120)})
+        assert ran.code == 0
+        assert run("db", "sync").code == 0
+
+    def test_nothing_to_do_is_success(self, run, database):
+        schema.sync(database.engine)
+        ran = run("db", "online_data_migrations")
+        nothing = frame(**{ROOTS: (0, 0), CONSUMERS: (0, 0)})
+        assert (ran.code, ran.out) == (0, "Running batches of 50 until complete\n" + nothing)
+
+    def test_a_limited_run_says_by_its_exit_code_whether_to_run_again(self, run, database):
+        schema.sync(database.engine)
+        fill(database, rootless=7, ownerless=7)
+        expected = [
+            (1, f"5 rows matched query {ROOTS}, 5 migrated\n", {ROOTS: (5, 5)}),
+            (
+                1,
+                f"2 rows matched query {ROOTS}, 2 migrated\n3 rows matched query {CONSUMERS}, 3 migrated\n",
+                {ROOTS: (2, 2), CONSUMERS: (3, 3)},
+            ),
+            (1, f"4 rows matched query {CONSUMERS}, 4 migrated\n", {ROOTS: (0, 0), CONSUMERS: (4, 4)}),
+            (0, "", {ROOTS: (0, 0), CONSUMERS: (0, 0)}),
+        ]
+        for code, says, totals in expected:
+            ran = run("db", "online_data_migrations", "--max-count", "5")
+            assert (ran.code, ran.out) == (code, says + frame(**totals))
+
+    def test_a_provider_without_a_root_becomes_its_own(self, run, database):
+        schema.sync(database.engine)
+        fill(database, rootless=2)
+        first, second = sorted(row.id for row in execute(database, "SELECT id FROM resource_providers"))
+        execute(
+            database, f"UPDATE resource_providers SET root_provider_id = {first}, updated_at = NULL WHERE id = {first}"
+        )
+        run("db", "online_data_migrations")
+        found = execute(database, sa.select(tables.resource_providers).order_by("id"))
+        assert [row.root_provider_id for row in found] == [first, second]
+        assert [row.updated_at is None for row in found] == [True, False]
+        feed = execute(database, sa.select(tables.provider_changes.c.provider_id, tables.provider_changes.c.what))
+        assert [tuple(row) for row in feed] == [(second, "shape")], "running services must hear of it"
+
+    def test_consumers_are_of_the_incomplete_project_and_user(self, run, database):
+        schema.sync(database.engine)
+        execute(database, sa.insert(tables.users).values([{"external_id": "u"}, {"external_id": OWNER}]))
+        execute(database, sa.insert(tables.consumers).values(uuid="c1", project_id=77, user_id=77, generation=5))
+        fill(database, ownerless=3)
+        run("db", "online_data_migrations")
+        project, user = (
+            execute(database, sa.select(table.c.id).where(table.c.external_id == OWNER))[0].id
+            for table in (tables.projects, tables.users)
+        )
+        consumers = tables.consumers.c
+        columns = (
+            consumers.uuid,
+            consumers.project_id,
+            consumers.user_id,
+            consumers.generation,
+            consumers.consumer_type_id,
+        )
+        found = execute(database, sa.select(*columns).order_by("uuid"))
+        assert [tuple(row) for row in found] == [
+            ("c0", project, user, 0, None),
+            ("c1", 77, 77, 5, None),
+            ("c2", project, user, 0, None),
+        ]
+        ages = execute(database, sa.select(consumers.created_at).where(consumers.created_at.is_(None)))
+        assert ages == []
+
+    def test_no_project_or_user_is_made_for_nobody(self, run, database):
+        schema.sync(database.engine)
+        run("db", "online_data_migrations")
+        assert execute(database, "SELECT external_id FROM projects UNION SELECT external_id FROM users") == []
+
+    def test_a_failing_migration_does_not_keep_the_others_from_working(self, run, database):
+        schema.sync(database.engine)
+        fill(database, rootless=1, ownerless=1)
+        execute(database, "DROP TABLE projects")
+        ran = run("db", "online_data_migrations")
+        assert ran.out == (
+            "Running batches of 50 until complete\n"
+            f"1 rows matched query {ROOTS}, 1 migrated\n"
+            f"Error attempting to run {CONSUMERS}\n"
+            f"Error attempting to run {CONSUMERS}\n"
+            + frame(**{ROOTS: (1, 1), CONSUMERS: (0, 0)})
+            + "Some migrations failed unexpectedly. Check log for details.\n"
+        )
+        assert ran.code == 2
+        assert "projects" in ran.err, "the log has the details"
+
+    def test_a_limited_run_that_progressed_in_spite_of_a_failure_is_to_be_repeated(self, run, database):
+        schema.sync(database.engine)
+        fill(database, rootless=1, ownerless=1)
+        execute(database, "DROP TABLE projects")
+        assert [run("db", "online_data_migrations", "--max-count", "9").code for _ in range(2)] == [1, 2]
+
+    @pytest.mark.parametrize("count", ["0", "-1", "x", "1.5", ""])
+    def test_a_bad_count_is_refused(self, run, count):
+        ran = run("db", "online_data_migrations", f"--max-count={count}")
+        assert (ran.code, ran.out) == (127, "Must supply a positive value for max_count\n")
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Databases that are not to be found, for tests that need none."""
+    return lambda url, more="": _written(tmp_path, url, more)
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Run a command as a process of its own, which needs no database."""
+
+    def command(*words):
+        argv = [sys.executable, "-m", "placement.cmd.manage", *words]
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+        root = Path(__file__).parents[2]
+        return subprocess.run(argv, capture_output=True, text=True, cwd=root, env=environment, timeout=60)
+
+    return command
+
+
+class TestWords:
+    """What an operator may type."""
+
+    def test_nothing_shows_the_help_and_fails(self, command):
+        ran = command()
+        assert ran.returncode == 1
+        assert ran.stdout.startswith("usage: placement-manage [-h] [--config-dir DIR] [--config-file PATH]")
+
+    def test_nothing_but_a_configuration_shows_the_help_and_fails(self, command, elsewhere):
+        ran = command("--config-file", str(elsewhere("sqlite://")))
+        assert ran.returncode == 1
+        assert ran.stdout.startswith("usage: placement-manage [-h]")
+
+    def test_db_alone_shows_its_help(self, command, elsewhere):
+        ran = command("--config-file", str(elsewhere("sqlite://")), "db")
+        assert (ran.returncode, ran.stderr) == (0, "")
+        usage = "usage: placement-manage db [-h] {sync,version,stamp,online_data_migrations}"
+        assert " ".join(ran.stdout.split()).startswith(usage)
+
+    @pytest.mark.parametrize("words", [["foo"], ["db", "foo"], ["db", "sync", "foo"], ["db", "stamp"]], ids=" ".join)
+    def test_unknown_words_show_the_usage_and_fail_with_2(self, command, elsewhere, words):
+        ran = command("--config-file", str(elsewhere("sqlite://")), *words)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.stderr.startswith("usage: placement-manage ")
+
+    def test_version(self, command):
+        ran = command("--version")
+        assert ran.returncode == 0
+        assert len(ran.stdout.split()) >= 1
+
+    def test_a_directory_of_configuration(self, command, elsewhere, tmp_path):
+        directory = tmp_path / "conf.d"
+        directory.mkdir()
+        elsewhere(f"sqlite:///{tmp_path}/a.sqlite").rename(directory / "a.conf")
+        ran = command("--config-dir", str(directory), "db", "version")
+        assert (ran.returncode, ran.stdout) == (0, "None\n")
+
+
+class TestTrouble:
+    """One line on what is wrong, and no traceback."""
+
+    @staticmethod
+    def complaint(ran):
+        assert ran.returncode == 1
+        assert "Traceback" not in ran.stderr
+        return ran.stderr.splitlines()[-1]
+
+    def test_no_connection_is_configured(self, command):
+        assert "value required for option connection in group [placement_database]" in self.complaint(
+            command("db", "sync")
+        )
+
+    def test_the_configuration_is_missing(self, command):
+        ran = command("--config-file", "/nonexistent/placement.conf", "db", "sync")
+        assert self.complaint(ran) == "placement-manage: Failed to find some config files: /nonexistent/placement.conf"
+
+    @pytest.mark.parametrize("driver", ["mysql+pymysql", "postgresql+psycopg", "postgresql"])
+    def test_the_server_does_not_answer(self, command, elsewhere, driver):
+        url = f"{driver}://someone:secret@127.0.0.1:{children.free_port()}/placement"
+        ran = command("--config-file", str(elsewhere(url)), "db", "sync")
+        complaint = self.complaint(ran)
+        assert complaint.startswith("placement-manage: The database cannot be reached.")
+        assert "refused" in complaint
+        assert "secret" not in ran.stderr
+
+    @pytest.mark.parametrize("url", ["nonsense", "oracle5://x/y", "mysql+nodriver://x/y", "postgresql+asyncpg://x/y"])
+    def test_the_url_is_wrong(self, command, elsewhere, url):
+        ran = command("--config-file", str(elsewhere(url)), "db", "sync")
+        assert self.complaint(ran).startswith("placement-manage: [placement_database]connection: ")
+
+    def test_an_option_is_wrong(self, command, elsewhere):
+        ran = command("--config-file", str(elsewhere("sqlite://", "max_pool_size = many")), "db", "sync")
+        assert "max_pool_size" in self.complaint(ran)
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, database_url):
+    """With SQLite nothing happens meanwhile."""
+    schema.sync(database.engine)
+    fill(database, ownerless=1)
+    with opened(database_url) as other:
+
+        def delete_them(statement):
+            if "INTO consumers" in statement:
+                execute(other, sa.delete(tables.allocations))
+
+        with watch.statements(database.engine, delete_them):
+            assert online.create_incomplete_consumers(database, 9, OWNER, OWNER) == online.Counts(0, 0)
+    assert execute(database, sa.select(tables.consumers.c.uuid)) == []

@@ -1,0 +1,252 @@
+"""The schema: the same whichever way it came about, and the one that other implementations know (contract 6)."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from placement.db import schema, tables
+from placement.db.engine import opened
+from placement.db.schema import CommandError, State
+from tests.db import watch
+from tests.db.portrait import portrait, written
+
+INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
+COMMON = ["b4ed3a175331", "611cd6dffd7b", "b5c396305c25", "422ece571366", "a082b8bb98d0"]
+OURS = {table.name for table in tables.OURS}
+
+
+@pytest.fixture
+def database(database_url):
+    """A database without a single table."""
+    with opened(database_url) as empty:
+        yield empty
+
+
+@pytest.fixture
+def engine(database):
+    return database.engine
+
+
+def execute(engine, *statements):
+    with engine.begin() as connection:
+        for statement in statements:
+            result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
+        return result.all() if result.returns_rows else None
+
+
+def provider(**values):
+    row = {"uuid": "u1", "name": "n1", "generation": 0, **values}
+    return sa.insert(tables.resource_providers).values(row)
+
+
+def allocation(**values):
+    return sa.insert(tables.allocations).values(resource_provider_id=1, resource_class_id=0, used=1, **values)
+
+
+def test_revisions_are_the_common_ones_then_ours():
+    scripts = ScriptDirectory.from_config(schema.configuration())
+    chain = [script.revision for script in scripts.walk_revisions()][::-1]
+    assert chain[: len(COMMON)] == COMMON
+    assert schema.head() == chain[-1] != LAST_COMMON
+
+
+def test_common_schema_is_the_one_others_know(engine):
+    """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
+    schema.sync(engine, LAST_COMMON)
+    assert written(portrait(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
+
+
+def test_allocation_ratio_has_the_precision_others_know(engine):
+    schema.sync(engine, LAST_COMMON)
+    kinds = {"sqlite": sa.FLOAT, "mysql": sa.FLOAT, "postgresql": sa.DOUBLE_PRECISION}
+    columns = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns("inventories")}
+    assert isinstance(columns["allocation_ratio"], kinds[engine.dialect.name])
+    assert not isinstance(columns["allocation_ratio"], sa.DOUBLE) or engine.dialect.name == "postgresql"
+
+
+def test_schema_from_revisions_is_the_schema_of_the_tables(engine):
+    schema.sync(engine)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, tables.metadata) == []
+    by_revisions = portrait(engine)
+    tables.metadata.drop_all(engine)
+    tables.metadata.create_all(engine)
+    assert written(by_revisions) == written(portrait(engine))
+
+
+def test_only_our_tables_are_touched_in_a_database_of_another_implementation(engine):
+    schema.sync(engine, LAST_COMMON)
+    execute(engine, provider(id=1, root_provider_id=1), allocation(consumer_id="c1"))
+    before = portrait(engine)
+    with watch.writes(engine) as statements:
+        schema.sync(engine)
+    touched = {
+        statement for statement in statements if not any(name in statement for name in (*OURS, "alembic_version"))
+    }
+    assert touched == set()
+    after = portrait(engine)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == OURS
+    assert execute(engine, "SELECT id, root_provider_id FROM resource_providers") == [(1, 1)]
+
+
+def test_a_database_is_given_back_by_a_stamp_and_returns_with_a_new_feed(engine):
+    schema.sync(engine)
+    before, (feed,) = portrait(engine), execute(engine, "SELECT uuid FROM feed_instance")
+    execute(engine, sa.insert(tables.change_writers))
+
+    schema.stamp(engine, LAST_COMMON)
+    assert schema.version(engine) == LAST_COMMON
+    assert portrait(engine) == before, "a stamp changes nothing else"
+
+    schema.sync(engine)
+    assert schema.version(engine) == schema.head()
+    (feed_after,) = execute(engine, "SELECT uuid FROM feed_instance")
+    assert feed_after != feed, "what happened meanwhile is not in the feed: its readers must begin anew"
+
+
+def test_our_tables_can_be_dropped_again(engine):
+    schema.sync(engine, LAST_COMMON)
+    before = portrait(engine)
+    schema.sync(engine)
+    with engine.begin() as connection:
+        command.downgrade(schema.configuration(connection), LAST_COMMON)
+    assert portrait(engine) == before
+    assert schema.version(engine) == LAST_COMMON
+
+
+def test_a_second_sync_does_nothing(engine):
+    schema.sync(engine)
+    with watch.writes(engine) as statements:
+        schema.sync(engine)
+    assert statements == []
+
+
+@pytest.mark.parametrize(
+    ("flaw", "remedy"),
+    [
+        (provider(id=1), "UPDATE resource_providers SET root_provider_id = id"),
+        (allocation(consumer_id="c1"), "INSERT INTO consumers (uuid, project_id, user_id) VALUES ('c1', 1, 1)"),
+    ],
+    ids=["a provider without a root", "an allocation without a consumer"],
+)
+def test_sync_refuses_incomplete_rows_and_names_the_remedy(engine, flaw, remedy):
+    schema.sync(engine, INITIAL)
+    execute(engine, flaw)
+    for _ in range(2):
+        with pytest.raises(CommandError, match='Run "placement-manage db online_data_migrations"'):
+            schema.sync(engine)
+        assert schema.state(engine) is State.OLDER
+    assert "consumer_types" not in portrait(engine)
+    execute(engine, remedy)
+    schema.sync(engine)
+    assert schema.state(engine) is State.CURRENT
+
+
+def test_sync_goes_on_after_a_power_cut_at_any_statement(engine):
+    """MySQL keeps what was done up to then, so it is cut after each step; the others start afresh, and get further."""
+    keeps_steps = engine.dialect.name == "mysql"
+    cuts = 0
+    for attempt in itertools.count(1):
+        steps = itertools.count(1)
+
+        def at(statement, steps=steps, allowed=1 if keeps_steps else 5 * attempt):
+            is_step = statement.startswith(("CREATE", "ALTER", "DROP")) or "alembic_version SET" in statement
+            return is_step and next(steps) > allowed
+
+        try:
+            with watch.power_cut(engine, at):
+                schema.sync(engine)
+            break
+        except watch.PowerCut:
+            cuts += 1
+    assert cuts > (30 if keeps_steps else 6)
+    made = portrait(engine)
+    tables.metadata.drop_all(engine)
+    tables.metadata.create_all(engine)
+    assert made == portrait(engine)
+
+
+def test_tables_of_somebody_else_are_left_alone(engine):
+    execute(engine, "CREATE TABLE users (name VARCHAR(9))")
+    before = portrait(engine)
+    with pytest.raises(CommandError, match="has tables users but no alembic_version"):
+        schema.sync(engine)
+    assert portrait(engine) == before
+
+
+def test_stamp_refuses_an_unknown_revision(engine):
+    schema.sync(engine, LAST_COMMON)
+    with pytest.raises(CommandError, match="Can't locate revision identified by 'nope'"):
+        schema.stamp(engine, "nope")
+    assert schema.version(engine) == LAST_COMMON
+
+
+def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(engine):
+    schema.sync(engine)
+    execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    with pytest.raises(CommandError, match="Can't locate revision identified by 'ffffffffffff'"):
+        schema.sync(engine)
+    assert schema.version(engine) == "ffffffffffff"
+    schema.stamp(engine, "head")
+    assert schema.state(engine) is State.CURRENT
+
+
+def test_state_is_told_in_a_sentence(engine):
+    def told():
+        return schema.state(engine).value, schema.complaint(engine)
+
+    assert told() == ("missing", 'The database has no tables yet. Run "placement-manage db sync".')
+    schema.sync(engine, LAST_COMMON)
+    state, complaint = told()
+    assert state == "older"
+    assert LAST_COMMON in complaint
+    assert schema.head() in complaint
+    schema.sync(engine)
+    assert told() == ("current", None)
+    execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    state, complaint = told()
+    assert state == "newer-unknown"
+    assert "ffffffffffff" in complaint
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_sync_where_named_locks_are_forbidden(engine):
+    """As some Galera clusters do."""
+
+    def forbid(statement):
+        if "get_lock" in statement.lower():
+            raise sa.exc.OperationalError(statement, {}, Exception(1105, "prohibits use of GET_LOCK"))
+
+    with watch.statements(engine, forbid):
+        schema.sync(engine)
+    assert schema.state(engine) is State.CURRENT
+
+
+def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monkeypatch):
+    monkeypatch.setattr(schema, "PATIENCE", 1)
+    schema.sync(engine, INITIAL)
+    execute(engine, provider(id=1))
+    with pytest.raises(CommandError, match="root"):
+        schema.sync(engine)
+    execute(engine, sa.delete(tables.resource_providers))
+    with opened(database_url) as other:
+        schema.sync(other.engine)
+    assert schema.state(engine) is State.CURRENT
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_sync_that_waits_too_long_says_so(database_url, engine, monkeypatch):
+    monkeypatch.setattr(schema, "PATIENCE", 1)
+    with schema._alone(engine), opened(database_url) as other, pytest.raises(CommandError, match="for 1 seconds"):
+        schema.sync(other.engine)
+    schema.sync(engine)

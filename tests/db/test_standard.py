@@ -1,0 +1,182 @@
+"""Standard resource classes and traits: there from the first start on, whoever else starts (contract 3.9, 5.5)."""
+
+from __future__ import annotations
+
+import os_traits
+import pytest
+import sqlalchemy as sa
+
+from placement.db import schema, standard
+from placement.db.engine import opened
+from placement.db.tables import feed_instance, resource_classes, traits
+from tests.db import crowd, watch
+
+CLASSES = [
+    "VCPU",
+    "MEMORY_MB",
+    "DISK_GB",
+    "PCI_DEVICE",
+    "SRIOV_NET_VF",
+    "NUMA_SOCKET",
+    "NUMA_CORE",
+    "NUMA_THREAD",
+    "NUMA_MEMORY_MB",
+    "IPV4_ADDRESS",
+    "VGPU",
+    "VGPU_DISPLAY_HEAD",
+    "NET_BW_EGR_KILOBIT_PER_SEC",
+    "NET_BW_IGR_KILOBIT_PER_SEC",
+    "PCPU",
+    "MEM_ENCRYPTION_CONTEXT",
+    "FPGA",
+    "PGPU",
+    "NET_PACKET_RATE_KILOPACKET_PER_SEC",
+    "NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC",
+    "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC",
+]
+
+
+@pytest.fixture
+def database(database_url):
+    """A database with its schema, and nothing in it but the feed's identity."""
+    with opened(database_url) as synced:
+        schema.sync(synced.engine)
+        yield synced
+
+
+def execute(database, *statements):
+    with database.engine.begin() as connection:
+        for statement in statements:
+            result = connection.execute(statement)
+        return result.all() if result.returns_rows else None
+
+
+def classes(database):
+    found = execute(database, sa.select(resource_classes.c.id, resource_classes.c.name).order_by("id"))
+    return [tuple(row) for row in found]
+
+
+def trait_names(database):
+    return sorted(execute(database, sa.select(traits.c.name)), key=str)
+
+
+def everything(database):
+    return [
+        execute(database, sa.select(table).order_by(*table.primary_key))
+        for table in (resource_classes, traits, feed_instance)
+    ]
+
+
+def test_classes_have_their_fixed_ids(database):
+    standard.insert(database)
+    assert classes(database)[: len(CLASSES)] == list(enumerate(CLASSES))
+
+
+def test_traits_are_those_of_os_traits(database):
+    standard.insert(database)
+    assert [name for (name,) in trait_names(database)] == sorted(os_traits.get_traits())
+
+
+def test_rows_say_when_they_were_made(database):
+    standard.insert(database)
+    for table in (resource_classes, traits):
+        assert execute(database, sa.select(table.c.name).where(table.c.created_at.is_(None))) == []
+
+
+def test_nothing_is_written_when_nothing_is_missing(database):
+    standard.insert(database)
+    before = everything(database)
+    with watch.writes(database.engine) as statements:
+        standard.insert(database)
+    assert statements == []
+    assert everything(database) == before
+
+
+def test_only_what_is_missing_is_added(database):
+    standard.insert(database)
+    execute(
+        database,
+        sa.insert(resource_classes).values(id=10000, name="CUSTOM_A"),
+        sa.insert(traits).values(name="CUSTOM_B"),
+    )
+    whole = (
+        [(row.id, row.name) for row in execute(database, sa.select(resource_classes).order_by("id"))],
+        trait_names(database),
+    )
+    execute(
+        database,
+        sa.delete(resource_classes).where(resource_classes.c.name.in_(["VCPU", "FPGA"])),
+        sa.delete(traits).where(traits.c.name == "HW_CPU_X86_AVX2"),
+    )
+    standard.insert(database)
+    assert (classes(database), trait_names(database)) == whole
+
+
+@pytest.mark.parametrize("place", ["INTO resource_classes", "INTO traits", "feed_instance"])
+def test_a_failed_attempt_leaves_nothing_and_is_made_good_by_the_next(database, place):
+    """LP 1760322, 1759863, 1756151: the sync was taken for done although it had been rolled back."""
+    execute(database, sa.delete(feed_instance))
+    with watch.power_cut(database.engine, lambda statement: place in statement), pytest.raises(watch.PowerCut):
+        standard.insert(database)
+    assert everything(database) == [[], [], []]
+    standard.insert(database)
+    assert [len(rows) for rows in everything(database)] == [len(standard.CLASS_IDS), len(os_traits.get_traits()), 1]
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_collision_is_tried_again_from_what_is_there_by_then(database, database_url):
+    """Another starter adds everything between our look and our insert; with SQLite transactions cannot overlap."""
+    with opened(database_url) as other:
+        others = [other]
+
+        def other_starts(statement):
+            if "INTO resource_classes" in statement and others:
+                standard.insert(others.pop())
+
+        with watch.statements(database.engine, other_starts):
+            standard.insert(database)
+        assert others == []
+    assert [len(rows) for rows in everything(database)] == [len(standard.CLASS_IDS), len(os_traits.get_traits()), 1]
+
+
+def test_an_id_of_another_class_is_not_taken_from_it(database):
+    execute(database, sa.insert(resource_classes).values(id=3, name="SOMETHING_ELSE"))
+    with pytest.raises(RuntimeError, match=r"ids \[3\]"):
+        standard.insert(database)
+    assert classes(database) == [(3, "SOMETHING_ELSE")]
+
+
+def test_the_feed_has_one_identity_and_keeps_it(database):
+    execute(database, sa.delete(feed_instance))
+    standard.insert(database)
+    (first,) = execute(database, sa.select(feed_instance))
+    standard.insert(database)
+    assert execute(database, sa.select(feed_instance)) == [first]
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("mode", ["TRADITIONAL", ""])
+def test_the_sql_mode_is_as_before_afterwards(database_url, mode):
+    with opened(database_url, mysql_sql_mode=mode, pool_size=1, max_overflow=0) as database:
+        schema.sync(database.engine)
+
+        def sql_mode():
+            return execute(database, sa.text("SELECT @@SESSION.sql_mode"))
+
+        before = sql_mode()
+        with watch.power_cut(database.engine, lambda text: "INTO traits" in text), pytest.raises(watch.PowerCut):
+            standard.insert(database)
+        assert sql_mode() == before
+        standard.insert(database)
+        assert sql_mode() == before
+        assert classes(database)[0] == (0, "VCPU")
+
+
+def test_eight_starters_at_once(database_url):
+    complete = {
+        "version": schema.head(),
+        "resource_classes": len(standard.CLASS_IDS),
+        "traits": len(os_traits.get_traits()),
+        "feed_instance": 1,
+    }
+    assert crowd.together(8, database_url) == [complete] * 8

@@ -1,0 +1,48 @@
+"""Statements on their way to a database: to be counted, or to fail."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import sqlalchemy as sa
+
+WRITES = ("CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE")
+
+
+class PowerCut(Exception):
+    """What a test makes happen in the middle of something."""
+
+
+@contextlib.contextmanager
+def statements(engine: sa.Engine, seen: Callable[[str], None]) -> Iterator[None]:
+    """Each statement is shown to ``seen`` before it is executed; what that raises, happens to the statement."""
+
+    def before(connection, cursor, statement, parameters, context, executemany):
+        seen(" ".join(statement.split()))
+
+    sa.event.listen(engine, "before_cursor_execute", before)
+    try:
+        yield
+    finally:
+        sa.event.remove(engine, "before_cursor_execute", before)
+
+
+@contextlib.contextmanager
+def writes(engine: sa.Engine) -> Iterator[list[str]]:
+    """The statements that write, as they come."""
+    written: list[str] = []
+    with statements(engine, lambda statement: written.append(statement) if statement.startswith(WRITES) else None):
+        yield written
+
+
+@contextlib.contextmanager
+def power_cut(engine: sa.Engine, at: Callable[[str], bool]) -> Iterator[None]:
+    """PowerCut is raised instead of the first statement for which ``at`` is true."""
+
+    def cut(statement: str) -> None:
+        if at(statement):
+            raise PowerCut(statement)
+
+    with statements(engine, cut):
+        yield
