@@ -9,7 +9,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,14 @@ class Service:
 
 
 @contextlib.contextmanager
-def uwsgi(database_url: str, processes: int = 2, options: Options | None = None) -> Iterator[Service]:
+def uwsgi(
+    database_url: str,
+    processes: int = 2,
+    options: Options | None = None,
+    *,
+    module: str = "placement.wsgi.api",
+    flags: Sequence[str] = ("--lazy-apps", "--enable-threads"),
+) -> Iterator[Service]:
     """The service under uWSGI, as the deployment tools run it: it closes the connection after each reply, and says so.
 
     ``options`` go into placement.conf, by section.  Raises Missing if uWSGI is not installed.
@@ -71,8 +78,8 @@ def uwsgi(database_url: str, processes: int = 2, options: Options | None = None)
     binary = uwsgi_binary()
     port, directory = children.free_port(), _configured(database_url, options)
     argv = [
-        *(binary, "--http-socket", f"127.0.0.1:{port}", "--module", "placement.wsgi.api:application"),
-        *("--processes", str(processes), "--master", "--need-app", "--lazy-apps", "--thunder-lock", "--enable-threads"),
+        *(binary, "--http-socket", f"127.0.0.1:{port}", "--module", f"{module}:application"),
+        *("--processes", str(processes), "--master", "--need-app", "--thunder-lock", *flags),
         *("--die-on-term", "--no-orphans", "--disable-logging", "--buffer-size", "65535", "--listen", "128"),
         *("--add-header", "Connection: close", "--pythonpath", str(Path(__file__).parent.parent)),
     ]
