@@ -1,0 +1,65 @@
+"""So many candidates, from as many trees as there may be, made no earlier than they are asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain, islice
+
+from placement.candidates.combine import combine
+from placement.candidates.problem import Candidate, Problem
+
+DEPTH_FIRST = "depth-first"
+BREADTH_FIRST = "breadth-first"
+
+
+def choose(problems: Iterable[Problem], limit: int | None = None, strategy: str = BREADTH_FIRST) -> list[Candidate]:
+    """The first ``limit`` candidates, or all, each once.
+
+    Depth-first gives all candidates of one tree, then those of the next; breadth-first one of each tree, then a second
+    one of each, so that few candidates do not all come from one host.
+    """
+    seen: set[Hashable] = set()
+    trees = (_unseen(problem, seen) for problem in problems)
+    in_order = chain.from_iterable(trees) if strategy == DEPTH_FIRST else _round_robin(trees)
+    return list(islice(in_order, limit))
+
+
+def _unseen(problem: Problem, seen: set[Hashable]) -> Iterator[Candidate]:
+    """The candidates of one tree that no other tree came to before."""
+    candidates = combine(problem)
+    return _first_time(problem, candidates, seen) if problem.repeats else candidates
+
+
+def _first_time(problem: Problem, candidates: Iterator[Candidate], seen: set[Hashable]) -> Iterator[Candidate]:
+    for candidate in candidates:
+        if all(problem.suppliers[provider].shares for places in candidate.mappings.values() for provider in places):
+            # Only those who share can be met again elsewhere.
+            key = _identity(candidate)
+            if key in seen:
+                continue
+            seen.add(key)
+        yield candidate
+
+
+def _identity(candidate: Candidate) -> Hashable:
+    return (
+        frozenset((provider, *item) for provider, given in candidate.amounts.items() for item in given.items()),
+        frozenset((suffix, frozenset(places)) for suffix, places in candidate.mappings.items()),
+    )
+
+
+def _round_robin(trees: Iterator[Iterator[Candidate]]) -> Iterator[Candidate]:
+    """One candidate of each tree in turn, until there are no more.  Trees are entered as late as can be."""
+    entered: deque[Iterator[Candidate]] = deque()
+    for tree in trees:
+        for candidate in tree:
+            yield candidate
+            entered.append(tree)
+            break
+    while entered:
+        tree = entered.popleft()
+        for candidate in tree:
+            yield candidate
+            entered.append(tree)
+            break

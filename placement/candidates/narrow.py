@@ -1,0 +1,193 @@
+"""Every rule as one mask over all providers: who could serve which pick, and in which trees everything could be served.
+
+What is left is no candidate yet, only small: rules that concern several providers of a candidate are for ``combine``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from placement.candidates.problem import Plan
+from placement.candidates.request import UNSUFFIXED, CandidateRequest, Group
+from placement.candidates.selection import Selection, Step
+from placement.index.slots import Mask
+from placement.index.snapshot import SHARES, Snapshot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """Everybody who could serve a pick by itself."""
+
+    #: In its own tree.
+    own: Selection
+    #: In trees that it shares with.
+    visiting: Selection
+
+
+class Narrowed(NamedTuple):
+    """What is left for combining."""
+
+    snapshot: Snapshot
+    plan: Plan
+    #: For each pick; the same object where picks ask for the same.
+    fields: tuple[Field, ...]
+    #: Of the trees in which every pick could be served.
+    roots: Selection
+    #: What was done, in order.
+    steps: tuple[Step, ...]
+
+
+def narrow(request: CandidateRequest, snapshot: Snapshot) -> Narrowed:
+    """Who, and which trees, could serve the request."""
+    narrowing = _Narrowing(snapshot)
+    narrowing.look_at_roots(request)
+    fields = tuple(field for group in request.groups for field in narrowing.fields(group))
+    return Narrowed(snapshot, Plan.of(request), fields, narrowing.roots, tuple(narrowing.steps))
+
+
+class _Narrowing:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.steps: list[Step] = []
+        self.roots = Selection(snapshot.forest, snapshot.forest.is_root)
+        self._snapshot = snapshot
+        self._forest = snapshot.forest
+        self._nobody = Selection(self._forest, None, np.empty(0, np.intp))
+        self._sharing = snapshot.with_trait(SHARES)
+        self._anybody_shares = bool(self._sharing.any())
+        self._known: dict[Hashable, Field] = {}
+        self._reached: dict[frozenset[str], Mask] = {}
+
+    def _step(self, rule: str, suffix: str | None, before: Selection, after: Selection) -> Selection:
+        self.steps.append(Step(rule, suffix, before, after))
+        return after
+
+    # --- trees ---
+
+    def look_at_roots(self, request: CandidateRequest) -> None:
+        """Leave out trees that cannot serve, whatever their providers have."""
+        has = self._snapshot.with_trait
+        for trait in sorted(request.root_required):
+            self._keep_roots("root_required", None, has(trait))
+        for trait in sorted(request.root_forbidden):
+            self._keep_roots("root_required", None, ~has(trait))
+        for group in request.groups:
+            if group.suffix != UNSUFFIXED:
+                continue
+            for aggregate in sorted(group.not_member_of):
+                self._keep_roots("member_of", UNSUFFIXED, ~self._snapshot.in_aggregate(aggregate))
+            for traits in group.required:
+                self._keep_roots("required", UNSUFFIXED, self._trees_with(self._any_of(has, traits)))
+
+    def _keep_roots(self, rule: str, suffix: str | None, roots: Mask) -> None:
+        self.roots = self._step(rule, suffix, self.roots, self.roots.within(roots))
+
+    def _trees_with(self, providers: Mask) -> Mask:
+        """The roots of the trees that have, or are shared with by, one of the providers."""
+        roots = self._forest.roots_of(providers)
+        if self._anybody_shares:
+            roots |= self._reach(Selection(self._forest, providers & self._sharing))
+        return roots
+
+    def _reach(self, visiting: Selection) -> Mask:
+        """The roots of the trees that these providers share with, their own perhaps not among them."""
+        aggregates = frozenset().union(*(self._snapshot.provider(int(slot)).aggregates for slot in visiting.slots()))
+        if aggregates not in self._reached:
+            members = self._any_of(self._snapshot.in_aggregate, aggregates)
+            self._reached[aggregates] = self._forest.roots_of(members)
+        return self._reached[aggregates]
+
+    def _any_of(self, mask: Callable[[str], Mask], names: Iterable[str]) -> Mask:
+        """Those that are in the mask of one of the names; a new array."""
+        found = np.zeros(self._forest.size, dtype=np.bool_)
+        for name in names:
+            found |= mask(name)
+        return found
+
+    # --- groups ---
+
+    def fields(self, group: Group) -> list[Field]:
+        """For each pick of the group, those who could serve it; trees without any of them are left out."""
+        if group.suffix == UNSUFFIXED:
+            common, visitors = self._unsuffixed(group)
+            fields = [
+                self._serving(group, {name: amount}, common, visitors) for name, amount in group.resources.items()
+            ]
+            self._meet_together(group, fields)
+            return fields
+        key = (frozenset(group.resources.items()), *_rules(group))
+        if key not in self._known:
+            self._known[key] = self._serving(group, group.resources, self._suffixed(group), self._sharing)
+        return [self._known[key]]
+
+    def _everybody(self, group: Group) -> Selection:
+        """Those in the trees that are left, those who share, less those who may not be in the group by themselves."""
+        chosen = self._forest.trees_of(self.roots.mask())
+        if self._anybody_shares:
+            chosen = chosen | self._sharing
+        selection = Selection(self._forest, chosen)
+        if group.in_tree is not None:
+            tree = np.zeros(self._forest.size, dtype=np.bool_)
+            slot = self._snapshot.by_uuid.get(group.in_tree)
+            if slot is not None:
+                tree[list(self._forest.tree(self._snapshot.provider(slot).root))] = True
+            selection = self._step("in_tree", group.suffix, selection, selection.within(tree))
+        for trait in sorted(group.forbidden):
+            without = selection.within(~self._snapshot.with_trait(trait))
+            selection = self._step("required", group.suffix, selection, without)
+        for aggregate in sorted(group.not_member_of):
+            outside = selection.within(~self._snapshot.in_aggregate(aggregate))
+            selection = self._step("member_of", group.suffix, selection, outside)
+        return selection
+
+    def _suffixed(self, group: Group) -> Selection:
+        """Those who meet every rule of a suffixed group but have not been asked what they have."""
+        selection = self._everybody(group)
+        for aggregates in group.member_of:
+            inside = selection.within(self._any_of(self._snapshot.in_aggregate, aggregates))
+            selection = self._step("member_of", group.suffix, selection, inside)
+        for traits in group.required:
+            having = selection.within(self._any_of(self._snapshot.with_trait, traits))
+            selection = self._step("required", group.suffix, selection, having)
+        return selection
+
+    def _unsuffixed(self, group: Group) -> tuple[Selection, Mask]:
+        """The same for the unsuffixed group, and who of them may leave its tree: the root only speaks for its own."""
+        selection = self._everybody(group)
+        if not group.member_of:
+            return selection, self._sharing
+        inside = np.ones(self._forest.size, dtype=np.bool_)
+        for aggregates in group.member_of:
+            inside &= self._any_of(self._snapshot.in_aggregate, aggregates)
+        spanned = self._forest.trees_of(inside & self._forest.is_root)
+        spanned |= inside
+        return self._step("member_of", UNSUFFIXED, selection, selection.within(spanned)), self._sharing & inside
+
+    def _serving(self, group: Group, resources: Mapping[str, int], selection: Selection, visitors: Mask) -> Field:
+        for name, amount in resources.items():
+            fitting = selection.fitting(self._snapshot.column(name), amount)
+            selection = self._step(f"resources:{name}", group.suffix, selection, fitting)
+        visiting = selection.within(visitors).few() if self._anybody_shares else self._nobody
+        roots = selection.roots()
+        if len(visiting):
+            roots = roots | self._reach(visiting)
+        self._keep_roots("group", group.suffix, roots)
+        return Field(selection, visiting)
+
+    def _meet_together(self, group: Group, fields: Iterable[Field]) -> None:
+        """Leave out trees where no combination of providers can have the required traits."""
+        if not group.required:
+            return
+        anybody = np.zeros(self._forest.size, dtype=np.bool_)
+        for field in fields:
+            anybody |= field.own.mask()
+        for traits in group.required:
+            having = anybody & self._any_of(self._snapshot.with_trait, traits)
+            self._keep_roots("required", UNSUFFIXED, self._trees_with(having))
+
+
+def _rules(group: Group) -> tuple[Hashable, ...]:
+    return group.required, group.forbidden, group.member_of, group.not_member_of, group.in_tree

@@ -1,0 +1,150 @@
+"""From what narrowing left to the problem of each tree, one by one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Hashable, Iterator
+
+import numpy as np
+
+from placement.candidates.narrow import Field, Narrowed
+from placement.candidates.problem import Problem, Supplier
+from placement.index.column import Column
+from placement.index.slots import Slots
+from placement.index.snapshot import SHARES, Snapshot
+
+#: Trees are looked at in pieces, so that a search that ends early has not begun with all of them.
+_PIECE = 256
+#: How many aggregates are told apart at once, one bit each, below the number of what was told apart before.
+_BITS = 32
+
+
+def problems(narrowed: Narrowed, order: random.Random | None = None) -> Iterator[Problem]:
+    """The problem of each tree, as late as it is asked for; trees and options in random order, if one is given."""
+    roots = _distinct(narrowed)
+    if order is not None:
+        roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
+    trees = _Trees(narrowed, order)
+    for start in range(0, len(roots), _PIECE):
+        for root in roots[start : start + _PIECE].tolist():
+            problem = trees.problem(root)
+            if problem is not None:
+                yield problem
+
+
+def _distinct(narrowed: Narrowed) -> Slots:
+    """The roots, but only one of the trees that have nothing of their own to give and the same others share with.
+
+    A thousand hosts without disks that share one pool all come to the same candidate for a disk.
+    """
+    roots, fields = narrowed.roots.mask(), set(narrowed.fields)
+    visiting = {int(slot) for field in fields for slot in field.visiting.slots()}
+    if not visiting:
+        return np.flatnonzero(roots)
+    empty = roots.copy()
+    for field in fields:
+        empty &= ~field.own.roots()
+    chosen = np.flatnonzero(empty)
+    if len(chosen) < 2:
+        return np.flatnonzero(roots)
+    aggregates = frozenset().union(*(narrowed.snapshot.provider(slot).aggregates for slot in visiting))
+    return np.sort(
+        np.concatenate([np.flatnonzero(roots & ~empty), _one_of_each(narrowed.snapshot, chosen, aggregates)])
+    )
+
+
+def _one_of_each(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) -> Slots:
+    """One of those roots whose trees have members in the same of the aggregates."""
+    kinds = np.zeros(snapshot.size, dtype=np.int64)
+    names = sorted(aggregates)
+    for start in range(0, len(names), _BITS):
+        kinds <<= _BITS
+        for bit, name in enumerate(names[start : start + _BITS]):
+            kinds[snapshot.forest.roots(snapshot.aggregates[name].slots())] |= 1 << bit
+        kinds[roots] = np.unique(kinds[roots], return_inverse=True)[1]
+    return roots[np.unique(kinds[roots], return_index=True)[1]]
+
+
+class _Trees:
+    def __init__(self, narrowed: Narrowed, order: random.Random | None) -> None:
+        self._plan = narrowed.plan
+        self._snapshot = narrowed.snapshot
+        self._order = order
+        self._fields = list(dict.fromkeys(narrowed.fields))
+        self._places = [self._fields.index(field) for field in narrowed.fields]
+        self._own: list[bytes | None] = [None] * len(self._fields)
+        self._visitors = [_by_aggregate(field, self._snapshot) for field in self._fields]
+        self._sharing = SHARES in self._snapshot.traits
+        self._seen: set[Hashable] = set()
+        self._suppliers = _Suppliers(self._snapshot, narrowed.plan.contended)
+
+    def problem(self, root: int) -> Problem | None:
+        """The problem of one tree; None if all its candidates are those of an earlier tree."""
+        tree = self._snapshot.forest.tree(root)
+        if len(tree) == 1 and not self._sharing:
+            # Its only provider serves every pick, or the tree would not be here.
+            return Problem(self._plan, ((root,),) * len(self._places), self._suppliers)
+        options = [self._options(number, root, tree) for number in range(len(self._fields))]
+        repeats = repeated = False
+        if self._sharing:
+            shared = tuple(tuple(slot for slot in places if self._suppliers[slot].shares) for places in options)
+            repeats = all(shared)
+            repeated = repeats and shared in self._seen
+            self._seen.add(shared)
+            if repeated and all(map(_same_length, options, shared)):
+                return None
+        if self._order is not None:
+            options = [tuple(self._order.sample(places, len(places))) for places in options]
+        chosen = tuple(options[place] for place in self._places)
+        return Problem(self._plan, chosen, self._suppliers, repeats, repeated)
+
+    def _options(self, number: int, root: int, tree: tuple[int, ...]) -> tuple[int, ...]:
+        """Who can serve a pick in the tree: its own members first, then those who share with it."""
+        own = self._own[number]
+        if own is None:
+            own = self._own[number] = self._fields[number].own.mask().tobytes()
+        members = tuple(slot for slot in tree if own[slot])
+        by_aggregate = self._visitors[number]
+        if not by_aggregate:
+            return members
+        visitors: set[int] = set()
+        for slot in tree:
+            for aggregate in self._snapshot.provider(slot).aggregates:
+                visitors.update(by_aggregate.get(aggregate, ()))
+        return members + tuple(sorted(slot for slot in visitors if self._snapshot.provider(slot).root != root))
+
+
+def _same_length(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
+    return len(some) == len(others)
+
+
+def _by_aggregate(field: Field, snapshot: Snapshot) -> dict[str, list[int]]:
+    """Those who visit other trees, by the aggregates that lead them there."""
+    visitors: dict[str, list[int]] = {}
+    for slot in field.visiting.slots().tolist():
+        for aggregate in snapshot.provider(slot).aggregates:
+            visitors.setdefault(aggregate, []).append(slot)
+    return visitors
+
+
+class _Suppliers(dict[int, Supplier]):
+    """Providers as combining sees them, made when they are asked for."""
+
+    def __init__(self, snapshot: Snapshot, contended: frozenset[str]) -> None:
+        super().__init__()
+        self._snapshot = snapshot
+        self._columns: list[tuple[str, Column]] = []
+        for name in contended:
+            column = snapshot.column(name)
+            if column is not None:
+                self._columns.append((name, column))
+
+    def __missing__(self, slot: int) -> Supplier:
+        provider = self._snapshot.provider(slot)
+        room = {}
+        for name, column in self._columns:
+            inventory = column.inventory(slot)
+            room[name] = inventory.free, inventory.max_unit
+        supplier = Supplier(self._snapshot.ancestry(slot), provider.traits, SHARES in provider.traits, room)
+        self[slot] = supplier
+        return supplier
