@@ -113,6 +113,13 @@ def test_a_failure_has_a_status_and_a_detail(failure, status, title, detail):
     assert detail.split("\n")[-1].strip() == failure.sentence
 
 
+@pytest.mark.parametrize("content_type", [None, ""])
+def test_no_media_type_is_none(content_type):
+    environ = {} if content_type is None else {"CONTENT_TYPE": content_type}
+    problem = answer(faults.UnsupportedMediaType(type=None), **environ).json["errors"][0]
+    assert problem["detail"].startswith("The request media type None is not supported by this server. ")
+
+
 def test_a_bug_says_nothing_of_itself():
     found = answer(faults.Bug())
     assert found.status == "500 Internal Server Error"

@@ -38,6 +38,10 @@ def app():
         ({"x-auth-token": "u:p", "x-project-id": "q"}, ["u", "q", [], None]),
         ({"x-auth-token": "u:p", "x-user-id": "other"}, ["u", "p", [], None]),
         ({"x-auth-token": "u:p", "openstack-system-scope": "all"}, ["u", None, [], "all"]),
+        (
+            {"x-auth-token": "u:p", "x-project-id": "q", "openstack-system-scope": "all"},
+            ["u", None, [], "all"],
+        ),
     ],
 )
 def test_the_token_says_who(app, headers, user):
@@ -98,6 +102,16 @@ def test_keystone_believes_no_identity_header(keystone):
         keystone, "GET", "/whoami", {"x-user-id": "u", "x-roles": "admin", "x-identity-status": "Confirmed"}
     )
     assert answer.status_int == 401
+
+
+def test_nobody_passes_even_where_keystone_lets_others_decide(tmp_path):
+    pytest.importorskip("keystonemiddleware")
+    path = tmp_path / "placement.conf"
+    path.write_text(IDENTITY + "delay_auth_decision = true\n")
+    app = web.service(TABLE, config_files=[str(path)], api__auth_strategy="keystone")
+    assert web.ask(app, "GET", "/whoami").status_int == 401
+    assert web.ask(app, "GET", "/whoami", {"x-user-id": "u", "x-roles": "admin"}).status_int == 401
+    assert web.ask(app, "GET", "/").status_int == 200
 
 
 def test_keystone_must_be_reachable(tmp_path):

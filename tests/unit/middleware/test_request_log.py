@@ -103,3 +103,24 @@ def test_a_path_cannot_forge_a_line(app, caplog):
 def test_no_wish_is_a_wish_for_json(app, accept):
     answer = web.ask(app, "GET", "/nope", ADMIN, environ=None if accept is None else {"HTTP_ACCEPT": accept})
     assert answer.headers["content-type"] == "application/json"
+
+
+def test_a_line_has_the_id_of_its_own_request_whoever_was_before(app):
+    """The formatter of the log asks for the latest context of the thread."""
+    seen = []
+
+    class Formatter(logging.Handler):
+        def emit(self, _record):
+            seen.append(oslo_context.get_current().request_id)
+
+    handler = Formatter()
+    logger = logging.getLogger("placement.middleware.request_log")
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    try:
+        answers = [web.ask(app, "GET", "/ids", ADMIN), web.ask(app, "GET", "/ids")]
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert seen == [answer.headers["x-openstack-request-id"] for answer in answers for _ in range(2)]
