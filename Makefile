@@ -5,7 +5,7 @@
 #   make test-long   the tests, with longer searches for counterexamples
 #   make servers     install MariaDB and PostgreSQL from Debian's packages, and what uWSGI is compiled with
 #   make lint        style, types, layers, spelling
-#   make bench       how fast a running server is: `make bench ARGS='--help'`
+#   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')
 #   make clean       remove what the others made, but not ./var
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -28,7 +28,7 @@ lint: .venv/gates
 	$(TOX) -e lint
 
 bench: .venv/service
-	.venv/bin/python -m bench $(ARGS)
+	.venv/bin/python bench/claims.py $(or $(ARGS),http://127.0.0.1:8778)
 
 servers:
 	-$(SUDO) apt-get update -qq
