@@ -14,6 +14,8 @@ from sqlalchemy.engine import Connection, Engine
 
 #: Seconds to wait for another transaction's lock before the attempt counts as collided.
 LOCK_TIMEOUT = 10
+#: A bit of PyMySQL's server_status.
+_IN_TRANSACTION = 1
 
 _DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
 _SQLALCHEMY_NAMES = {"MySQLdb": "mysqldb"}
@@ -42,7 +44,8 @@ def writing_engine(url: sa.URL, options: dict[str, Any]) -> Engine:
         engine = sa.create_engine(url, **_sqlite_options(url, options))
         sa.event.listen(engine, "begin", _begin_immediate)
     else:
-        engine = sa.create_engine(url, isolation_level="READ COMMITTED", **options)
+        engine = sa.create_engine(url, isolation_level="READ COMMITTED", pool_reset_on_return=None, **options)
+        sa.event.listen(engine, "reset", _end_transaction)
     return _prepared(engine, session)
 
 
@@ -125,6 +128,16 @@ def _write_ahead(connection: Any) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def _end_transaction(connection: Any, _record: Any, _state: Any) -> None:
+    """Roll back what is still open when a connection returns to its pool.
+
+    After a COMMIT nothing is.  The drivers of PostgreSQL know that; those of MySQL would ask the server all the same,
+    though PyMySQL was told with the last answer.
+    """
+    if getattr(connection, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
+        connection.rollback()
 
 
 def _note_process(_connection: Any, record: Any) -> None:

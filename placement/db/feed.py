@@ -49,9 +49,7 @@ class Writer:
             {"writer_id": self.id, "seq": self.seq, "provider_id": provider_id, "what": what}
             for provider_id, what in sorted(changes.items())
         ]
-        connection.execute(_INSERT_CHANGES, rows) if len(rows) == 1 else connection.execute(
-            sa.insert(provider_changes).values(rows)
-        )
+        connection.execute(sa.insert(provider_changes), rows)
 
     def tidy_due(self) -> bool:
         return time.monotonic() - self.tidied > _TIDY_INTERVAL
@@ -110,7 +108,6 @@ def stronger(one: str | None, other: str) -> str:
 
 #: What the database's clock said when this writer was last seen, which is just now.
 _CLOCK = sa.select(change_writers.c.seen_at).where(change_writers.c.id == sa.bindparam("writer"))
-_INSERT_CHANGES = sa.insert(provider_changes)
 _SEEN = (
     sa.update(change_writers)
     .where(change_writers.c.id == sa.bindparam("writer"))

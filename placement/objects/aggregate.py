@@ -30,7 +30,7 @@ def replace(db: Transaction, provider: ResourceProvider, ids: Collection[int]) -
         db.execute(_LEAVE, {"provider": provider.id, "ids": list(present - wanted)})
     if wanted - present:
         rows = [{"resource_provider_id": provider.id, "aggregate_id": row_id} for row_id in sorted(wanted - present)]
-        db.execute(sa.insert(resource_provider_aggregates).values(rows))
+        db.execute(sa.insert(resource_provider_aggregates), rows)
     if present != wanted:
         db.changed(provider.id, feed.SHAPE)
 

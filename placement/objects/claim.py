@@ -224,7 +224,7 @@ def _write(
         for name, amount in amounts.items()
     ]
     if rows:
-        db.execute(sa.insert(allocations).values(rows))
+        db.execute(sa.insert(allocations), rows)
 
 
 def _in(name: str) -> sa.BindParameter[Any]:

@@ -77,24 +77,18 @@ class Consumer:
 
     def advance(self, db: Transaction, owner: Owner) -> None:
         """One generation on, held for ``owner``; raises Again if another writer was faster."""
-        values: dict[str, Any] = {
-            "generation": consumers.c.generation + 1,
-            "project_id": owner.project_id,
-            "user_id": owner.user_id,
-            "updated_at": utcnow(),
-        }
-        if owner.consumer_type_id is not None:
-            values["consumer_type_id"] = owner.consumer_type_id
-        if db.execute(self._row(sa.update(consumers)).values(values)).rowcount != 1:
+        values = {"project": owner.project_id, "user": owner.user_id, "type": owner.consumer_type_id, "now": utcnow()}
+        if db.execute(_ADVANCE, self._as_read() | values).rowcount != 1:
             raise Again
 
     def remove(self, db: Transaction) -> None:
         """End the consumer's row, if it has one; raises Again if another writer was faster."""
-        if self.id is not None and db.execute(self._row(sa.delete(consumers))).rowcount != 1:
+        if self.id is not None and db.execute(_DELETE, self._as_read()).rowcount != 1:
             raise Again
 
-    def _row(self, statement: Any) -> Any:
-        return statement.where(consumers.c.id == self.id, consumers.c.generation == self.generation)
+    def _as_read(self) -> dict[str, Any]:
+        """What finds the row only if it is still the one that was read."""
+        return {"id_": self.id, "was": self.generation}
 
     @staticmethod
     def insert_all(db: Transaction, owners: dict[str, Owner]) -> None:
@@ -110,9 +104,22 @@ class Consumer:
             for uuid, owner in sorted(owners.items())
         ]
         if rows:
-            db.execute(sa.insert(consumers).values(rows))
+            db.execute(sa.insert(consumers), rows)
 
 
+_THE_ROW_READ = sa.and_(consumers.c.id == sa.bindparam("id_"), consumers.c.generation == sa.bindparam("was"))
+_ADVANCE = (
+    sa.update(consumers)
+    .where(_THE_ROW_READ)
+    .values(
+        generation=consumers.c.generation + 1,
+        project_id=sa.bindparam("project"),
+        user_id=sa.bindparam("user"),
+        consumer_type_id=sa.func.coalesce(sa.bindparam("type", type_=sa.Integer), consumers.c.consumer_type_id),
+        updated_at=sa.bindparam("now"),
+    )
+)
+_DELETE = sa.delete(consumers).where(_THE_ROW_READ)
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _ROWS = sa.select(
     consumers.c.uuid.label("uuid"),

@@ -146,7 +146,7 @@ class Inventory:
             for record in records
         ]
         if rows:
-            db.execute(sa.insert(inventories).values(rows))
+            db.execute(sa.insert(inventories), rows)
 
 
 AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")

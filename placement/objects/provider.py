@@ -26,7 +26,6 @@ from placement.db.tables import (
     utcnow,
 )
 
-
 if TYPE_CHECKING:
     from placement.db.engine import Rows
 

@@ -124,7 +124,7 @@ class Trait:
             db.execute(_TAKE_AWAY, {"provider": provider.id, "ids": list(gone)})
         if new:
             rows = [{"resource_provider_id": provider.id, "trait_id": trait_id} for trait_id in sorted(new)]
-            db.execute(sa.insert(resource_provider_traits).values(rows))
+            db.execute(sa.insert(resource_provider_traits), rows)
         return provider.advance(db)
 
 
