@@ -1,0 +1,62 @@
+"""What setup.cfg promises is there, and what the code needs is promised."""
+
+import ast
+import configparser
+import importlib
+import importlib.metadata
+import pathlib
+import re
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg")
+ENTRY_POINTS = [
+    line.partition("=")[2].strip()
+    for group in SETUP["options.entry_points"].values()
+    for line in group.splitlines()
+    if line.strip()
+]
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def required(text):
+    """The distributions that lines of requirements name."""
+    return {normal(re.match(r"[\w.-]+", line).group()) for line in text.split("\n") if line.strip()}
+
+
+def imported_at_start(path):
+    """The top-level packages that the module cannot do without: those it imports outside of functions."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
+def test_an_entry_point_leads_to_something_that_can_be_called(entry_point):
+    module, _, name = entry_point.partition(":")
+    assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_what_the_service_imports_is_required_and_nothing_else_is():
+    modules = {name for path in (ROOT / "placement").rglob("*.py") for name in imported_at_start(path)}
+    foreign = modules - set(sys.stdlib_module_names) - {"placement"}
+    distributions = importlib.metadata.packages_distributions()
+    needed = {normal(distributions[name][0]) for name in foreign}
+    assert needed == required(SETUP["options"]["install_requires"])
+
+
+def test_all_files_of_the_package_are_packaged():
+    packaged = SETUP["options.package_data"]["placement.db.migrations"].replace(" ", "").split(",")
+    migrations = ROOT / "placement" / "db" / "migrations"
+    listed = {path for pattern in packaged for path in migrations.glob(pattern)}
+    files = {path for path in (ROOT / "placement").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    importable = {path for path in files if path.suffix == ".py" and (path.parent / "__init__.py").exists()}
+    assert files - importable - listed == set()
