@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from placement import conf as options
@@ -83,7 +85,6 @@ www_authenticate_uri = http://identity.example/
 
 @pytest.fixture
 def keystone(tmp_path):
-    pytest.importorskip("keystonemiddleware")
     path = tmp_path / "placement.conf"
     path.write_text(IDENTITY)
     return web.service(TABLE, config_files=[str(path)], api__auth_strategy="keystone")
@@ -105,7 +106,6 @@ def test_keystone_believes_no_identity_header(keystone):
 
 
 def test_nobody_passes_even_where_keystone_lets_others_decide(tmp_path):
-    pytest.importorskip("keystonemiddleware")
     path = tmp_path / "placement.conf"
     path.write_text(IDENTITY + "delay_auth_decision = true\n")
     app = web.service(TABLE, config_files=[str(path)], api__auth_strategy="keystone")
@@ -115,6 +115,11 @@ def test_nobody_passes_even_where_keystone_lets_others_decide(tmp_path):
 
 
 def test_keystone_must_be_reachable(tmp_path):
-    pytest.importorskip("keystonemiddleware")
     with pytest.raises(options.StartError, match=r"\[keystone_authtoken\] must tell"):
+        web.service(TABLE, api__auth_strategy="keystone")
+
+
+def test_keystone_without_its_package_is_told_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keystonemiddleware", None)
+    with pytest.raises(options.StartError, match=r'keystonemiddleware is missing \(the extra "keystone"'):
         web.service(TABLE, api__auth_strategy="keystone")
