@@ -49,7 +49,7 @@ class Keystone:
         try:
             from keystonemiddleware import auth_token
         except ImportError:
-            raise StartError(f"{_KEYSTONE} keystonemiddleware is missing (the extra "keystone" of this package)") from None
+            raise StartError(f"{_KEYSTONE} keystonemiddleware is missing, the extra 'keystone'") from None
         self.application = application
         self.protected = auth_token.AuthProtocol(application, {"oslo_config_config": conf})
         if not (conf.keystone_authtoken.auth_type or conf.keystone_authtoken.auth_section):

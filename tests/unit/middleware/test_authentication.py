@@ -121,5 +121,5 @@ def test_keystone_must_be_reachable(tmp_path):
 
 def test_keystone_without_its_package_is_told_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "keystonemiddleware", None)
-    with pytest.raises(options.StartError, match=r'keystonemiddleware is missing \(the extra "keystone"'):
+    with pytest.raises(options.StartError, match="keystonemiddleware is missing, the extra 'keystone'"):
         web.service(TABLE, api__auth_strategy="keystone")
