@@ -45,7 +45,7 @@ def writing_engine(url: sa.URL, options: dict[str, Any]) -> Engine:
         sa.event.listen(engine, "begin", _begin_immediate)
     else:
         engine = sa.create_engine(url, isolation_level="READ COMMITTED", pool_reset_on_return=None, **options)
-        sa.event.listen(engine, "reset", _end_transaction)
+    sa.event.listen(engine, "reset", _end_transaction)
     return _prepared(engine, session)
 
 
@@ -58,6 +58,8 @@ def reading_engine(url: sa.URL, options: dict[str, Any], writing: Engine) -> Eng
         engine = sa.create_engine(url, **_sqlite_options(url, options))
     else:
         engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **options)
+        # Where nothing was begun there is nothing to roll back; versions before 2.0.43 ask the server all the same.
+        engine.dialect.skip_autocommit_rollback = True
     return _prepared(engine, session)
 
 
@@ -134,7 +136,8 @@ def _end_transaction(connection: Any, _record: Any, _state: Any) -> None:
     """Roll back what is still open when a connection returns to its pool.
 
     After a COMMIT nothing is.  The drivers of PostgreSQL know that; those of MySQL would ask the server all the same,
-    though PyMySQL was told with the last answer.
+    though PyMySQL was told with the last answer.  After a COMMIT that failed something may be: SQLite leaves the
+    transaction open, and SQLAlchemy does not look again.
     """
     if getattr(connection, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
         connection.rollback()
