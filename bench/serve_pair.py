@@ -60,8 +60,9 @@ def start_peer(template: str, database: str) -> str:
 
 def _start(name: str, command: list[str], port: int, environment: dict[str, str]) -> str:
     url = f"http://127.0.0.1:{port}"
-    log = children.run_directory() / f"{name}.log"
-    children.Child(command, log, env=environment).wait_until(_answers(url), seconds=300)
+    directory = children.run_directory()  # not here, where the peer would find our package under its own name
+    started = children.Child(command, directory / f"{name}.log", env=environment, cwd=directory)
+    started.wait_until(_answers(url), seconds=300)
     print(f"{name}: {url}", flush=True)
     return url
 
