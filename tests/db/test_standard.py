@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import os_traits
 import pytest
 import sqlalchemy as sa
@@ -83,11 +85,11 @@ def test_rows_say_when_they_were_made(database):
         assert execute(database, sa.select(table.c.name).where(table.c.created_at.is_(None))) == []
 
 
-def test_nothing_is_written_when_nothing_is_missing(database):
+def test_nothing_is_written_when_nothing_is_missing(database, database_url):
     standard.insert(database)
     before = everything(database)
-    with watch.writes(database.engine) as statements:
-        standard.insert(database)
+    with opened(database_url) as next_start, watch.writes(next_start.engine) as statements:
+        standard.insert(next_start)
     assert statements == []
     assert everything(database) == before
 
@@ -146,12 +148,29 @@ def test_an_id_of_another_class_is_not_taken_from_it(database):
     assert classes(database) == [(3, "SOMETHING_ELSE")]
 
 
-def test_the_feed_has_one_identity_and_keeps_it(database):
+def test_the_feed_keeps_its_identity_when_something_else_is_missing(database):
+    standard.insert(database)
+    before = execute(database, sa.select(feed_instance))
+    execute(database, sa.delete(traits).where(traits.c.name == "HW_CPU_X86_AVX2"))
+    standard.insert(database)
+    assert execute(database, sa.select(feed_instance)) == before
+
+
+def test_two_starters_agree_on_the_identity_of_the_feed(database, database_url):
+    standard.insert(database)
     execute(database, sa.delete(feed_instance))
-    standard.insert(database)
-    (first,) = execute(database, sa.select(feed_instance))
-    standard.insert(database)
-    assert execute(database, sa.select(feed_instance)) == [first]
+    with opened(database_url) as other:
+        starter = threading.Thread(target=standard.insert, args=[other])
+
+        def other_starts(statement):
+            if "INTO feed_instance" in statement:
+                starter.start()
+                starter.join(0.5)  # it has to wait for us
+
+        with watch.statements(database.engine, other_starts):
+            standard.insert(database)
+        starter.join()
+    assert len(execute(database, sa.select(feed_instance))) == 1
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
