@@ -33,7 +33,8 @@ def _lines(inspector: sa.Inspector, table: str) -> Iterator[str]:
 
 def _column(column: Any) -> str:
     kind = column["type"]
-    words = [column["name"], kind._type_affinity.__name__]
+    # SQLAlchemy 2.0 counts Float among the Numerics, 2.1 no more.
+    words = [column["name"], "Float" if isinstance(kind, sa.Float) else kind._type_affinity.__name__]
     if getattr(kind, "length", None):
         words[-1] += f"({kind.length})"
     if not column["nullable"]:
