@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -60,7 +62,39 @@ def reading_engine(url: sa.URL, options: dict[str, Any], writing: Engine) -> Eng
         engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **options)
         # Where nothing was begun there is nothing to roll back; versions before 2.0.43 ask the server all the same.
         engine.dialect.skip_autocommit_rollback = True
+    if url.get_backend_name() in ("mysql", "mariadb"):
+        # What is begun on such a connection is a snapshot; servers may have been told to begin something else.
+        sa.event.listen(engine, "connect", _repeatable_read)
     return _prepared(engine, session)
+
+
+_SNAPSHOT = {
+    "sqlite": "BEGIN",
+    "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    "mariadb": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+}
+
+
+@contextlib.contextmanager
+def snapshot(connection: Connection) -> Iterator[None]:
+    """Have all statements of the block, on a connection for reads, see one committed state, as of its begin."""
+    if in_memory(connection.engine.url):
+        yield  # the only connection there is: nobody else can write
+        return
+    try:
+        connection.exec_driver_sql(_SNAPSHOT[connection.dialect.name])
+        yield
+        connection.exec_driver_sql("COMMIT")
+    except BaseException:
+        # In its pool the connection would go on seeing the past.
+        connection.invalidate()
+        raise
+
+
+def _repeatable_read(connection: Any, _record: Any) -> None:
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
 def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -68,10 +68,9 @@ class Transaction:
         """Have the feed say, with this transaction's commit, that the provider changed."""
         self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), what)
 
-    def record(self, writer: feed.Writer) -> None:
-        """Write the feed's rows, as the last statement before COMMIT."""
-        if self._changes:
-            writer.record(self._connection, self._changes)
+    def record(self, writer: feed.Writer) -> int:
+        """The number of the writer's newest transaction once this one is committed; its rows are in the feed then."""
+        return writer.record(self._connection, self._changes) if self._changes else writer.seq
 
 
 class Database:
@@ -99,20 +98,22 @@ class Database:
         self.reading_engine.dispose()
 
     def read(self, work: Callable[[Reading], Result]) -> Result:
-        """What ``work(db)`` returns; run once more if the connection turns out to be dead."""
-        for last in (False, True):
-            try:
-                with self._reading_turn, self.reading_engine.connect() as connection:
-                    return work(connection)
-            except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
-                kind = trouble.of(error)
-                if kind is Trouble.VALUE:
-                    raise errors.InvalidValue() from error
-                if kind is Trouble.BUG:
-                    raise
-                if last:
-                    raise self._unavailable(error) from error
-        raise AssertionError("unreachable")
+        """What ``work(db)`` returns; raises DatabaseUnavailable."""
+
+        def attempt() -> Result:
+            with self._reading_turn, self.reading_engine.connect() as connection:
+                return work(connection)
+
+        return self._insist(attempt, ATTEMPTS, errors.DatabaseUnavailable)
+
+    def snapshot(self, work: Callable[[Connection], Result]) -> Result:
+        """What ``work(db)`` returns, where all that it reads is one committed state; raises DatabaseUnavailable."""
+
+        def attempt() -> Result:
+            with self._reading_turn, self.reading_engine.connect() as connection, dialects.snapshot(connection):
+                return work(connection)
+
+        return self._insist(attempt, ATTEMPTS, errors.DatabaseUnavailable)
 
     def write(
         self,
@@ -126,14 +127,18 @@ class Database:
         Raises ``exhausted`` if every attempt collided with others, DatabaseUnavailable if the server cannot be reached
         (then nothing was changed), and OutcomeUnknown if it went away during COMMIT.
         """
+        return self._insist(lambda: self._attempt(work), attempts, exhausted)
+
+    def _insist(self, attempt: Callable[[], Result], attempts: int, exhausted: type[errors.Failure]) -> Result:
+        """What ``attempt()`` returns, the first time that it neither collides nor loses its connection twice."""
         lost_before, deadline = False, time.monotonic() + _LONGEST_WRITE
-        for attempt in range(1, attempts + 1):
+        for number in range(1, attempts + 1):
             try:
-                return self._attempt(work)
+                return attempt()
             except Again:
-                LOG.debug("attempt %d found its ground moved", attempt)
+                reason = "the ground moved"
             except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
-                kind = trouble.of(error)
+                kind, reason = trouble.of(error), trouble.sentence(error)
                 if kind is Trouble.VALUE:
                     raise errors.InvalidValue() from error
                 if kind is Trouble.BUG:
@@ -142,11 +147,11 @@ class Database:
                     if lost_before:
                         raise self._unavailable(error) from error
                     lost_before = True
-                LOG.debug("attempt %d: %s: %s", attempt, kind.value, trouble.sentence(error))
+            LOG.debug("attempt %d failed: %s", number, reason)
             if time.monotonic() > deadline:
                 break
-            if attempt < attempts:
-                time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**attempt)))
+            if number < attempts:
+                time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**number)))
         raise exhausted()
 
     def _attempt(self, work: Callable[[Transaction], Result]) -> Result:
@@ -160,8 +165,15 @@ class Database:
                 # Nothing was recorded under the writer's number yet: it may be used again, whatever the rollback does.
                 self.writers.give_back(writer)
                 raise
-            transaction.record(writer)
-            self._commit(connection)
+            try:
+                seq = transaction.record(writer)
+                self._commit(connection)
+            except exc.DBAPIError as error:
+                # A duplicate or a missing parent says that others have cleared the writer away.
+                if trouble.of(error) is Trouble.COLLISION and not isinstance(error, exc.IntegrityError):
+                    self.writers.give_back(writer)
+                raise
+            writer.seq = seq
             self.writers.give_back(writer)
         if writer.tidy_due():
             self._tidy(writer)
@@ -179,8 +191,8 @@ class Database:
     def _tidy(self, writer: feed.Writer) -> None:
         """House-keeping after a request's commit; its failure is nobody's failure."""
         try:
-            with self._turn, self.engine.begin() as connection:
-                writer.tidy(connection)
+            with self._turn:
+                writer.tidy(self.engine)
         except Exception as error:
             LOG.warning("The change feed could not be tidied: %s", trouble.sentence(error))
 

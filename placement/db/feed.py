@@ -4,7 +4,8 @@ A *writer* is used by one transaction at a time, so its transactions commit in t
 has seen number n of a writer has seen all before.  Every write transaction that changes what a search may see leaves a
 row per provider under its writer and number.  No row is shared between writers: the feed adds no contention.
 
-A number that never appears belongs to a transaction that failed; it means nothing.
+The numbers of a writer have no gaps, and rows are cleared away from the oldest on.  So whoever has seen number n and
+finds n + 1 can be sure to find all after it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ NAMES = "names"  # resource classes or traits were renamed or deleted; under pro
 _STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
 NO_PROVIDER = 0
 
-#: Seconds that rows are kept.  A reader that did not look for half of it must read everything again.
+#: Seconds that rows are kept; the newest of a writer longer than that.
 RETENTION = 600.0
+#: Seconds after which a writer that was not seen is forgotten, its last rows with it.  It stops writing after half of
+#: that, and a reader that did not look for a quarter must read everything again.
+LIFETIME = 4 * 3600.0
 _TIDY_INTERVAL = 60.0
 
 
@@ -38,36 +42,40 @@ class Writer:
 
     def __init__(self, writer_id: int) -> None:
         self.id = writer_id
+        #: The number of its newest committed transaction.
         self.seq = 0
-        self.used = self.tidied = time.monotonic()
+        self.seen = self.tidied = time.monotonic()
         self._marks: collections.deque[tuple[float, int]] = collections.deque()
 
-    def record(self, connection: Connection, changes: dict[int, str]) -> None:
-        """Leave the rows of the running transaction, as its last statement before COMMIT."""
-        self.seq += 1
+    def record(self, connection: Connection, changes: dict[int, str]) -> int:
+        """The number of the running transaction, whose rows are left as its last statement before COMMIT."""
+        seq = self.seq + 1
         rows = [
-            {"writer_id": self.id, "seq": self.seq, "provider_id": provider_id, "what": what}
+            {"writer_id": self.id, "seq": seq, "provider_id": provider_id, "what": what}
             for provider_id, what in sorted(changes.items())
         ]
         connection.execute(sa.insert(provider_changes), rows)
+        return seq
 
     def tidy_due(self) -> bool:
         return time.monotonic() - self.tidied > _TIDY_INTERVAL
 
-    def tidy(self, connection: Connection) -> None:
+    def tidy(self, engine: Engine) -> None:
         """Say that this writer lives; clear its old rows, and the writers that have not been seen for long."""
-        now = time.monotonic()
-        self.tidied = now
-        self._marks.append((now, self.seq))
-        connection.execute(_SEEN, {"writer": self.id})
-        while self._marks and self._marks[0][0] < now - RETENTION:
-            _, old = self._marks.popleft()
-            connection.execute(_PRUNE, {"writer": self.id, "old": old})
-        here: datetime.datetime = connection.execute(_CLOCK, {"writer": self.id}).scalar_one()
-        dead = here - datetime.timedelta(seconds=3 * RETENTION)
-        for writer_id in connection.execute(_DEAD, {"dead": dead}).scalars().all():
-            connection.execute(_PRUNE, {"writer": writer_id, "old": 2**62})
-            connection.execute(_FORGET, {"writer": writer_id, "dead": dead})
+        self.tidied = now = time.monotonic()
+        with engine.begin() as connection:
+            connection.execute(_SEEN, {"writer": self.id})
+            self._marks.append((now, self.seq))
+            while self._marks and self._marks[0][0] < now - RETENTION:
+                _, old = self._marks.popleft()
+                # The newest row stays, to tell readers that there was nothing else.
+                connection.execute(_PRUNE, {"writer": self.id, "old": min(old, self.seq - 1)})
+            here: datetime.datetime = connection.execute(_CLOCK, {"writer": self.id}).scalar_one()
+            dead = here - datetime.timedelta(seconds=LIFETIME)
+            for writer_id in connection.execute(_DEAD, {"dead": dead}).scalars().all():
+                connection.execute(_PRUNE, {"writer": writer_id, "old": 2**62})
+                connection.execute(_FORGET, {"writer": writer_id, "dead": dead})
+        self.seen = now
 
 
 class Writers:
@@ -86,8 +94,8 @@ class Writers:
         with self._lock:
             while self._idle:
                 writer = self._idle.pop()
-                # Its row may have been cleared away by others after a long idle time: leave it to them.
-                if time.monotonic() - writer.used < RETENTION / 2:
+                # Others will clear away what was not seen for long: leave it to them.
+                if time.monotonic() - writer.seen < LIFETIME / 2:
                     return writer
         with engine.begin() as connection:
             key = connection.execute(sa.insert(change_writers)).inserted_primary_key
@@ -96,7 +104,6 @@ class Writers:
 
     def give_back(self, writer: Writer) -> None:
         """Only after its transaction has surely ended; a writer whose COMMIT went unanswered is dropped instead."""
-        writer.used = time.monotonic()
         with self._lock:
             self._idle.append(writer)
 

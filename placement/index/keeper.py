@@ -1,0 +1,87 @@
+"""The index of one process: the newest snapshot, and who brings it up to date."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+
+from placement import errors
+from placement.db.engine import Database
+from placement.index.position import Position
+from placement.index.refresh import Indexed, agrees, loaded, refreshed
+from placement.index.snapshot import Snapshot
+
+LOG = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Gives snapshots of a database, each as new as the moment when it is asked for; shared by all threads.
+
+    Whatever was committed before the call is in the snapshot, whoever wrote it: a client that was answered by one
+    worker finds its writes at every other.  The first call reads the whole database.
+    """
+
+    def __init__(self, database: Database, verify_interval: float = 0) -> None:
+        """:param verify_interval: seconds after which the index is compared with the database; 0: never."""
+        self._database = database
+        self._verify_interval = verify_interval
+        self._verified = time.monotonic()
+        self._indexed: Indexed | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        #: The numbers of the last refresh that was begun, and of the last that has ended.
+        self._begun = self._ended = 0
+        self._failure: errors.Failure | None = None
+
+    def current(self) -> Snapshot:
+        """All providers as of now; raises DatabaseUnavailable."""
+        if self._process != os.getpid():
+            # A fork's child: of its parent it has the snapshot, but not the thread that may have held the lock.
+            self._begin()
+        begun = self._begun
+        with self._lock:
+            # A refresh that was begun before we came may have missed what we must see; any later one will do.
+            if self._ended <= begun:
+                self._renew()
+            if self._failure is not None:
+                raise type(self._failure)() from self._failure
+            assert self._indexed is not None
+            return self._indexed.snapshot
+
+    def _renew(self) -> None:
+        self._begun += 1
+        try:
+            self._indexed, self._failure = self._renewed(), None
+        except errors.Unavailable as failure:
+            # Who waited meanwhile need not wait for the same once more.
+            self._failure = failure
+        self._ended = self._begun
+
+    def _renewed(self) -> Indexed:
+        indexed = self._indexed
+        if indexed is None:
+            self._verified = time.monotonic()
+            return self._database.snapshot(loaded)
+        if self._verify_interval and time.monotonic() - self._verified > self._verify_interval:
+            return self._verify(indexed)
+        # Mostly nothing has moved, which one statement tells.
+        position = self._database.read(Position.now)
+        if position.follows(indexed.position) and position.newest == indexed.position.newest:
+            return Indexed(indexed.snapshot, position)
+        return self._database.snapshot(lambda db: refreshed(db, indexed))
+
+    def _verify(self, indexed: Indexed) -> Indexed:
+        fresh, agreed = self._database.snapshot(lambda db: ((now := refreshed(db, indexed)), agrees(db, now)))
+        self._verified = time.monotonic()
+        if agreed:
+            return fresh
+        LOG.error(
+            "The index differs from the database: something writes to it that leaves nothing in the change feed "
+            "(another Placement, or a hand).  Reading everything again."
+        )
+        return self._database.snapshot(loaded)

@@ -1,0 +1,90 @@
+"""How far somebody has followed the feed, and what has happened since."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from placement.db import feed
+from placement.db.engine import Reading
+from placement.db.tables import change_writers, feed_instance, provider_changes
+
+#: Who has not looked for longer may not find all writers any more that were there meanwhile.
+_TRUSTED = datetime.timedelta(seconds=feed.LIFETIME / 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A moment in the life of a database: which was each writer's newest transaction."""
+
+    #: Whose writers these are; None in a database that has lost its identity, of which no two moments compare.
+    instance: str | None
+    #: When, by the database's own clock: those of readers may have stood still.
+    at: datetime.datetime
+    #: By writer; 0 for one that has not changed anything.
+    newest: Mapping[int, int]
+
+    @classmethod
+    def now(cls, db: Reading) -> Self:
+        """Where the feed is; one statement, whatever the number of writers."""
+        rows = db.execute(_NOW).all()
+        if not rows:
+            return cls(None, datetime.datetime.min, {})
+        newest = {row.writer: row.newest or 0 for row in rows if row.writer is not None}
+        return cls(rows[0].instance, rows[0].at, newest)
+
+    def follows(self, earlier: Self) -> bool:
+        """Whether both are of one feed, in this order, with so little time between them that it can be followed."""
+        return (
+            self.instance is not None
+            and self.instance == earlier.instance
+            and abs(self.at - earlier.at) < _TRUSTED
+            and all(seq >= earlier.newest.get(writer, 0) for writer, seq in self.newest.items())
+        )
+
+    def changes_since(self, db: Connection, earlier: Self, most: int) -> dict[int, str] | None:
+        """What changed, by provider; None if that cannot be told any more, or is more than ``most``.
+
+        ``db`` must see the feed as it is at this position.
+        """
+        known = {writer: earlier.newest.get(writer, 0) for writer in self.newest}
+        moved = [writer for writer, seq in self.newest.items() if seq > known[writer]]
+        if not moved:
+            return {}
+        ranges = " OR ".join(f"(writer_id = {writer:d} AND seq > {known[writer]:d})" for writer in moved)
+        rows = db.exec_driver_sql(_CHANGES.format(ranges=ranges, most=most + 1)).all()
+        # Numbers have no gaps and are cleared away from below: if the next one is there, all after it are.
+        oldest = {writer: min(row[1] for row in rows if row[0] == writer) for writer in {row[0] for row in rows}}
+        if len(rows) > most or any(oldest.get(writer) != known[writer] + 1 for writer in moved):
+            return None
+        changes: dict[int, str] = {}
+        for _, _, provider_id, what in rows:
+            changes[provider_id] = feed.stronger(changes.get(provider_id), what)
+        return changes
+
+
+# MAX and GROUP BY would read every row of the feed; this reads one row for each writer.
+_newest: sa.ScalarSelect[Any] = (
+    sa.select(provider_changes.c.seq)
+    .where(provider_changes.c.writer_id == change_writers.c.id)
+    .order_by(provider_changes.c.seq.desc())
+    .limit(1)
+    .correlate(change_writers)
+    .scalar_subquery()
+)
+# The identity is there when there is no writer.  There is one; PostgreSQL would expect hundreds, and compile the query.
+_instance = sa.select(feed_instance.c.uuid).limit(1).subquery()
+_NOW = sa.select(
+    _instance.c.uuid.label("instance"),
+    sa.func.current_timestamp().label("at"),
+    change_writers.c.id.label("writer"),
+    _newest.label("newest"),
+).select_from(_instance.outerjoin(change_writers, sa.true()))
+_CHANGES = """
+SELECT writer_id, MIN(seq), provider_id, what FROM provider_changes WHERE {ranges}
+ GROUP BY writer_id, provider_id, what LIMIT {most}"""

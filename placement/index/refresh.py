@@ -1,0 +1,93 @@
+"""A snapshot brought up to date: what the feed names is read again, everything else is kept.
+
+The functions here run in one transaction that sees a single committed state (``Database.snapshot``), feed and all: what
+they return is that state, whatever is written meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from placement.db import feed
+from placement.index import edit, load
+from placement.index.build import build
+from placement.index.position import Position
+from placement.index.snapshot import Snapshot
+
+LOG = logging.getLogger(__name__)
+
+#: Reading a provider again by its id takes so many times as long as reading it among all.
+_DEARER = 2
+_FEW = 500
+
+
+class Indexed(NamedTuple):
+    """A snapshot, and the position of the feed at which it is what the database says."""
+
+    snapshot: Snapshot
+    position: Position
+
+
+def loaded(db: Connection) -> Indexed:
+    """Everything, from the database."""
+    began = time.monotonic()
+    position = Position.now(db)
+    snapshot = build(load.everything(db), load.class_names(db))
+    LOG.info("Read %d providers into the index in %.1f s.", len(snapshot), time.monotonic() - began)
+    return Indexed(snapshot, position)
+
+
+def refreshed(db: Connection, indexed: Indexed) -> Indexed:
+    """The same, with all that has changed since."""
+    snapshot, earlier = indexed
+    position = Position.now(db)
+    if not position.follows(earlier):
+        LOG.info("The change feed cannot be followed from where the index stands.")
+        return loaded(db)
+    changes = position.changes_since(db, earlier, max(_FEW, len(snapshot) // _DEARER))
+    if changes is None:
+        LOG.info("The change feed has more to say than everything.")
+        return loaded(db)
+    try:
+        return Indexed(applied(db, snapshot, changes), position)
+    except edit.OutOfStepError as error:
+        LOG.error("The change feed names provider %s, which is not in the index: reading everything again.", error)
+        return loaded(db)
+
+
+def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> Snapshot:
+    """The snapshot with these providers as they are now; raises OutOfStepError if it has missed something."""
+    if feed.NO_PROVIDER in changes:
+        snapshot = edit.with_classes(snapshot, load.class_names(db))
+    changed = {id_: what for id_, what in changes.items() if id_ != feed.NO_PROVIDER}
+    used = [id_ for id_, what in changed.items() if what == feed.USAGE]
+    # Of a provider that is gone there is nothing to read; or, where ids are used again, another provider.
+    shaped = [id_ for id_, what in changed.items() if what != feed.USAGE]
+    if shaped:
+        snapshot = edit.with_providers(snapshot, shaped, load.of_providers(db, shaped))
+    if used:
+        snapshot = edit.with_usage(snapshot, _generations(db, used), load.usages(db, used))
+    return snapshot
+
+
+def _generations(db: Connection, ids: Collection[int]) -> dict[int, int]:
+    generations = load.generations(db, ids)
+    for provider_id in ids:
+        if provider_id not in generations:
+            raise edit.OutOfStepError(provider_id)
+    return generations
+
+
+def agrees(db: Connection, indexed: Indexed) -> bool:
+    """Whether a snapshot that was just refreshed shows the providers that are there, in the generations that they have.
+
+    It does not if somebody writes who leaves nothing in the feed.
+    """
+    snapshot = indexed.snapshot
+    generations = snapshot.generations[snapshot.forest.alive]
+    return load.census(db) == (len(snapshot), max(snapshot.by_id, default=0), int(generations.sum()))
