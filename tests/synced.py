@@ -9,7 +9,7 @@ from sqlalchemy import exc
 
 from placement.db import schema, standard
 from placement.db.engine import Database
-from placement.db.tables import change_writers, metadata, resource_providers
+from placement.db.tables import change_writers, metadata, provider_changes, resource_providers
 from tests.servers import Server
 
 
@@ -42,7 +42,8 @@ class Kept:
         schema.sync(self.database.engine)
         standard.insert(self.database)
         with self.database.engine.begin() as connection:
-            connection.execute(sa.delete(change_writers))
+            for table in (provider_changes, change_writers):
+                connection.execute(sa.delete(table))
             self._at_first = {table: _rows(connection, table) for table in metadata.sorted_tables}
 
     def _empty(self) -> bool:

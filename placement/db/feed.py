@@ -25,7 +25,7 @@ from placement.db.tables import change_writers, provider_changes
 USAGE = "usage"  # allocations on the provider
 SHAPE = "shape"  # anything else about it: inventory, traits, aggregates, name, parent, generation
 GONE = "gone"  # the provider was deleted
-NAMES = "names"  # resource classes or traits were renamed or deleted; under provider 0
+NAMES = "names"  # resource classes were made, renamed or deleted, or traits deleted; under provider 0
 _STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
 NO_PROVIDER = 0
 

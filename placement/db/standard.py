@@ -10,6 +10,7 @@ import os_resource_classes
 import os_traits
 import sqlalchemy as sa
 
+from placement.db import feed
 from placement.db.engine import Database, Reading, Transaction
 from placement.db.tables import feed_instance, resource_classes, traits
 
@@ -39,6 +40,7 @@ def _add(db: Transaction, backend: str) -> None:
         rows = [{"id": number, "name": name} for name, number in classes.items()]
         with _zero_is_an_id(db) if backend in ("mysql", "mariadb") else contextlib.nullcontext():
             db.execute(sa.insert(resource_classes), rows)
+        db.changed(feed.NO_PROVIDER, feed.NAMES)
     if names := _missing_traits(db):
         db.execute(sa.insert(traits), [{"name": name} for name in names])
     # The feed's table has no row to lock and no two rows that collide; the first class serves as the lock.

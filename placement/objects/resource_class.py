@@ -102,6 +102,7 @@ class ResourceClass:
         highest: int = db.execute(sa.select(sa.func.max(resource_classes.c.id))).scalar() or 0
         # Two creators that come to the same id collide on the primary key, and the later one tries again.
         db.execute(sa.insert(resource_classes).values(id=max(FIRST_CUSTOM_ID, highest + 1), name=name))
+        db.changed(feed.NO_PROVIDER, feed.NAMES)
         return True
 
     def rename(self, db: Transaction, name: str) -> None:
