@@ -17,7 +17,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -39,7 +39,7 @@ _REMEMBERED_IDS = 100_000
 
 
 if TYPE_CHECKING:
-    Rows = CursorResult[Unpack[tuple[Any, ...]]]
+    Rows = CursorResult[*tuple[Any, ...]]
 
 
 class Reading(Protocol):
