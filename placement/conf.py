@@ -53,6 +53,14 @@ _PLACEMENT = [
         min=0,
         help="How often a write of allocations that collided with others is run again before the client is told.",
     ),
+    cfg.IntOpt(
+        "index_verify_interval",
+        default=600,
+        min=0,
+        help="Seconds after which each worker compares its index of all providers with the database, in the next "
+        "request that reads it; a difference is logged as an error and mended. It can only come from a program that "
+        "writes to the database beside this service. 0 is never.",
+    ),
 ]
 
 _DATABASE = [

@@ -14,6 +14,7 @@ from placement.application import Application
 from placement.conf import StartError
 from placement.db import engine, schema, standard, trouble
 from placement.db.engine import Database
+from placement.index.keeper import Keeper
 from placement.middleware.authentication import authentication
 from placement.middleware.bugs import Bugs
 from placement.middleware.cross_origin import cross_origin
@@ -47,7 +48,8 @@ def loadapp(conf: cfg.ConfigOpts, database: Database | None = None) -> Any:
     if database is None:
         database = _reached(conf)
     _prepare(database, conf)
-    return onion(Application(routes.TABLE, Service(conf, database, _policy(conf))), conf)
+    index = Keeper(database, conf.placement.index_verify_interval)
+    return onion(Application(routes.TABLE, Service(conf, database, _policy(conf), index)), conf)
 
 
 def onion(application: Any, conf: cfg.ConfigOpts) -> Any:

@@ -38,6 +38,8 @@ class Service:
     conf: Any
     database: Any
     policy: Any
+    #: Who keeps all providers in memory; ``current()`` gives them as of now.
+    index: Any = None
 
 
 class Request:
@@ -139,6 +141,11 @@ class Request:
     def database(self) -> Any:
         """The database of the service."""
         return self.service.database
+
+    @property
+    def index(self) -> Any:
+        """The keeper of the index; ``current()`` gives all providers as of now."""
+        return self.service.index
 
     def read(self, work: Callable[[Any], Result]) -> Result:
         """What ``work(db)`` gives, from one transaction that reads."""

@@ -40,6 +40,7 @@ def test_defaults(directory):
     assert conf.placement.incomplete_consumer_project_id == "00000000-0000-0000-0000-000000000000"
     assert conf.placement.incomplete_consumer_user_id == "00000000-0000-0000-0000-000000000000"
     assert conf.placement.allocation_conflict_retry_count == 10
+    assert conf.placement.index_verify_interval == 600
     database = conf.placement_database
     assert (database.connection_parameters, database.sqlite_synchronous) == ("", True)
     assert (database.mysql_sql_mode, database.connection_recycle_time) == ("TRADITIONAL", 3600)
