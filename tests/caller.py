@@ -1,0 +1,84 @@
+"""Somebody who may do everything, and calls the service: in this process, or over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import urllib.parse
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+#: An admin reads and writes, a service reshapes (contract 5.1).
+ROLES = "admin,service"
+
+
+class Answer(NamedTuple):
+    """What came back; the body is None where there is none."""
+
+    status: int
+    body: Any
+
+    @property
+    def error(self) -> Any:
+        """The one error of a refusal."""
+        [error] = self.body["errors"]
+        return error
+
+
+#: Method, path with query, minor version, body -> answer.
+Caller = Callable[..., Answer]
+
+
+def inside(application: Any) -> Caller:
+    """Calls an application in this process."""
+
+    def call(method: str, path: str, minor: int = 39, body: Any = None) -> Answer:
+        path, _, query = path.partition("?")
+        content = b"" if body is None else json.dumps(body).encode()
+        environ = {
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "SERVER_NAME": "placement",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "HTTP_HOST": "placement",
+            "HTTP_X_AUTH_TOKEN": "admin",
+            "HTTP_X_ROLES": ROLES,
+            "HTTP_OPENSTACK_API_VERSION": f"placement 1.{minor}",
+            "CONTENT_TYPE": "application/json",
+            "CONTENT_LENGTH": str(len(content)),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(content),
+            "wsgi.errors": io.StringIO(),
+        }
+        told: list[str] = []
+        chunks = application(environ, lambda status, _headers, *_error: told.append(status))
+        return _answer(int(told[0].split()[0]), b"".join(chunks))
+
+    return call
+
+
+def over_http(url: str) -> Caller:
+    """Calls a service, whoever wrote it."""
+    address = urllib.parse.urlsplit(url)
+    headers = {"X-Auth-Token": "admin", "X-Roles": ROLES, "Content-Type": "application/json"}
+
+    def call(method: str, path: str, minor: int = 39, body: Any = None) -> Answer:
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
+        try:
+            version = {"OpenStack-API-Version": f"placement 1.{minor}"}
+            content = None if body is None else json.dumps(body)
+            connection.request(method, address.path.rstrip("/") + path, content, headers | version)
+            reply = connection.getresponse()
+            return _answer(reply.status, reply.read())
+        finally:
+            connection.close()
+
+    return call
+
+
+def _answer(status: int, content: bytes) -> Answer:
+    return Answer(status, json.loads(content) if content else None)

@@ -1,0 +1,323 @@
+"""Any sequence of writes is answered as a few dictionaries say, and everybody sees what they say afterwards.
+
+The dictionaries are tests/model.  In process on each kind of database; with PLACEMENT_TEST_URL in the environment the
+same is asked of that service instead, whoever wrote it, and PLACEMENT_TEST_REFERENCE=1 says that it is the reference
+implementation: what leaves its ghosts of consumers behind (contract 3.3) is not tried there.
+"""
+
+from __future__ import annotations
+
+import os
+
+import hypothesis
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
+
+from placement import deploy
+from tests import caller, servers, web
+from tests.model.clients import Clients, body_of, clear, copied, record, records
+from tests.model.strategies import (
+    BELIEF,
+    CLASSES,
+    CONSUMER,
+    CUSTOM_CLASSES,
+    INVENTORIES,
+    INVENTORY,
+    NOT_THERE,
+    NUMBER,
+    OFF,
+    OWNERS,
+    THINGS,
+    TRAITS,
+    WHICH,
+    claims,
+    minors,
+)
+from tests.model.things import UNSAID, Inventory
+
+URL = os.environ.get("PLACEMENT_TEST_URL")
+REFERENCE = bool(os.environ.get("PLACEMENT_TEST_REFERENCE"))
+
+WHO = {"owner": st.sampled_from(OWNERS), "type_": st.sampled_from(("INSTANCE", "MIGRATION"))}
+NEW = {True: 201, False: 204}
+
+
+class Writers(Clients):
+    """Whatever clients may do that has a sound form."""
+
+    # --- providers ---
+
+    @initialize(inventory=INVENTORY)
+    def begin(self, inventory):
+        """Two providers, one below the other."""
+        self.name_class("ensure", "", "CUSTOM_A")
+        self.create_provider(0, 0, None, 39)
+        self.create_provider(1, 1, 0, 39)
+        self.set_inventories(0, {"VCPU": Inventory(8), "CUSTOM_A": inventory}, 0, 39)
+        self.set_inventories(1, {"VCPU": Inventory(4), "DISK_GB": Inventory(8, allocation_ratio=1.5)}, 0, 39)
+
+    @rule(number=NUMBER, name=NUMBER, parent=st.none() | WHICH, minor=minors(0, 14, 20, 39))
+    def create_provider(self, number, name, parent, minor):
+        uuid, name = self.uuid("a", number), f"name{name}"
+        parent = None if parent is None or minor < 14 else self.provider(parent)
+        body = {"name": name, "uuid": uuid} | ({"parent_provider_uuid": parent} if minor >= 14 else {})
+        self.does(
+            *(200 if minor >= 20 else 201, "POST", "/resource_providers", minor, body),
+            lambda: self.model.create_provider(uuid, name, parent),
+        )
+
+    @rule(which=WHICH, name=NUMBER, minor=minors(0, 14, 39))
+    def rename_provider(self, which, name, minor):
+        uuid, name = self.provider(which), f"name{name}"
+        self.does(
+            *(200, "PUT", f"/resource_providers/{uuid}", minor, {"name": name}),
+            lambda: self.model.save_provider(uuid, name),
+        )
+
+    @rule(which=WHICH, parent=st.none() | WHICH, rename=st.none() | NUMBER, minor=minors(14, 36, 37, 39))
+    def move_provider(self, which, parent, rename, minor):
+        uuid = self.provider(which)
+        parent = None if parent is None else self.provider(parent)
+        known = self.model.providers.get(uuid)
+        name = known.name if known and rename is None else f"name{rename}"
+        self.does(
+            *(200, "PUT", f"/resource_providers/{uuid}", minor, {"name": name, "parent_provider_uuid": parent}),
+            lambda: self.model.save_provider(uuid, name, parent, freely=minor >= 37),
+        )
+
+    @precondition(lambda self: len(self.model.providers) > 2)
+    @rule(which=WHICH, minor=minors(0, 39))
+    def delete_provider(self, which, minor):
+        uuid = self.provider(which)
+        path = f"/resource_providers/{uuid}"
+        self.does(204, "DELETE", path, minor, None, lambda: self.model.delete_provider(uuid))
+
+    # --- inventories ---
+
+    @rule(which=WHICH, inventories=INVENTORIES, off=OFF, minor=minors(0, 25, 26, 39))
+    def set_inventories(self, which, inventories, off, minor):
+        uuid = self.provider(which)
+        generation = self.generation(uuid, off)
+        self.does(
+            *(200, "PUT", f"/resource_providers/{uuid}/inventories", minor, records(inventories, generation)),
+            lambda: self.model.replace_inventories(uuid, generation, inventories, may_be_full=minor >= 26),
+        )
+
+    @rule(which=WHICH, off=OFF, minor=minors(0, 39))
+    def set_the_same_inventories(self, which, off, minor):
+        """As agents report, again and again."""
+        known = self.model.providers.get(self.provider(which))
+        self.set_inventories(which, dict(known.inventories) if known else {}, off, minor)
+
+    @rule(which=WHICH, name=st.sampled_from(CLASSES), inventory=INVENTORY, minor=minors(0, 25, 26, 39))
+    def add_inventory(self, which, name, inventory, minor):
+        uuid = self.provider(which)
+        body = {"resource_class": name, **record(inventory)}
+        self.does(
+            *(201, "POST", f"/resource_providers/{uuid}/inventories", minor, body),
+            lambda: self.model.add_inventory(uuid, name, inventory, may_be_full=minor >= 26),
+        )
+
+    @rule(which=WHICH, which_class=WHICH, inventory=INVENTORY, off=OFF, minor=minors(0, 25, 26, 39))
+    def update_inventory(self, which, which_class, inventory, off, minor):
+        uuid = self.provider(which)
+        name, generation = self.class_of(uuid, which_class), self.generation(uuid, off)
+        body = {"resource_provider_generation": generation, **record(inventory)}
+        self.does(
+            *(200, "PUT", f"/resource_providers/{uuid}/inventories/{name}", minor, body),
+            lambda: self.model.update_inventory(uuid, name, generation, inventory, may_be_full=minor >= 26),
+        )
+
+    @rule(which=WHICH, which_class=st.none() | WHICH, minor=minors(5, 39))
+    def remove_inventory(self, which, which_class, minor):
+        """One, or all."""
+        uuid = self.provider(which)
+        path = f"/resource_providers/{uuid}/inventories"
+        if which_class is None:
+            self.does(204, "DELETE", path, minor, None, lambda: self.model.remove_inventories(uuid))
+        else:
+            name = self.class_of(uuid, which_class)
+            path = f"{path}/{name}"
+            self.does(204, "DELETE", path, minor, None, lambda: self.model.remove_inventory(uuid, name))
+
+    # --- traits, aggregates, classes ---
+
+    @rule(which=WHICH, names=st.none() | st.sets(st.sampled_from(TRAITS), max_size=2), off=OFF, minor=minors(6, 39))
+    def set_traits(self, which, names, off, minor):
+        uuid = self.provider(which)
+        generation = self.generation(uuid, off)
+        path = f"/resource_providers/{uuid}/traits"
+        if names is None:
+            self.does(204, "DELETE", path, minor, None, lambda: self.model.clear_traits(uuid))
+            return
+        self.does(
+            *(200, "PUT", path, minor, {"resource_provider_generation": generation, "traits": sorted(names)}),
+            lambda: self.model.replace_traits(uuid, generation, names),
+        )
+
+    @rule(which=WHICH, numbers=st.sets(NUMBER, max_size=3), off=OFF, minor=minors(1, 18, 19, 39))
+    def set_aggregates(self, which, numbers, off, minor):
+        uuid = self.provider(which)
+        aggregates = [self.uuid("d", number) for number in sorted(numbers)]
+        generation = self.generation(uuid, off) if minor >= 19 else UNSAID
+        body = {"resource_provider_generation": generation, "aggregates": aggregates} if minor >= 19 else aggregates
+        self.does(
+            *(200, "PUT", f"/resource_providers/{uuid}/aggregates", minor, body),
+            lambda: self.model.replace_aggregates(uuid, generation, aggregates),
+        )
+
+    @rule(name=st.sampled_from(TRAITS), delete=st.booleans())
+    def name_trait(self, name, delete):
+        path = f"/traits/{name}"
+        if delete:
+            self.does(204, "DELETE", path, 39, None, lambda: self.model.delete_trait(name))
+        else:
+            self.does(NEW, "PUT", path, 39, None, lambda: self.model.ensure_trait(name))
+
+    @rule(
+        what=st.sampled_from(("create", "ensure", "rename", "delete")),
+        name=st.sampled_from(CLASSES),
+        custom=st.sampled_from(CUSTOM_CLASSES),
+    )
+    def name_class(self, what, name, custom):
+        path = "/resource_classes"
+        if what == "create":
+            self.does(201, "POST", path, 39, {"name": custom}, lambda: self.model.create_class(custom))
+        elif what == "ensure":
+            self.does(NEW, "PUT", f"{path}/{custom}", 39, None, lambda: self.model.ensure_class(custom))
+        elif what == "rename":
+            self.does(
+                *(200, "PUT", f"{path}/{name}", 2, {"name": custom}), lambda: self.model.rename_class(name, custom)
+            )
+        else:
+            self.does(204, "DELETE", f"{path}/{name}", 39, None, lambda: self.model.delete_class(name))
+
+    # --- claims ---
+
+    @rule(number=CONSUMER, things=THINGS, belief=BELIEF, minor=minors(0, 8, 12, 28, 34, 38, 39), **WHO)
+    def claim_alone(self, number, things, belief, minor, **who):
+        self.put(self.claim(self.uuid("c", number), self.held(things), minor, belief=belief, **who), minor)
+
+    @rule(number=CONSUMER, which=WHICH, which_class=WHICH, amount=st.integers(0, 2), minor=minors(28, 39), **WHO)
+    def claim_a_little(self, number, which, which_class, amount, minor, **who):
+        """What most probably fits, or nothing."""
+        held = self.held([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
+        self.put(self.claim(self.uuid("c", number), held, minor, **who), minor)
+
+    @precondition(lambda self: self.model.consumers)
+    @rule(which=WHICH, thing=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
+    def resizes(self, which, thing, by, minor, **who):
+        """A consumer keeps what it has but for one thing, of which it wants a little less or more."""
+        consumer, held = self.holder(which)
+        things = [(provider, name) for provider in sorted(held) for name in sorted(held[provider])]
+        provider, name = things[thing % len(things)]
+        held[provider][name] = max(1, held[provider][name] + by)
+        self.put(self.claim(consumer, held, minor, **who), minor)
+
+    @rule(wanted=claims(2, 3), minor=minors(13, 28, 34, 38), **WHO)
+    def claim_together(self, wanted, minor, **who):
+        self.post(self.all_of(wanted, minor, who), minor)
+
+    @precondition(lambda self: self.model.consumers)
+    @rule(which=WHICH, number=CONSUMER, to=st.none() | WHICH, minor=minors(13, 28, 39), **WHO)
+    def moves(self, which, number, to, minor, **who):
+        """As a server migrates: another consumer takes over what it had, and it has the same elsewhere, or nothing."""
+        consumer, held = self.holder(which)
+        other = self.uuid("c", number)
+        amounts = {name: amount for resources in held.values() for name, amount in resources.items()}
+        elsewhere = {} if to is None else {self.provider(to): amounts}
+        moved = [self.claim(consumer, elsewhere, minor, **who)]
+        if other != consumer:
+            moved.append(self.claim(other, held, minor, **who))
+        self.post(moved, minor)
+
+    @rule(number=CONSUMER, minor=minors(0, 28, 39))
+    def releases(self, number, minor):
+        consumer = self.uuid("c", number)
+        self.does(204, "DELETE", f"/allocations/{consumer}", minor, None, lambda: self.model.release(consumer))
+
+    def all_of(self, wanted, minor, who):
+        return [
+            self.claim(self.uuid("c", number), self.held(things), minor, belief=belief, **who)
+            for number, things, belief in wanted
+        ]
+
+    def put(self, claim, minor):
+        if not self.leaves_ghosts([claim]):
+            body = body_of(claim, minor)
+            self.does(204, "PUT", f"/allocations/{claim.consumer}", minor, body, lambda: self.model.place([claim]))
+
+    def post(self, wanted, minor):
+        if not self.leaves_ghosts(wanted):
+            body = {claim.consumer: body_of(claim, minor) for claim in wanted}
+            self.does(204, "POST", "/allocations", minor, body, lambda: self.model.place(wanted))
+
+    def leaves_ghosts(self, wanted):
+        """Whether the reference would remember consumers that it should not."""
+        new = [claim for claim in wanted if claim.consumer not in self.model.consumers]
+        strange = any(uuid not in self.model.providers for claim in wanted for uuid in claim.held)
+        return REFERENCE and any(strange or not claim.held for claim in new)
+
+    # --- reshapes ---
+
+    @rule(
+        inventories=st.lists(st.tuples(WHICH, INVENTORIES, OFF), min_size=1, max_size=2),
+        wanted=claims(0, 2),
+        minor=minors(30, 34, 38, 39),
+        **WHO,
+    )
+    def reshapes(self, inventories, wanted, minor, **who):
+        new = {self.provider(which): (self.generation(self.provider(which), off), of) for which, of, off in inventories}
+        self.reshape(new, self.all_of(wanted, minor, who), minor)
+
+    @rule(which=WHICH, which_class=WHICH, to=WHICH, inventory=INVENTORY, minor=minors(30, 39), **WHO)
+    def moves_a_class(self, which, which_class, to, inventory, minor, **who):
+        """As a driver reports a device that has become a provider: inventory and all claims on it go elsewhere."""
+        here, there = self.provider(which), self.provider(to)
+        if here == there or not {here, there} <= self.model.providers.keys():
+            return
+        name = self.class_of(here, which_class)
+        left = {other: of for other, of in self.model.providers[here].inventories.items() if other != name}
+        taken = {**self.model.providers[there].inventories, name: inventory}
+        wanted = []
+        for consumer, known in sorted(self.model.consumers.items()):
+            if name in known.held.get(here, {}):
+                held = copied(known.held)
+                held.setdefault(there, {})[name] = held[here].pop(name)
+                held = {uuid: amounts for uuid, amounts in held.items() if amounts}
+                wanted.append(self.claim(consumer, held, minor, **who))
+        self.reshape({here: (self.generation(here), left), there: (self.generation(there), taken)}, wanted, minor)
+
+    def reshape(self, new, wanted, minor):
+        if not self.leaves_ghosts(wanted):
+            body = {
+                "inventories": {
+                    uuid: records(inventories, generation) for uuid, (generation, inventories) in new.items()
+                },
+                "allocations": {claim.consumer: body_of(claim, minor) for claim in wanted},
+            }
+            self.does(204, "POST", "/reshaper", minor, body, lambda: self.model.reshape(new, wanted))
+
+
+def run(call, part):
+    """Let them do it, with a part of the profile's examples."""
+    settings = hypothesis.settings(
+        max_examples=int(hypothesis.settings().max_examples * part),
+        stateful_step_count=25,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    clear(call)
+    run_state_machine_as_test(type("Writers", (Writers,), {"call": staticmethod(call)}), settings=settings)
+
+
+if URL:
+
+    def test_service_at_url_does_as_the_model_says():
+        run(caller.over_http(URL), 1)
+
+else:
+
+    def test_service_does_as_the_model_says(backend, database):
+        conf = web.configuration(placement_database__connection=str(database.engine.url))
+        call = caller.inside(deploy.loadapp(conf, database))
+        run(call, 1 if backend.kind == servers.SQLite.kind else 0.15)

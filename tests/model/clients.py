@@ -1,0 +1,205 @@
+"""Clients of a service and of its model, who do the same to both and compare what they get and see.
+
+They choose by small numbers (tests/model/strategies.py); here the numbers become names and bodies.
+"""
+
+from __future__ import annotations
+
+import uuid as uuid_module
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import hypothesis
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from tests.caller import Caller
+from tests.model.service import Model
+from tests.model.strategies import CLASSES, CONSUMERS, CUSTOM_CLASSES, NO_SUCH_CLASS, NOT_THERE, TRAITS
+from tests.model.things import NOBODY, UNSAID, Claim, Held, Inventory, Refused
+
+Things = list[tuple[int, int, int]]
+
+
+class Clients(RuleBasedStateMachine):
+    """What they know; what they do is in the test."""
+
+    #: The service.
+    call: Caller
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model()
+        self.run = str(uuid_module.uuid4())[8:]
+
+    # --- names ---
+
+    def uuid(self, kind: str, number: int) -> str:
+        """The same for the same number, and never that of another run."""
+        return f"{kind}000000{number:x}{self.run}"
+
+    def provider(self, which: int) -> str:
+        """One that there is, mostly."""
+        there = sorted(self.model.providers)
+        return self.uuid("a", 15) if which == NOT_THERE or not there else there[which % len(there)]
+
+    def class_of(self, provider: str, which: int) -> str:
+        """A class of the provider, mostly; else one that it may not have, or that nobody has."""
+        known = self.model.providers.get(provider)
+        had = sorted(known.inventories) if known else []
+        if which == NOT_THERE:
+            return NO_SUCH_CLASS
+        if which == NOT_THERE - 1 or not had:
+            return CLASSES[which % len(CLASSES)]
+        return had[which % len(had)]
+
+    def holder(self, which: int) -> tuple[str, Held]:
+        """A consumer that there is, and a copy of what it holds."""
+        consumers = sorted(self.model.consumers)
+        consumer = consumers[which % len(consumers)]
+        return consumer, copied(self.model.consumers[consumer].held)
+
+    def held(self, things: Things) -> Held:
+        """What a client asks for."""
+        held: Held = {}
+        for which, which_class, amount in things:
+            provider = self.provider(which)
+            held.setdefault(provider, {})[self.class_of(provider, which_class)] = amount
+        return held
+
+    def generation(self, provider: str, off: int = 0) -> int:
+        known = self.model.providers.get(provider)
+        return off + (known.generation if known else 0)
+
+    def claim(
+        self, consumer: str, held: Held, minor: int, owner: tuple[str, str], type_: str, belief: str = "right"
+    ) -> Claim:
+        """What a client wants, as far as it can be said in this version."""
+        known = self.model.consumers.get(consumer)
+        actual = known.generation if known else None
+        believed = {"right": actual, "null": None, "off": (actual or 2) + 1}[belief]
+        project, user = owner if minor >= 8 else (NOBODY, NOBODY)
+        type_said = type_ if minor >= 38 else None
+        return Claim(consumer, held, project, user, type_said, believed if minor >= 28 else UNSAID)
+
+    # --- doing and seeing ---
+
+    def does(
+        self, status: int | Mapping[bool, int], method: str, path: str, minor: int, body: Any, model: Callable[[], Any]
+    ) -> None:
+        """Send the request, and hold the answer to what the model says: a refusal, or a success and what it shows.
+
+        ``status`` is that of a success; where it depends on what the model gives, a mapping.
+        """
+        answer = self.call(method, path, minor, body)
+        hypothesis.event(f"{method} /{path.split('/')[1]}: {answer.status}")
+        predicted = outcome(model)
+        if isinstance(predicted, Refused):
+            assert answer.status == predicted.status, (answer, predicted)
+            assert answer.error.get("code") == (predicted.code if minor >= 23 else None), (answer, predicted)
+            assert any(phrase in answer.error["detail"] for phrase in predicted.phrases), (answer, predicted)
+        else:
+            assert answer.status == (status if isinstance(status, int) else status[predicted]), answer
+            assert answer.body is None or seen(answer.body) == {key: predicted[key] for key in seen(answer.body)}
+
+    @invariant()
+    def all_is_as_the_model_says(self) -> None:
+        model = self.model
+        providers = self.get("/resource_providers")["resource_providers"]
+        assert {provider["uuid"]: provider for provider in providers} == {p: model.provider(p) for p in model.providers}
+        for provider in model.providers:
+            path = f"/resource_providers/{provider}"
+            assert self.get(f"{path}/inventories") == model.inventories(provider)
+            assert self.get(f"{path}/usages") == model.usages(provider)
+            assert self.get(f"{path}/traits") == model.traits_of_provider(provider)
+            assert self.get(f"{path}/aggregates") == model.aggregates(provider)
+            assert self.get(f"{path}/allocations") == model.allocations_of_provider(provider)
+        for number in range(CONSUMERS):
+            consumer = self.uuid("c", number)
+            assert self.get(f"/allocations/{consumer}") == model.allocations(consumer)
+        for project in ("project1", "project2", NOBODY):
+            assert self.get(f"/usages?project_id={project}") == model.usages_of_project(project)
+        classes = {shown["name"] for shown in self.get("/resource_classes")["resource_classes"]}
+        assert classes & {*CLASSES} == model.classes.keys() & {*CLASSES}
+        assert set(self.get("/traits?name=startswith:CUSTOM_")["traits"]) == model.traits
+
+    def get(self, path: str) -> Any:
+        return get(self.call, path)
+
+    def teardown(self) -> None:
+        clear(self.call)
+
+
+def get(call: Caller, path: str) -> Any:
+    """What is seen there."""
+    answer = call("GET", path)
+    assert answer.status == 200, answer
+    return seen(answer.body)
+
+
+def clear(call: Caller) -> None:
+    """Leave nothing behind, not even after a failure."""
+    providers = get(call, "/resource_providers")["resource_providers"]
+    for provider in providers:
+        for consumer in get(call, f"/resource_providers/{provider['uuid']}/allocations")["allocations"]:
+            call("DELETE", f"/allocations/{consumer}")
+    for _ in providers:  # children go before their parents
+        for provider in providers:
+            call("DELETE", f"/resource_providers/{provider['uuid']}")
+    for name in CUSTOM_CLASSES:
+        call("DELETE", f"/resource_classes/{name}")
+    for name in TRAITS:
+        call("DELETE", f"/traits/{name}")
+    assert get(call, "/resource_providers") == {"resource_providers": []}
+
+
+def outcome(model: Callable[[], Any]) -> Any:
+    """What the model gives, or how it refuses."""
+    try:
+        return model()
+    except Refused as refused:
+        return refused
+
+
+def copied(held: Held) -> Held:
+    return {provider: dict(amounts) for provider, amounts in held.items()}
+
+
+def record(inventory: Inventory) -> dict[str, Any]:
+    """What a client has to say about it: all but the defaults."""
+    said = vars(inventory).items()
+    return {name: value for name, value in said if name == "total" or value != getattr(Inventory, name)}
+
+
+def records(inventories: Mapping[str, Inventory], generation: int) -> dict[str, Any]:
+    """All inventories of a provider, as a client says them."""
+    said = {name: record(inventory) for name, inventory in inventories.items()}
+    return {"resource_provider_generation": generation, "inventories": said}
+
+
+def body_of(claim: Claim, minor: int) -> dict[str, Any]:
+    """The claim, as this version says it."""
+    body: dict[str, Any] = {
+        "allocations": {provider: {"resources": amounts} for provider, amounts in claim.held.items()}
+    }
+    if minor < 12:
+        body["allocations"] = [
+            {"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in claim.held.items()
+        ]
+    if minor >= 8:
+        body |= {"project_id": claim.project, "user_id": claim.user}
+    if minor >= 28:
+        body["consumer_generation"] = claim.generation
+    if minor >= 34 and claim.held:
+        body["mappings"] = {"": list(claim.held)}
+    if minor >= 38:
+        body["consumer_type"] = claim.type
+    return body
+
+
+def seen(value: Any) -> Any:
+    """Without what the model does not tell: links, and the order of sets."""
+    if isinstance(value, dict):
+        return {key: seen(inner) for key, inner in value.items() if key != "links"}
+    if isinstance(value, list):
+        return sorted(value) if all(isinstance(item, str) for item in value) else [seen(item) for item in value]
+    return value

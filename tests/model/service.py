@@ -1,0 +1,337 @@
+"""The service as a few dictionaries: what it must answer to each write, and what everybody must see afterwards.
+
+Written from the contract alone, in the plainest words: nothing here is quick, concurrent or stored.  A method gives
+what the write shows, or raises Refused; a write that is refused has changed nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tests.model.seen import Seen
+from tests.model.things import (
+    CONCURRENT_UPDATE,
+    DUPLICATE_NAME,
+    FIRST_CUSTOM_ID,
+    INVENTORY_IN_USE,
+    STANDARD_CLASSES,
+    UNSAID,
+    Claim,
+    Consumer,
+    Inventories,
+    Inventory,
+    Provider,
+    Refused,
+)
+
+
+def atomic(method: Callable[..., Any]) -> Callable[..., Any]:
+    """All of it or nothing."""
+
+    @functools.wraps(method)
+    def whole(self: Model, *args: Any, **kwargs: Any) -> Any:
+        before = copy.deepcopy(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except Refused:
+            vars(self).update(before)
+            raise
+
+    return whole
+
+
+class Model(Seen):
+    """What may become of what there is."""
+
+    # --- providers ---
+
+    @atomic
+    def create_provider(self, uuid: str, name: str, parent: str | None = None) -> Any:
+        if parent == uuid:
+            raise Refused(400, "parent provider UUID cannot be same as UUID")
+        if parent is not None and parent not in self.providers:
+            raise Refused(400, "parent provider UUID does not exist")
+        if uuid in self.providers or any(name == other.name for other in self.providers.values()):
+            raise Refused(409, "Conflicting resource provider", code=DUPLICATE_NAME)
+        self.providers[uuid] = Provider(name, parent)
+        return self.provider(uuid)
+
+    @atomic
+    def save_provider(self, uuid: str, name: str, parent: str | None = UNSAID, *, freely: bool = False) -> Any:
+        provider = self._provider(uuid)
+        if parent not in (UNSAID, provider.parent):
+            self._move(uuid, parent, freely)
+        if any(name == other.name for other in self.providers.values() if other is not provider):
+            raise Refused(409, f"Conflicting resource provider {name} already exists", code=DUPLICATE_NAME)
+        provider.name = name
+        return self.provider(uuid)
+
+    def _move(self, uuid: str, parent: str | None, freely: bool) -> None:
+        if parent is None and not freely:
+            raise Refused(400, "un-parenting a provider is not currently allowed")
+        if parent is not None and parent not in self.providers:
+            raise Refused(400, "parent provider UUID does not exist")
+        if self.providers[uuid].parent is not None and not freely:
+            raise Refused(400, "re-parenting a provider is not currently allowed")
+        if parent is not None and uuid in self.ancestry(parent):
+            raise Refused(400, "creating loop in the provider tree is not allowed")
+        self.providers[uuid].parent = parent
+
+    @atomic
+    def delete_provider(self, uuid: str) -> None:
+        self._provider(uuid)
+        if any(other.parent == uuid for other in self.providers.values()):
+            raise Refused(409, "It has child", code="placement.resource_provider.cannot_delete_parent")
+        if self.allocations_of_provider(uuid)["allocations"]:
+            raise Refused(409, "has allocations", code="placement.resource_provider.inuse")
+        del self.providers[uuid]
+
+    def _provider(self, uuid: str) -> Provider:
+        if uuid not in self.providers:
+            raise Refused(404, f"No resource provider with uuid {uuid} found")
+        return self.providers[uuid]
+
+    # --- inventories ---
+
+    @atomic
+    def add_inventory(self, uuid: str, name: str, inventory: Inventory, *, may_be_full: bool) -> Any:
+        provider = self._provider(uuid)
+        self._sound([inventory], may_be_full)
+        self._known([name])
+        if name in provider.inventories:
+            raise Refused(409, "Update conflict", code=CONCURRENT_UPDATE)
+        provider.inventories[name] = inventory
+        provider.generation += 1
+        return self.inventory(uuid, name)
+
+    @atomic
+    def update_inventory(
+        self, uuid: str, name: str, generation: int, inventory: Inventory, *, may_be_full: bool
+    ) -> Any:
+        provider = self._provider(uuid)
+        self._expect(provider, generation)
+        self._sound([inventory], may_be_full)
+        if name not in self.classes:
+            raise Refused(404, f"No such resource class {name}")
+        if name not in provider.inventories:
+            raise Refused(400, "No inventory record with resource class")
+        provider.inventories[name] = inventory
+        provider.generation += 1
+        return self.inventory(uuid, name)
+
+    @atomic
+    def replace_inventories(self, uuid: str, generation: int, inventories: Inventories, *, may_be_full: bool) -> Any:
+        provider = self._provider(uuid)
+        self._expect(provider, generation)
+        self._sound(inventories.values(), may_be_full)
+        self._known(inventories)
+        self._set_inventories(uuid, inventories)
+        provider.generation += 1
+        return self.inventories(uuid)
+
+    @atomic
+    def remove_inventory(self, uuid: str, name: str) -> None:
+        provider = self._provider(uuid)
+        if name not in provider.inventories:
+            raise Refused(404, f"No inventory of class {name} found for delete")
+        if self.usages(uuid)["usages"][name]:
+            raise Refused(409, f"Unable to delete inventory of class {name}", code=CONCURRENT_UPDATE)
+        del provider.inventories[name]
+        provider.generation += 1
+
+    @atomic
+    def remove_inventories(self, uuid: str) -> None:
+        provider = self._provider(uuid)
+        self._set_inventories(uuid, {})
+        provider.generation += 1
+
+    def _set_inventories(self, uuid: str, inventories: Inventories) -> None:
+        used = [name for name, amount in self.usages(uuid)["usages"].items() if amount and name not in inventories]
+        if used:
+            names = ", ".join(sorted(used, key=lambda name: self.classes[name]))
+            raise Refused(409, f"Inventory for '{names}' on resource provider '{uuid}' in use", code=INVENTORY_IN_USE)
+        self.providers[uuid].inventories = dict(inventories)
+
+    def _sound(self, inventories: Iterable[Inventory], may_be_full: bool) -> None:
+        for inventory in inventories:
+            left = int(inventory.capacity)
+            if left < 0 and may_be_full:
+                raise Refused(400, "The reserved value is greater than total.")
+            if left <= 0 and not may_be_full:
+                raise Refused(400, "The reserved value is greater than or equal to total.")
+
+    def _known(self, names: Iterable[str]) -> None:
+        if unknown := [f"No such resource class {name}." for name in names if name not in self.classes]:
+            raise Refused(400, *unknown)
+
+    @staticmethod
+    def _expect(provider: Provider, generation: int, phrase: str = "resource provider generation conflict") -> None:
+        if generation != provider.generation:
+            raise Refused(409, phrase, code=CONCURRENT_UPDATE)
+
+    # --- traits and aggregates of a provider ---
+
+    @atomic
+    def replace_traits(self, uuid: str, generation: int, names: Iterable[str]) -> Any:
+        provider = self._provider(uuid)
+        self._expect(provider, generation, "generation already changed")
+        if set(names) - self.traits:
+            raise Refused(400, "No such trait")
+        self._set_traits(provider, set(names))
+        return self.traits_of_provider(uuid)
+
+    @atomic
+    def clear_traits(self, uuid: str) -> None:
+        self._set_traits(self._provider(uuid), set())
+
+    @staticmethod
+    def _set_traits(provider: Provider, names: set[str]) -> None:
+        provider.generation += provider.traits != names
+        provider.traits = names
+
+    @atomic
+    def replace_aggregates(self, uuid: str, generation: int | str, aggregates: Iterable[str]) -> Any:
+        provider = self._provider(uuid)
+        if generation != UNSAID:
+            self._expect(provider, int(generation), "generation already changed")
+            provider.generation += 1
+        provider.aggregates = set(aggregates)
+        shown = self.aggregates(uuid)
+        return shown if generation != UNSAID else {"aggregates": shown["aggregates"]}
+
+    # --- names ---
+
+    @atomic
+    def create_class(self, name: str) -> None:
+        if name in self.classes:
+            raise Refused(409, f"Conflicting resource class already exists: {name}")
+        self.ensure_class(name)
+
+    def ensure_class(self, name: str) -> bool:
+        """Whether it is new."""
+        new = name not in self.classes
+        self.classes.setdefault(name, max(FIRST_CUSTOM_ID, *(number + 1 for number in self.classes.values())))
+        return new
+
+    @atomic
+    def rename_class(self, name: str, new_name: str) -> Any:
+        if name not in self.classes:
+            raise Refused(404, f"No such resource class {name}")
+        if name in STANDARD_CLASSES:
+            raise Refused(400, f"Cannot update standard resource class {name}")
+        if new_name in self.classes and new_name != name:
+            raise Refused(409, f"Resource class already exists: {new_name}")
+        self.classes[new_name] = self.classes.pop(name)
+        everywhere = [provider.inventories for provider in self.providers.values()]
+        everywhere += [amounts for consumer in self.consumers.values() for amounts in consumer.held.values()]
+        for named in everywhere:
+            if name in named:
+                named[new_name] = named.pop(name)
+        return {"name": new_name}
+
+    @atomic
+    def delete_class(self, name: str) -> None:
+        if name not in self.classes:
+            raise Refused(404, f"No such resource class {name}")
+        if name in STANDARD_CLASSES:
+            raise Refused(400, f"Cannot delete standard resource class {name}")
+        if any(name in provider.inventories for provider in self.providers.values()):
+            raise Refused(409, "Class is in use in inventory")
+        del self.classes[name]
+
+    def ensure_trait(self, name: str) -> bool:
+        """Whether it is new."""
+        new = name not in self.traits
+        self.traits.add(name)
+        return new
+
+    @atomic
+    def delete_trait(self, name: str) -> None:
+        if name not in self.traits:
+            raise Refused(404, f"No such trait(s): {name}")
+        if any(name in provider.traits for provider in self.providers.values()):
+            raise Refused(409, f"The trait {name} is in use by a resource provider")
+        self.traits.remove(name)
+
+    # --- claims ---
+
+    @atomic
+    def place(self, claims: list[Claim]) -> None:
+        self._place(claims)
+
+    @atomic
+    def release(self, consumer: str) -> None:
+        if consumer not in self.consumers:
+            raise Refused(404, f"No allocations for consumer '{consumer}'")
+        del self.consumers[consumer]
+
+    @atomic
+    def reshape(self, inventories: Mapping[str, tuple[int, Inventories]], claims: list[Claim]) -> None:
+        for uuid, (generation, _) in inventories.items():
+            if uuid not in self.providers:
+                raise Refused(400, "in inventories not found", code="placement.resource_provider.not_found")
+            self._expect(self.providers[uuid], generation, "resource provider generation conflict for provider")
+        self._believed(claims)
+        self._known([name for _, new in inventories.values() for name in new])
+        for uuid, (_, new) in inventories.items():
+            if new:
+                self.providers[uuid].inventories |= new
+                self.providers[uuid].generation += 1
+        self._place(claims)
+        for uuid, (_, new) in inventories.items():
+            self._set_inventories(uuid, new)
+            self.providers[uuid].generation += 1
+
+    def _believed(self, claims: list[Claim]) -> None:
+        """Refuse clients that are mistaken about a consumer, or name a provider that is not there."""
+        for claim in claims:
+            known = self.consumers.get(claim.consumer)
+            actual = known.generation if known else None
+            if claim.generation not in (UNSAID, actual):
+                expected = "null" if actual is None else actual
+                phrase = f"consumer generation conflict - expected {expected} but got {claim.generation}"
+                raise Refused(409, phrase, code=CONCURRENT_UPDATE)
+        for claim in claims:
+            if unknown := [uuid for uuid in claim.held if uuid not in self.providers]:
+                raise Refused(400, *(f"Allocation for resource provider '{u}' that does not exist." for u in unknown))
+
+    def _place(self, claims: list[Claim]) -> None:
+        self._believed(claims)
+        wanted = [(uuid, *item) for claim in claims for uuid, amounts in claim.held.items() for item in amounts.items()]
+        self._known([name for _, name, _ in wanted])
+        reasons = [self._against(uuid, name, amount, claims) for uuid, name, amount in wanted]
+        if any(reasons):
+            raise Refused(409, *filter(None, reasons))
+        touched = {uuid for uuid, _, _ in wanted}
+        for claim in claims:
+            before = self.consumers.pop(claim.consumer, None)
+            if claim.held:
+                self.consumers[claim.consumer] = Consumer(
+                    held=claim.held,
+                    project=claim.project,
+                    user=claim.user,
+                    type=claim.type or (before.type if before else "unknown"),
+                    generation=before.generation + 1 if before else 1,
+                )
+            elif before:
+                touched |= before.held.keys()
+        for uuid in touched:
+            self.providers[uuid].generation += 1
+
+    def _against(self, uuid: str, name: str, amount: int, claims: list[Claim]) -> str | None:
+        """What speaks against this amount, or None."""
+        inventory = self.providers[uuid].inventories.get(name)
+        if inventory is None:
+            return "Inventory for '"
+        if not inventory.min_unit <= amount <= inventory.max_unit or amount % inventory.step_size:
+            return "The requested amount would violate inventory constraints."
+        claimants = {claim.consumer for claim in claims}
+        new = sum(claim.held.get(uuid, {}).get(name, 0) for claim in claims)
+        old = sum(c.held.get(uuid, {}).get(name, 0) for c_uuid, c in self.consumers.items() if c_uuid in claimants)
+        # Whoever does not ask for more than it has may stay where inventory was taken away.
+        if self.used(uuid, name) - old + new > inventory.capacity and new > old:
+            return "The requested amount would exceed the capacity."
+        return None

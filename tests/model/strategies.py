@@ -1,0 +1,52 @@
+"""What clients of the model may want: numbers that choose among what there is, and things to be written."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tests.model.things import Inventory
+
+CUSTOM_CLASSES = ("CUSTOM_A", "CUSTOM_B")
+CLASSES = ("VCPU", "DISK_GB", *CUSTOM_CLASSES)
+TRAITS = ("CUSTOM_T", "CUSTOM_U", "CUSTOM_V")
+OWNERS = (("project1", "user1"), ("project1", "user2"), ("project2", "user1"))
+NO_SUCH_CLASS = "CUSTOM_NO_SUCH"
+CONSUMERS = 4
+
+#: Chooses among the things that there are; the last number, and any if there are none, one that there is not.
+WHICH = st.integers(0, 23)
+NOT_THERE = 23
+
+NUMBER = st.integers(0, 4)
+CONSUMER = st.integers(0, CONSUMERS - 1)
+#: How far the client is from the truth about a provider's generation, and what it believes of a consumer's.
+OFF = st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1, -1))
+BELIEF = st.sampled_from(("right",) * 8 + ("null", "off"))
+#: Of which provider, of which of its classes, how much.
+THINGS = st.lists(
+    st.tuples(WHICH, WHICH, st.sampled_from((1, 1, 1, 2, 2, 3, 4, 8))),
+    min_size=1,
+    max_size=3,
+)
+NOTHING = st.just([])
+INVENTORY = st.builds(
+    Inventory,
+    total=st.sampled_from((8, 8, 6, 4, 2, 1)),
+    reserved=st.sampled_from((0, 0, 0, 0, 1, 2, 5)),
+    min_unit=st.sampled_from((1, 1, 1, 1, 1, 2)),
+    max_unit=st.sampled_from((2**31 - 1, 2**31 - 1, 2**31 - 1, 4, 2)),
+    step_size=st.sampled_from((1, 1, 1, 1, 1, 2)),
+    allocation_ratio=st.sampled_from((1.0, 1.0, 1.0, 1.5, 0.5, 2.0, 0.25)),
+)
+INVENTORIES = st.dictionaries(st.sampled_from((*CLASSES, NO_SUCH_CLASS)), INVENTORY, max_size=2)
+
+
+def minors(*numbers: int) -> st.SearchStrategy[int]:
+    """Versions: those in which something changed."""
+    return st.sampled_from(numbers)
+
+
+def claims(least: int, most: int) -> st.SearchStrategy[list[tuple[int, list[tuple[int, int, int]], str]]]:
+    """So many consumers, each with what it wants and what it believes."""
+    one = st.tuples(CONSUMER, NOTHING | THINGS, BELIEF)
+    return st.lists(one, min_size=least, max_size=most, unique_by=lambda claim: claim[0])

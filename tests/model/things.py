@@ -1,0 +1,75 @@
+"""What the model is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+UNDEFINED = "placement.undefined_code"
+CONCURRENT_UPDATE = "placement.concurrent_update"
+INVENTORY_IN_USE = "placement.inventory.inuse"
+DUPLICATE_NAME = "placement.duplicate_name"
+
+STANDARD_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")  # of those that there are, with ids in this order
+FIRST_CUSTOM_ID = 10000
+NOBODY = "00000000-0000-0000-0000-000000000000"
+#: In place of a generation: the client states none.  In place of a parent: the client leaves it as it is.
+UNSAID = "unsaid"
+
+Held = dict[str, dict[str, int]]  # provider -> class -> amount
+
+
+class Refused(Exception):
+    """The write is refused with this status and code, and with one of the phrases."""
+
+    def __init__(self, status: int, *phrases: str, code: str = UNDEFINED) -> None:
+        super().__init__(status, code, phrases)
+        self.status, self.code, self.phrases = status, code, phrases
+
+
+@dataclass
+class Inventory:
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = 2**31 - 1
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+    @property
+    def capacity(self) -> float:
+        return (self.total - self.reserved) * self.allocation_ratio
+
+
+Inventories = Mapping[str, Inventory]
+
+
+@dataclass
+class Provider:
+    name: str
+    parent: str | None = None
+    generation: int = 0
+    inventories: dict[str, Inventory] = field(default_factory=dict)
+    traits: set[str] = field(default_factory=set)
+    aggregates: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Claim:
+    """All that a consumer is to hold; nothing ends it."""
+
+    consumer: str
+    held: Held
+    project: str = NOBODY
+    user: str = NOBODY
+    type: str | None = None
+    generation: int | str | None = UNSAID
+
+
+@dataclass
+class Consumer:
+    held: Held
+    project: str
+    user: str
+    type: str
+    generation: int
