@@ -73,21 +73,27 @@ def worlds(draw: st.DrawFn, most: int = 7) -> World:
 
 
 def any_of(of: tuple[str, ...], bits: int) -> tuple[frozenset[str], ...]:
-    """Of nine bits: no set, one, or two sets; mostly of one or two names."""
+    """Of nine bits: one set, or two sets, of one or two names or three."""
     sets = [frozenset(some(of, bits & 7)), frozenset(some(of, bits >> 3 & 7))]
-    return tuple(dict.fromkeys(names for names in sets[: bits >> 6 & 3] if names))
+    return tuple(dict.fromkeys(names for names in sets[: 1 + (bits >> 6) // 5] if names))
+
+
+#: The rules that a group may have beside its resources; a request has a taste for one of them.
+RULES = ("required", "forbidden", "member_of", "not_member_of", "in_tree")
 
 
 @st.composite
-def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]) -> Group:
-    """A group with a rule or two beside its resources, which most groups have not."""
-    rules = draw(st.integers(0, 63))
-    # A group that asks for nothing at all is no group.
-    required = any_of(TRAITS, draw(st.integers(0, 511))) if rules & 14 == 14 or not resources else ()
-    forbidden = draw(st.integers(0, 7)) if rules & 35 == 35 or not resources and not required else 0
-    member_of = any_of(AGGREGATES, draw(st.integers(0, 511))) if rules & 28 == 28 else ()
-    not_member_of = draw(st.integers(0, 7)) if rules in (5, 9, 21, 22) else 0
-    in_tree = draw(st.sampled_from([*world.members, "nobody"])) if rules in (6, 10, 18, 17) else None
+def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int], taste: str) -> Group:
+    """A group, mostly without rules beside its resources."""
+    odds = draw(st.integers(0, 63))
+    rules = {taste} & {*RULES} if odds & 1 else set()
+    if odds & 6 == 6:
+        rules.add(RULES[odds >> 3 if odds >> 3 < len(RULES) else 0])
+    if not resources and not rules:
+        # A group that asks for nothing at all is no group.
+        rules = {"required"}
+    required = any_of(TRAITS, draw(st.integers(1, 511))) if "required" in rules else ()
+    forbidden = draw(st.integers(1, 7)) if "forbidden" in rules else 0
     barred = frozenset(some(TRAITS, forbidden))
     return Group(
         suffix,
@@ -95,15 +101,15 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
         # A set that is forbidden as a whole is refused long before the search.
         required=tuple(names for names in required if not names <= barred),
         forbidden=barred,
-        member_of=member_of,
-        not_member_of=frozenset(some(AGGREGATES, not_member_of)),
-        in_tree=in_tree,
+        member_of=any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
+        not_member_of=frozenset(some(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
+        in_tree=draw(st.sampled_from([*world.members, "nobody"])) if "in_tree" in rules else None,
     )
 
 
 #: Which classes a group asks for, and which groups there are, in bits: mostly few.
 HAVING = (1, 2, 4, 1, 2, 4, 3, 5, 6, 7, 1, 0)
-WANTED = (1, 1, 1, 2, 3, 3, 5, 6, 6, 7, 10, 14, 15)
+WANTED = (1, 3, 6, 1, 2, 3, 5, 6, 7, 7, 10, 11, 14, 15)
 
 
 @st.composite
@@ -111,12 +117,13 @@ def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> Candidat
     """Groups that ask for little, so that there is an answer more often than not."""
     suffixes = ["", *SUFFIXES][: most + 1]
     wanted = draw(st.sampled_from(WANTED)) & (2 ** len(suffixes) - 1) or 1
+    taste = draw(st.sampled_from((*RULES, "none", "none")))
     chosen = []
     for suffix in some(tuple(suffixes), wanted):
         having = draw(st.sampled_from(HAVING if suffix else HAVING[:-1]))
         amounts = draw(st.integers(0, 2**6 - 1))
         resources = {name: 1 + (amounts >> 2 * place & 3) // 2 for place, name in enumerate(some(CLASSES, having))}
-        chosen.append(draw(groups(world, suffix, resources)))
+        chosen.append(draw(groups(world, suffix, resources, taste)))
     if not any(group.resources for group in chosen):
         chosen[0] = replace(chosen[0], resources={CLASSES[0]: 1})
     subtrees = []
@@ -134,5 +141,5 @@ def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> Candidat
         same_subtrees=tuple(dict.fromkeys(members for members in subtrees if members)),
         root_required=frozenset(some(TRAITS, required & ~forbidden)),
         root_forbidden=frozenset(some(TRAITS, forbidden)),
-        nested=draw(st.integers(0, 3)) > 0,
+        nested=draw(st.integers(0, 5)) < 5,
     )

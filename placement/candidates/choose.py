@@ -8,6 +8,7 @@ from itertools import chain, islice
 
 from placement.candidates.combine import combine
 from placement.candidates.problem import Candidate, Problem
+from placement.candidates.shape import Memory
 
 DEPTH_FIRST = "depth-first"
 BREADTH_FIRST = "breadth-first"
@@ -20,14 +21,14 @@ def choose(problems: Iterable[Problem], limit: int | None = None, strategy: str 
     one of each, so that few candidates do not all come from one host.
     """
     seen: set[Hashable] = set()
-    trees = (_unseen(problem, seen) for problem in problems)
+    memory: Memory = {}
+    trees = (_unseen(problem, combine(problem, memory), seen) for problem in problems)
     in_order = chain.from_iterable(trees) if strategy == DEPTH_FIRST else _round_robin(trees)
     return list(islice(in_order, limit))
 
 
-def _unseen(problem: Problem, seen: set[Hashable]) -> Iterator[Candidate]:
-    """The candidates of one tree that no other tree came to before."""
-    candidates = combine(problem)
+def _unseen(problem: Problem, candidates: Iterator[Candidate], seen: set[Hashable]) -> Iterator[Candidate]:
+    """Those that no other tree came to before."""
     return _first_time(problem, candidates, seen) if problem.repeats else candidates
 
 

@@ -27,10 +27,13 @@ class Plan:
     """The decisions to make, and what must hold for them together; the same in every tree."""
 
     picks: tuple[Pick, ...]
+    #: Whether suffixed groups must be served by different providers.
     isolate: bool = False
+    #: Sets of suffixes; one of the providers that serve them must be above, or be, all the others.
     same_subtrees: tuple[frozenset[str], ...] = ()
-    #: Traits that the providers of the unsuffixed group have between them.
+    #: Traits that the providers of the unsuffixed group must have between them.
     required: AnyOf = ()
+    #: Whether several providers of one tree may give something.
     nested: bool = True
 
     @classmethod
@@ -44,8 +47,12 @@ class Plan:
                 continue
             required = group.required
             picks.extend(Pick(UNSUFFIXED, {name: amount}) for name, amount in group.resources.items())
-        subtrees = tuple(suffixes for suffixes in request.same_subtrees if len(suffixes) > 1)
-        return cls(tuple(picks), request.isolate, subtrees, required, request.nested)
+        return cls(tuple(picks), request.isolate, request.same_subtrees, required, request.nested)
+
+    @cached_property
+    def suffixed(self) -> int:
+        """How many of the picks are for suffixed groups."""
+        return sum(pick.suffix != UNSUFFIXED for pick in self.picks)
 
     @cached_property
     def whole(self) -> Mapping[str, int]:
@@ -56,14 +63,19 @@ class Plan:
         return dict(total)
 
     @cached_property
-    def contended(self) -> frozenset[str]:
+    def contended(self) -> tuple[str, ...]:
         """Classes of which a provider may have to serve the sum of several picks."""
+        times = Counter(name for pick in self.picks for name in pick.amounts)
         if self.isolate:
             # Suffixed groups meet no other suffixed group, but perhaps the unsuffixed one.
-            common = {name for pick in self.picks if not pick.suffix for name in pick.amounts}
-            return frozenset(name for pick in self.picks if pick.suffix for name in pick.amounts if name in common)
-        times = Counter(name for pick in self.picks for name in pick.amounts)
-        return frozenset(name for name, count in times.items() if count > 1)
+            unsuffixed = {name for pick in self.picks if pick.suffix == UNSUFFIXED for name in pick.amounts}
+            return tuple(sorted(name for name in unsuffixed if times[name] > 1))
+        return tuple(sorted(name for name, count in times.items() if count > 1))
+
+    @cached_property
+    def wanted(self) -> frozenset[str]:
+        """The traits that are named."""
+        return frozenset().union(*self.required)
 
 
 class Supplier(NamedTuple):
@@ -74,12 +86,8 @@ class Supplier(NamedTuple):
     traits: frozenset[str] = frozenset()
     #: Whether it also serves trees that are not its own.
     shares: bool = False
-    #: How much is free, and how much one consumer may have, of the classes that are contended.
-    room: Mapping[str, tuple[int, int]] = {}
-
-    @property
-    def root(self) -> int:
-        return self.ancestry[-1]
+    #: The most that it can give, of each class that is contended.
+    room: Mapping[str, int] = {}
 
 
 class Problem(NamedTuple):
@@ -91,7 +99,7 @@ class Problem(NamedTuple):
     suppliers: Mapping[int, Supplier]
     #: Whether providers that share could serve every pick, so that other trees may come to the same candidate.
     repeats: bool = False
-    #: Whether another tree has all candidates of sharing providers alone that this one has.
+    #: Whether an earlier tree has all candidates of sharing providers alone that this one has.
     repeated: bool = False
 
 

@@ -8,8 +8,7 @@ from collections.abc import Collection, Hashable, Iterator
 import numpy as np
 
 from placement.candidates.narrow import Field, Narrowed
-from placement.candidates.problem import Problem, Supplier
-from placement.index.column import Column
+from placement.candidates.problem import Plan, Problem, Supplier
 from placement.index.slots import Slots
 from placement.index.snapshot import SHARES, Snapshot
 
@@ -76,7 +75,7 @@ class _Trees:
         self._visitors = [_by_aggregate(field, self._snapshot) for field in self._fields]
         self._sharing = SHARES in self._snapshot.traits
         self._seen: set[Hashable] = set()
-        self._suppliers = _Suppliers(self._snapshot, narrowed.plan.contended)
+        self._suppliers = _Suppliers(self._snapshot, narrowed.plan)
 
     def problem(self, root: int) -> Problem | None:
         """The problem of one tree; None if all its candidates are those of an earlier tree."""
@@ -128,23 +127,21 @@ def _by_aggregate(field: Field, snapshot: Snapshot) -> dict[str, list[int]]:
 
 
 class _Suppliers(dict[int, Supplier]):
-    """Providers as combining sees them, made when they are asked for."""
+    """Providers as combining sees them, made when they are asked for; nothing is told that the plan does not ask."""
 
-    def __init__(self, snapshot: Snapshot, contended: frozenset[str]) -> None:
+    def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         super().__init__()
         self._snapshot = snapshot
-        self._columns: list[tuple[str, Column]] = []
-        for name in contended:
-            column = snapshot.column(name)
-            if column is not None:
-                self._columns.append((name, column))
+        self._lines = bool(plan.same_subtrees) or not plan.nested
+        columns = [(name, snapshot.column(name)) for name in plan.contended]
+        self._most = [(name, column.most(snapshot.size)) for name, column in columns if column is not None]
 
     def __missing__(self, slot: int) -> Supplier:
-        provider = self._snapshot.provider(slot)
-        room = {}
-        for name, column in self._columns:
-            inventory = column.inventory(slot)
-            room[name] = inventory.free, inventory.max_unit
-        supplier = Supplier(self._snapshot.ancestry(slot), provider.traits, SHARES in provider.traits, room)
-        self[slot] = supplier
+        traits = self._snapshot.provider(slot).traits
+        supplier = self[slot] = Supplier(
+            ancestry=self._snapshot.ancestry(slot) if self._lines else (slot,),
+            traits=traits,
+            shares=SHARES in traits,
+            room={name: most.item(slot) for name, most in self._most},
+        )
         return supplier

@@ -28,11 +28,6 @@ class Inventory(NamedTuple):
     max_unit: int
     step_size: int
 
-    @property
-    def free(self) -> int:
-        """How much more fits, in whole units; may be negative."""
-        return int(np.floor(self.capacity)) - int(self.used)
-
 
 #: Nothing fits here: no amount is both at least one and at most zero.
 NOTHING = Inventory(0.0, 0.0, 1, 0, 1)
@@ -128,6 +123,16 @@ class Column:
         if row is None:
             return NOTHING
         return Inventory(*(array.item(row) for array in self._arrays))
+
+    def most(self, size: int) -> npt.NDArray[np.int64]:
+        """How much one consumer may have of what is free, for every slot."""
+        capacity, used, _, max_unit, _ = self._arrays
+        rows: npt.NDArray[np.int64] = np.clip(np.trunc(capacity) - used, 0, max_unit).astype(np.int64)
+        if self._slots is None and len(rows) == size:
+            return rows
+        most = np.zeros(size, dtype=np.int64)
+        most[slice(0, len(rows)) if self._slots is None else self._slots] = rows
+        return most
 
     def shown(self, slots: Slots) -> tuple[list[int], list[int]]:
         """Capacity, cut to whole units, and usage of providers that all have the class."""

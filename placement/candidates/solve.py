@@ -1,0 +1,92 @@
+"""The solutions of a shape: a depth-first search that turns back as early as it can."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from placement.candidates.problem import Plan
+from placement.candidates.rules import Choice, Rule, rules_of
+from placement.candidates.shape import Assignment, Shape
+
+
+def solve(plan: Plan, shape: Shape) -> Iterator[Assignment]:
+    """Every way to make all picks, once each, one by one."""
+    search = _Search(plan, shape)
+    return iter(()) if search.hopeless() else search.solutions(0)
+
+
+class _Search:
+    def __init__(self, plan: Plan, shape: Shape) -> None:
+        self._shape = shape
+        picks = enumerate(zip(plan.picks, shape.options, strict=True))
+        choices = [Choice(pick, options, place) for place, (pick, options) in picks]
+        # Whoever has the fewest options chooses first.
+        self._choices = sorted(choices, key=lambda choice: len(choice.options))
+        self._rules: list[Rule] = list(rules_of(plan, shape, self._choices))
+        #: By place in the plan.
+        self._chosen = [-1] * len(choices)
+        #: What leads nowhere: the number of a choice, and what all rules know by then.
+        self._dead: set[Hashable] = set()
+        self._kinds: dict[int, Hashable] = {}
+
+    def hopeless(self) -> bool:
+        """Whether some rule sees at once that there is no solution."""
+        return not all(choice.options for choice in self._choices) or any(rule.hopeless() for rule in self._rules)
+
+    def solutions(self, number: int) -> Iterator[Assignment]:
+        """Everything that can be made of the choices before ``number``."""
+        if number == len(self._choices):
+            yield tuple(self._chosen)
+            return
+        if self._dead and self._state(number) in self._dead:
+            return
+        fruitful = False
+        barren: set[Hashable] = set()
+        for provider in self._choices[number].options:
+            if (barren and self._kind(provider) in barren) or not self._admits(number, provider):
+                continue
+            bears = False
+            self._choose(number, provider)
+            for solution in self.solutions(number + 1):
+                bears = True
+                yield solution
+            self._undo(number, provider)
+            fruitful |= bears
+            if not bears and (kind := self._kind(provider)) is not None:
+                barren.add(kind)
+        if not fruitful:
+            self._dead.add(self._state(number))
+
+    def _admits(self, number: int, provider: int) -> bool:
+        return all(rule.admits(number, provider) for rule in self._rules)
+
+    def _choose(self, number: int, provider: int) -> None:
+        self._chosen[self._choices[number].place] = provider
+        for rule in self._rules:
+            rule.choose(number, provider)
+
+    def _undo(self, number: int, provider: int) -> None:
+        self._chosen[self._choices[number].place] = -1
+        for rule in self._rules:
+            rule.undo(number, provider)
+
+    def _state(self, number: int) -> Hashable:
+        return number, tuple(rule.state() for rule in self._rules)
+
+    def _kind(self, provider: int) -> Hashable:
+        """Providers of one kind can stand for each other while none of them is chosen; None: it is one of a kind."""
+        if provider in self._chosen:
+            return None
+        if provider not in self._kinds:
+            self._kinds[provider] = self._kind_of(provider)
+        return self._kinds[provider]
+
+    def _kind_of(self, provider: int) -> Hashable:
+        shape = self._shape
+        if any(provider in line for line in shape.above):
+            return None
+        told = (shape.above, shape.family, shape.traits, shape.shares, *shape.room)
+        return (
+            tuple(facts[provider] if facts else None for facts in told),
+            tuple(provider in choice.options for choice in self._choices),
+        )
