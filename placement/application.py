@@ -15,6 +15,9 @@ from placement.request import VERSION, Environ, Request, Service
 Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
 Table = dict[str, Methods]
 
+#: Digits of the greatest Content-Length that means anything.
+_LONGEST_LENGTH = 18
+
 
 class Application:
     """Serves the routes of one table with one database and one configuration."""
@@ -70,7 +73,7 @@ def _check_length(environ: Environ) -> None:
     length = environ.get("CONTENT_LENGTH")
     if not length:
         return
-    if not (length.isascii() and length.isdigit()):
+    if not (length.isascii() and length.isdigit() and len(length) <= _LONGEST_LENGTH):
         raise faults.LengthNotInteger()
     if int(length) and not environ.get("CONTENT_TYPE"):
         raise faults.ContentTypeMissing()

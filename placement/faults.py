@@ -103,7 +103,7 @@ _PAGE = """\
  </body>
 </html>"""
 
-_TAG = re.compile(r"<.*?>")
+_TAG = re.compile(r"<[^<>]*>")  # never looks at a character twice, however many begin and do not end
 
 
 def status_of(failure: BaseException) -> HTTPStatus:

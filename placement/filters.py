@@ -22,7 +22,7 @@ AnyOf = tuple[frozenset[str], ...]
 #: More than any inventory can give, so as good as any greater amount, and small enough to calculate with.
 TOO_MUCH = 2**31
 
-_INTEGER = re.compile(r"\s*([+-]?)0*([0-9]+)\s*")
+_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)\s*")
 _ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
 
@@ -74,11 +74,13 @@ def limit(value: str) -> int:
 
 def _bounded(text: str) -> int | None:
     """The number, TOO_MUCH in place of a greater one, None if it is none.  The text may be longer than int() reads."""
-    digits = _INTEGER.fullmatch(text)
-    if digits is None:
+    found = _INTEGER.fullmatch(text)
+    if found is None:
         return None
-    number = TOO_MUCH if len(digits[2]) > len(str(TOO_MUCH)) else min(int(digits[2]), TOO_MUCH)
-    return -number if digits[1] == "-" else number
+    # Not in the pattern: between zeros and digits it would try every place.
+    digits = found[2].lstrip("0") or "0"
+    number = TOO_MUCH if len(digits) > len(str(TOO_MUCH)) else min(int(digits), TOO_MUCH)
+    return -number if found[1] == "-" else number
 
 
 # --- traits ----------------------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_head_gets_no_body(app):
         assert answer.headers["content-length"] == "0"
 
 
-@pytest.mark.parametrize("length", ["foo", "1.5", "-1", "+1", "1 1", "0x1", "\u0661"])
+@pytest.mark.parametrize("length", ["foo", "1.5", "-1", "+1", "1 1", "0x1", "\u0661", "1" * 5000])
 @pytest.mark.parametrize("path", ["/things", "/nope"])
 def test_a_length_that_is_no_number_is_refused_before_the_routing(app, path, length):
     answer = web.ask_inside(app, "PUT", path, {"content-length": length})

@@ -192,6 +192,13 @@ def test_elsewhere_tags_are_left_out(accept):
     assert "uuid abc found" in text
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/plain"])
+def test_tags_that_never_end_are_read_once(accept):
+    """A pattern that looks for the end of each would not come to its own."""
+    tags = "<" * 200_000
+    assert f"uuid {tags} found" in answer(errors.ProviderNotFound(uuid=tags), accept).text
+
+
 def test_a_message_of_several_lines_becomes_one():
     found = answer(errors.InvalidBody(reason="x\n\nFailed validating 'y' in schema:\n    {}"))
     assert found.json["errors"][0]["detail"].split("\n")[-1].strip() == (

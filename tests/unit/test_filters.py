@@ -85,6 +85,13 @@ def test_amount_below_one_is_refused(amount):
     assert refusal(filters.resources, f"VCPU:{amount},MEMORY_MB") == sentence
 
 
+def test_an_amount_is_read_once_however_long_it_is():
+    """A pattern that tries every way to split the zeros would not come to an end."""
+    zeros = "0" * 200_000
+    assert refusal(filters.resources, f"VCPU:{zeros}x").endswith("0x.")
+    assert filters.resources(f"VCPU:{zeros}7") == {"VCPU": 7}
+
+
 def test_limit_may_be_of_any_length():
     assert filters.limit("17") == 17
     assert filters.limit("1" + "0" * 10_000) == TOO_MUCH
