@@ -53,6 +53,29 @@ _PLACEMENT = [
         min=0,
         help="How often a write of allocations that collided with others is run again before the client is told.",
     ),
+    cfg.BoolOpt(
+        "randomize_allocation_candidates",
+        default=False,
+        help="Look at trees of providers, and at the providers in them, in random order. Otherwise the order is that of "
+        "the index, and clients that ask for few candidates compete for the same ones.",
+    ),
+    cfg.IntOpt(
+        "max_allocation_candidates",
+        default=10000,
+        min=-1,
+        help="No reply has more candidates, whatever limit the client gives, and if it gives none. A client that has to "
+        "see every host must not have more of them than this; -1 is no bound, and lets one request that matches a "
+        "large cloud in many ways fill the memory of a worker.",
+    ),
+    cfg.StrOpt(
+        "allocation_candidates_generation_strategy",
+        default="breadth-first",
+        choices=[
+            ("breadth-first", "one candidate of each tree of providers, then a second one of each, and so on"),
+            ("depth-first", "all candidates of one tree, then those of the next"),
+        ],
+        help="Which candidates a reply has when there are more than it may hold.",
+    ),
     cfg.IntOpt(
         "index_verify_interval",
         default=600,
@@ -60,6 +83,15 @@ _PLACEMENT = [
         help="Seconds after which each worker compares its index of all providers with the database, in the next "
         "request that reads it; a difference is logged as an error and mended. It can only come from a program that "
         "writes to the database beside this service. 0 is never.",
+    ),
+]
+
+_WORKAROUNDS = [
+    cfg.BoolOpt(
+        "optimize_for_wide_provider_trees",
+        default=True,
+        help="Accepted for the sake of existing configurations: the search always drops what cannot become a candidate "
+        "as early as it can.",
     ),
 ]
 
@@ -83,6 +115,7 @@ _GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     "api": _API,
     "placement": _PLACEMENT,
     "placement_database": _DATABASE,
+    "workarounds": _WORKAROUNDS,
 }
 
 # What a browser may send and see (contract 1.15).

@@ -431,3 +431,47 @@ class ConflictingRootTraits(BadRequest):
 class UnsuffixedInSubtree(BadRequest):
     code = QUERY_BAD_VALUE
     says = "Empty string (unsuffixed group) can not be specified in `same_subtree` "
+
+
+class TraitsWithoutResources(BadRequest):
+    says = (
+        "All traits parameters must be associated with resources.  "
+        "Found the following orphaned traits keys: %(keys)s"
+    )
+
+
+class MemberOfWithoutResources(BadRequest):
+    says = (
+        "All member_of parameters must be associated with resources. "
+        "Found the following orphaned member_of keys: %(keys)s"
+    )
+
+
+class GroupWithoutResources(BadRequest):
+    says = "All request groups must specify resources."
+
+
+class NoGroup(BadRequest):
+    says = "At least one request group (`resources` or `resources{$S}`) is required."
+
+
+class NoResources(BadRequest):
+    code = QUERY_MISSING_VALUE
+    says = "There must be at least one resources or resources[$S] parameter."
+
+
+class GroupOutsideSubtree(BadRequest):
+    code = QUERY_BAD_VALUE
+    says = (
+        "Resourceless suffixed group request should be specified in `same_subtree` query param: "
+        "bad group(s) - %(suffixes)s."
+    )
+
+
+class UnknownSuffixes(BadRequest):
+    code = QUERY_BAD_VALUE
+    says = "Real suffixes should be specified in `same_subtree`: %(suffixes)s not found in %(groups)s."
+
+
+class NoGroupPolicy(BadRequest):
+    says = 'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'

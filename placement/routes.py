@@ -10,6 +10,7 @@ from placement.application import Table
 from placement.handlers import (
     aggregate,
     allocation,
+    allocation_candidate,
     inventory,
     provider,
     reshaper,
@@ -67,6 +68,7 @@ TABLE: Table = {
         "PUT": allocation.replace,
         "DELETE": allocation.delete,
     },
+    "/allocation_candidates": {"GET": allocation_candidate.list},
     "/traits": {"GET": trait.list},
     "/traits/{name}": {
         "GET": trait.show,

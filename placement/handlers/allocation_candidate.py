@@ -1,0 +1,53 @@
+"""/allocation_candidates"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from placement import errors
+from placement import microversion as mv
+from placement.candidates.parse import parse
+from placement.candidates.present import Form, present
+from placement.candidates.request import CandidateRequest
+from placement.candidates.search import search
+from placement.endpoint import endpoint
+from placement.index.snapshot import Snapshot
+from placement.objects.resource_class import ResourceClass
+from placement.objects.trait import Trait
+from placement.reply import NOW, Reply, ok
+from placement.request import Request
+from placement.schemas import allocation_candidate as schema
+
+
+@endpoint(since=mv.ALLOCATION_CANDIDATES, policy="placement:allocation_candidates:list", query=schema.LIST)
+def list(req: Request) -> Reply:
+    """Where what is asked for would fit."""
+    asked = parse(req.query, req.version)
+    snapshot = req.index.current()
+    _check_names(req, asked, snapshot)
+    conf = req.conf.placement
+    found = search(
+        asked,
+        snapshot,
+        most=None if conf.max_allocation_candidates < 0 else conf.max_allocation_candidates,
+        strategy=conf.allocation_candidates_generation_strategy,
+        order=random.Random() if conf.randomize_allocation_candidates else None,
+    )
+    classes = {name for group in asked.groups for name in group.resources}
+    return ok(present(found, Form.of(req.version), classes), modified=NOW)
+
+
+def _check_names(req: Request, asked: CandidateRequest, snapshot: Snapshot) -> None:
+    """Raises UnknownResourceClass or UnknownTraits.  The index knows all classes, but of traits those in use."""
+    _check_traits(req, asked.root_required | asked.root_forbidden, snapshot)
+    for group in asked.groups:
+        with errors.saying("Invalid resource class in resources parameter: "):
+            ResourceClass.all_known(group.resources, snapshot.class_ids)
+        _check_traits(req, group.forbidden.union(*group.required), snapshot)
+
+
+def _check_traits(req: Request, names: Any, snapshot: Snapshot) -> None:
+    unused = [name for name in names if name not in snapshot.traits]
+    if unused:
+        req.read(lambda db: Trait.check(db, unused))
