@@ -1,0 +1,18 @@
+"""The service in this process, on a database of a test's choosing: as many of them as it likes."""
+
+from __future__ import annotations
+
+from placement import deploy, routes
+from placement.application import Application
+from placement.db.engine import Database
+from placement.policy import Policy
+from placement.request import Service
+from tests import caller, web
+
+_CONF = web.configuration()
+_POLICY = Policy(_CONF)
+
+
+def placement(database: Database) -> caller.Caller:
+    """Calls the whole service, all its layers included."""
+    return caller.inside(deploy.onion(Application(routes.TABLE, Service(_CONF, database, _POLICY)), _CONF))

@@ -1,0 +1,68 @@
+"""One telling of a write, and what is to be seen of it: the pages, and the rows of the feed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.db.engine import Database
+from placement.db.tables import provider_changes, resource_providers
+from tests.caller import Answer, Caller
+from tests.db.in_process import placement
+from tests.db.writes import NOBODY, Names, Write
+
+_REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
+
+
+@dataclass
+class Telling:
+    """A write whose beginning has been told, by way of a database that no fault ever touches."""
+
+    write: Write
+    database: Database
+    names: Names = field(default_factory=Names)
+
+    def __post_init__(self) -> None:
+        self._witness = placement(self.database)
+        for call in self.write.before:
+            answer = self._witness(*self.names.fill(call))
+            assert answer.status < 300, (call, answer)
+        self._call = self.names.fill(self.write.call)
+        self._earlier = self._rows()
+        self._ids = self._uuids()
+
+    def ask(self, service: Caller) -> Answer:
+        """The answer to the request itself."""
+        return service(*self._call)
+
+    def state(self) -> dict[str, Any]:
+        """All there is about the names of this telling, with the names that every telling has."""
+        pages = {page: self._witness("GET", page) for page in self.names.pages()}
+        state: dict[str, Any] = json.loads(
+            _REQUEST_ID.sub("", self.names.hidden(json.dumps(pages))), object_hook=_sorted
+        )
+        return state
+
+    def changes(self) -> dict[str, str]:
+        """What the feed has said since, by the name of the provider."""
+        uuids = self._ids | self._uuids()
+        names = {value: name for name, value in self.names.items()} | {"": NOBODY}
+        rows = self._rows() - self._earlier
+        assert len({row.provider_id for row in rows}) == len(rows), "two rows of one change"
+        return {names[uuids.get(row.provider_id, "")]: row.what for row in rows}
+
+    def _rows(self) -> set[Any]:
+        return set(self.database.read(lambda db: db.execute(sa.select(provider_changes)).all()))
+
+    def _uuids(self) -> dict[int, str]:
+        query = sa.select(resource_providers.c.id, resource_providers.c.uuid)
+        return {row.id: row.uuid for row in self.database.read(lambda db: db.execute(query).all())}
+
+
+def _sorted(thing: dict[str, Any]) -> dict[str, Any]:
+    """The same for all tellings: names of traits and aggregates come in the order of what they are in this one."""
+    return {name: sorted(value, key=str) if isinstance(value, list) else value for name, value in thing.items()}

@@ -1,0 +1,93 @@
+"""The database fails in the middle of a write: the answer is the same as without, or 409, or 503, and it is true.
+
+All is judged by an application that no fault touches: what its pages show, and what the feed says.
+"""
+
+from __future__ import annotations
+
+import hypothesis
+import pytest
+
+from placement.db import engine
+from placement.db.engine import Database, opened
+from tests.caller import Answer
+from tests.db import faults, writes
+from tests.db.faults import Plan, planted
+from tests.db.in_process import placement
+from tests.db.story import Telling
+from tests.db.writes import Write
+
+#: Whether to take every combination, or the telling ones.
+THOROUGH = hypothesis.settings.default.max_examples > 100
+
+
+class Trial:
+    """One write, told again and again with another fault each time."""
+
+    def __init__(self, write: Write, database: Database) -> None:
+        self.write, self.database = write, database
+        telling, plan = Telling(write, database), Plan()
+        self._before = telling.state()
+        assert self._ask(telling, plan).status == write.status
+        self._after = telling.state()
+        #: Statements and COMMITs of the request when nothing goes wrong.
+        self.steps = plan.seen
+
+    def run(self, at: int, *harms: faults.Harm, **plan: bool) -> int:
+        """The status of the answer while it goes by the plan; fails if the database says otherwise."""
+        telling, planned = Telling(self.write, self.database), Plan(at, harms, **plan)
+        status, body = self._ask(telling, planned)
+        told = f"{status} {body} after {planned.done} of {harms} at {planned.victim!r}"
+        assert planned.done, told
+        found, unchanged, changed = (
+            (telling.state(), telling.changes()),
+            (self._before, {}),
+            (self._after, self.write.changes),
+        )
+        allowed = {503: [unchanged, changed], 409: [unchanged]} | {self.write.status: [changed]}
+        assert status in allowed, told
+        assert found in allowed[status], told
+        return status
+
+    def _ask(self, telling: Telling, plan: Plan) -> Answer:
+        with opened(self.database.url) as touched:
+            planted(touched, plan)
+            return telling.ask(placement(touched))
+
+
+@pytest.fixture
+def trial(write, database, monkeypatch):
+    monkeypatch.setattr(engine, "_LONGEST_PAUSE", 0)
+    return Trial(write, database)
+
+
+each_write = pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
+
+
+@each_write
+def test_faults_that_pass_are_not_noticed(trial, backend):
+    """A lost connection, then deadlock, timeout and serialization failure, at every statement; these at COMMIT too."""
+    for at, step in enumerate(trial.steps, 1):
+        losses = [[loss] for loss in faults.LOSSES] if step != "COMMIT" else [[]]
+        for loss in losses if THOROUGH else [losses[at % len(losses)]]:
+            assert trial.run(at, *loss, *faults.collisions(backend.kind)) == trial.write.status
+
+
+@each_write
+@pytest.mark.parametrize("answer_only", [False, True], ids=["on its way there", "on its way back"])
+def test_a_connection_lost_with_commit_leaves_it_open(trial, answer_only):
+    """The request is not repeated, for it may be in effect.  Only what came before its transaction is."""
+    commits = [at for at, step in enumerate(trial.steps, 1) if step == "COMMIT"]
+    statuses = [trial.run(at, faults.lose, answer_only=answer_only) for at in commits]
+    if trial.write.changes:
+        assert statuses[-1] == 503
+
+
+@each_write
+def test_faults_that_stay_are_told(trial, backend):
+    """A conflict, if others are always in the way; unavailable, if the database stays away; and nothing has changed."""
+    deadlock = faults.collisions(backend.kind)[0]
+    places = range(1, len(trial.steps) + 1)
+    for at in places if THOROUGH else places[-2:]:
+        assert trial.run(at, deadlock, for_ever=True) in (409, 503)
+        assert trial.run(at, faults.lose, for_ever=True) == 503

@@ -1,0 +1,317 @@
+"""Every route that writes, as a small story: what is there before, one request, and what it changes.
+
+In paths and bodies ``$host`` is a provider, ``$consumer`` and ``$aggregate`` (whatever begins so) are one of these, and
+``$RUN`` ends the names of classes and traits.  All are new each time the story is told, so that it can be told again
+and again to one database.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import string
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from placement.db.feed import GONE, NAMES, SHAPE, USAGE
+
+#: Stands among the changes for what belongs to no provider: names of classes and traits.
+NOBODY = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that is not yet filled in."""
+
+    what: str
+    body: Any = None
+    minor: int = 39
+
+
+@dataclass(frozen=True)
+class Write:
+    """A request, and those that come before it."""
+
+    name: str
+    before: tuple[Call, ...]
+    call: Call
+    #: What the feed says afterwards, by provider.
+    changes: dict[str, str] = field(default_factory=dict)
+    #: The answer when nothing goes wrong.
+    status: int = 204
+
+
+class Names(dict[str, str]):
+    """The names of one telling: whatever is asked for is made up."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = uuid.uuid4().hex.upper() if name == "RUN" else str(uuid.uuid4())
+        return self[name]
+
+    def fill(self, call: Call) -> tuple[str, str, int, Any]:
+        """Method, path, minor version and body, as they are sent."""
+        method, path = self.filled(call.what).split()
+        return method, path, call.minor, json.loads(self.filled(json.dumps(call.body)))
+
+    def filled(self, text: str) -> str:
+        """The text with this telling's names in it."""
+        return string.Template(text).substitute(self)
+
+    def hidden(self, text: str) -> str:
+        """The text as every telling has it."""
+        for name, value in self.items():
+            text = text.replace(value, f"${name}")
+        return text
+
+    def pages(self) -> Iterator[str]:
+        """The paths that show all there is about these names."""
+        yield from (f"/resource_classes/CUSTOM_{name}_{self['RUN']}" for name in ("C", "D"))
+        yield f"/traits/CUSTOM_T_{self['RUN']}"
+        yield f"/usages?project_id={self['RUN']}"
+        for name in [*self]:
+            if name.startswith("consumer"):
+                yield f"/allocations/{self[name]}"
+            elif name != "RUN" and not name.startswith("aggregate"):
+                page = f"/resource_providers/{self[name]}"
+                yield page
+                yield from (f"{page}/{of}" for of in ("inventories", "usages", "aggregates", "traits", "allocations"))
+
+
+# --- what requests are made of ---------------------------------------------------------------------------------------
+
+
+def provider(name: str, parent: str | None = None) -> Call:
+    body: dict[str, Any] = {"uuid": f"${name}", "name": f"${name}"}
+    return Call("POST /resource_providers", body | ({"parent_provider_uuid": f"${parent}"} if parent else {}))
+
+
+def inventories(generation: int, **totals: int) -> dict[str, Any]:
+    records = {name.replace("RUN", "$RUN"): {"total": total} for name, total in totals.items()}
+    return {"resource_provider_generation": generation, "inventories": records}
+
+
+def stock(name: str, generation: int = 0, **totals: int) -> Call:
+    return Call(f"PUT /resource_providers/${name}/inventories", inventories(generation, **totals))
+
+
+def traits(name: str, generation: int, *names: str) -> Call:
+    body = {"resource_provider_generation": generation, "traits": [*names]}
+    return Call(f"PUT /resource_providers/${name}/traits", body)
+
+
+def aggregates(name: str, generation: int, *names: str) -> Call:
+    body = {"resource_provider_generation": generation, "aggregates": [*names]}
+    return Call(f"PUT /resource_providers/${name}/aggregates", body)
+
+
+def holding(generation: int | None, **resources: dict[str, int]) -> dict[str, Any]:
+    """What a consumer is to hold, by provider, and of which generation it is believed to be."""
+    return {
+        "allocations": {f"${name}": {"resources": amounts} for name, amounts in resources.items()},
+        "project_id": "$RUN",
+        "user_id": "$RUN",
+        "consumer_generation": generation,
+        "consumer_type": "T_$RUN",
+    }
+
+
+def claim(generation: int | None = None, consumer: str = "consumer", **resources: dict[str, int]) -> Call:
+    return Call(f"PUT /allocations/${consumer}", holding(generation, **resources))
+
+
+RESOURCE_CLASS = Call("PUT /resource_classes/CUSTOM_C_$RUN")
+TRAIT = Call("PUT /traits/CUSTOM_T_$RUN")
+HOST = (provider("host"), stock("host", VCPU=8, MEMORY_MB=1024, DISK_GB=100))
+OTHER = (provider("other"), stock("other", VCPU=8))
+TREE = (provider("top"), provider("middle", "top"), provider("leaf", "middle"), provider("elsewhere"))
+CLAIMED = (*HOST, *OTHER, claim(host={"VCPU": 1, "MEMORY_MB": 64}))
+OLD_CLAIM = Call(
+    "PUT /allocations/$consumer_before",
+    {"allocations": [{"resource_provider": {"uuid": "$host"}, "resources": {"VCPU": 1}}]},
+    0,
+)
+FULL = (*HOST, claim(consumer="consumer_before", host={"VCPU": 8}))
+
+PROVIDERS = (
+    Write("create a provider", (), provider("host"), {"host": SHAPE}, 200),
+    Write("create a child", (provider("host"),), provider("child", "host"), {"child": SHAPE}, 200),
+    Write(
+        "rename a provider",
+        (provider("host"),),
+        Call("PUT /resource_providers/$host", {"name": "named $RUN"}),
+        {"host": SHAPE},
+        200,
+    ),
+    Write(
+        "move a subtree",
+        TREE,
+        Call("PUT /resource_providers/$middle", {"name": "$middle", "parent_provider_uuid": "$elsewhere"}),
+        {"middle": SHAPE, "leaf": SHAPE},
+        200,
+    ),
+    Write(
+        "cut a subtree off",
+        TREE,
+        Call("PUT /resource_providers/$middle", {"name": "$middle", "parent_provider_uuid": None}),
+        {"middle": SHAPE, "leaf": SHAPE},
+        200,
+    ),
+    Write(
+        "delete a provider",
+        (*HOST, traits("host", 1, "HW_CPU_X86_AVX"), aggregates("host", 2, "$aggregate")),
+        Call("DELETE /resource_providers/$host"),
+        {"host": GONE},
+    ),
+)
+
+INVENTORIES = (
+    Write(
+        "add an inventory",
+        (*HOST, RESOURCE_CLASS),
+        Call("POST /resource_providers/$host/inventories", {"resource_class": "CUSTOM_C_$RUN", "total": 4}),
+        {"host": SHAPE},
+        201,
+    ),
+    Write(
+        "replace inventories",
+        (*HOST, RESOURCE_CLASS),
+        stock("host", 1, VCPU=16, MEMORY_MB=1024, CUSTOM_C_RUN=5),
+        {"host": SHAPE},
+        200,
+    ),
+    Write(
+        "change an inventory",
+        HOST,
+        Call("PUT /resource_providers/$host/inventories/VCPU", {"resource_provider_generation": 1, "total": 16}),
+        {"host": SHAPE},
+        200,
+    ),
+    Write("remove an inventory", HOST, Call("DELETE /resource_providers/$host/inventories/VCPU"), {"host": SHAPE}),
+    Write("remove inventories", HOST, Call("DELETE /resource_providers/$host/inventories"), {"host": SHAPE}),
+)
+
+NAMED = (
+    Write("create a class", (), Call("POST /resource_classes", {"name": "CUSTOM_C_$RUN"}), {NOBODY: NAMES}, 201),
+    Write("ensure a class", (), RESOURCE_CLASS, {NOBODY: NAMES}, 201),
+    Write(
+        "rename a class",
+        (RESOURCE_CLASS, provider("host"), stock("host", CUSTOM_C_RUN=5)),
+        Call("PUT /resource_classes/CUSTOM_C_$RUN", {"name": "CUSTOM_D_$RUN"}, 6),
+        {NOBODY: NAMES},
+        200,
+    ),
+    Write("delete a class", (RESOURCE_CLASS,), Call("DELETE /resource_classes/CUSTOM_C_$RUN"), {NOBODY: NAMES}),
+    Write("ensure a trait", (), TRAIT, {}, 201),
+    Write("delete a trait", (TRAIT,), Call("DELETE /traits/CUSTOM_T_$RUN"), {NOBODY: NAMES}),
+    Write(
+        "set traits",
+        (provider("host"), TRAIT, traits("host", 0, "HW_CPU_X86_AVX")),
+        traits("host", 1, "CUSTOM_T_$RUN", "HW_CPU_X86_AVX2"),
+        {"host": SHAPE},
+        200,
+    ),
+    Write(
+        "remove traits",
+        (provider("host"), traits("host", 0, "HW_CPU_X86_AVX")),
+        Call("DELETE /resource_providers/$host/traits"),
+        {"host": SHAPE},
+    ),
+    Write(
+        "set aggregates",
+        (provider("host"), aggregates("host", 0, "$aggregate")),
+        aggregates("host", 1, "$aggregate_2", "$aggregate_3"),
+        {"host": SHAPE},
+        200,
+    ),
+    Write(
+        "set aggregates in an old version",
+        (provider("host"), aggregates("host", 0, "$aggregate")),
+        Call("PUT /resource_providers/$host/aggregates", ["$aggregate_2"], 12),
+        {"host": SHAPE},
+        200,
+    ),
+)
+
+ALLOCATIONS = (
+    Write(
+        "claim for the first time",
+        (*HOST, *OTHER),
+        claim(host={"VCPU": 1, "MEMORY_MB": 64, "DISK_GB": 5}, other={"VCPU": 1}),
+        {"host": USAGE, "other": USAGE},
+    ),
+    Write("claim again", CLAIMED, claim(1, host={"VCPU": 2}), {"host": USAGE}),
+    Write("move a claim", CLAIMED, claim(1, other={"VCPU": 2}), {"host": USAGE, "other": USAGE}),
+    Write("empty a claim", CLAIMED, claim(1), {"host": USAGE}),
+    Write(
+        "claim in an old version",
+        (*HOST, OLD_CLAIM),  # its owner, nobody, is there from now on
+        dataclasses.replace(OLD_CLAIM, what="PUT /allocations/$consumer"),
+        {"host": USAGE},
+    ),
+    Write(
+        "claim for several",
+        (*CLAIMED, claim(consumer="consumer_2", host={"DISK_GB": 5})),
+        Call(
+            "POST /allocations",
+            {
+                "$consumer": holding(1, other={"VCPU": 1}),
+                "$consumer_2": holding(1),
+                "$consumer_3": holding(None, host={"VCPU": 3}, other={"VCPU": 3}),
+            },
+        ),
+        {"host": USAGE, "other": USAGE},
+    ),
+    Write("give back", CLAIMED, Call("DELETE /allocations/$consumer"), {"host": USAGE}),
+    Write(
+        "reshape",
+        (*CLAIMED, provider("child", "host")),
+        Call(
+            "POST /reshaper",
+            {
+                "inventories": {"$host": inventories(2, VCPU=8, DISK_GB=100), "$child": inventories(0, MEMORY_MB=1024)},
+                "allocations": {"$consumer": holding(1, host={"VCPU": 1}, child={"MEMORY_MB": 64})},
+            },
+        ),
+        {"host": SHAPE, "child": SHAPE},
+    ),
+)
+
+REFUSED = (
+    Write("a claim beyond capacity", FULL, claim(host={"VCPU": 1, "DISK_GB": 1}), status=409),
+    Write("a claim with a wrong generation", CLAIMED, claim(7, host={"VCPU": 1}), status=409),
+    Write("a claim on an unknown provider", HOST, claim(host={"VCPU": 1}, nowhere={"VCPU": 1}), status=400),
+    Write("nothing to give back", HOST, Call("DELETE /allocations/$consumer"), status=404),
+    Write("deleting a parent", TREE, Call("DELETE /resource_providers/$middle"), status=409),
+    Write("deleting a provider in use", FULL, Call("DELETE /resource_providers/$host"), status=409),
+    Write("inventories with a wrong generation", HOST, stock("host", 7, VCPU=1), status=409),
+    Write("removing an inventory in use", FULL, stock("host", 2, DISK_GB=1), status=409),
+    Write("a name that is taken", (provider("host"),), provider("host"), status=409),
+    Write(
+        "deleting a class in use",
+        (RESOURCE_CLASS, provider("host"), stock("host", CUSTOM_C_RUN=5)),
+        Call("DELETE /resource_classes/CUSTOM_C_$RUN"),
+        status=409,
+    ),
+    Write(
+        "deleting a trait in use",
+        (TRAIT, provider("host"), traits("host", 0, "CUSTOM_T_$RUN")),
+        Call("DELETE /traits/CUSTOM_T_$RUN"),
+        status=409,
+    ),
+    Write(
+        "a reshape that does not fit",
+        FULL,
+        Call(
+            "POST /reshaper",
+            {
+                "inventories": {"$host": inventories(2, VCPU=8, VGPU=1)},
+                "allocations": {"$consumer": holding(None, host={"VGPU": 2})},
+            },
+        ),
+        status=409,
+    ),
+)
+
+ALL = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *REFUSED)
