@@ -75,8 +75,13 @@ class Child:
                 argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, **popen
             )
         self.pid = self._process.pid
-        self._note = run_directory() / "children" / str(self.pid)
-        self._note.write_text(str(int(stop_with)))
+        self._note = run_directory() / "children" / f"{self.pid}.{int(stop_with)}.{born(self.pid)}"
+        try:
+            self._note.touch()
+        except OSError:  # the run is over, and whoever outlived it starts nothing any more
+            self._process.kill()
+            self._process.wait()
+            raise
 
     @property
     def ended(self) -> bool:
@@ -113,25 +118,40 @@ class Child:
             time.sleep(0.02)
 
 
+def born(pid: int) -> int | None:
+    """When the process began, in ticks since boot: with it an id is never another's.  None if it has ended."""
+    with contextlib.suppress(OSError):
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if state == "Z" else int(fields[18])
+    return None
+
+
 def alive(pid: int) -> bool:
     """Whether the process runs; one that has ended and was not yet asked for its exit code does not."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
+    return born(pid) is not None
+
+
+def _running(directory: Path) -> dict[int, int]:
+    """The ids of the children that are written down and still run, and the signals that end them."""
+    notes = [note.name.split(".") for note in (directory / "children").iterdir()]
+    return {int(pid): int(stop_with) for pid, stop_with, began in notes if str(born(int(pid))) == began}
 
 
 def watch(directory: Path, run: int) -> None:
     """Wait for the run to end, then end its children and remove its directory."""
     while os.getppid() == run and not select.select([sys.stdin], [], [], 0.5)[0]:
         pass
-    notes = {int(note.name): int(note.read_text()) for note in (directory / "children").iterdir()}
-    for pid, stop_with in notes.items():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, stop_with)
-    deadline = time.monotonic() + _GRACE
-    while any(map(alive, notes)) and time.monotonic() < deadline:
+    told: dict[int, float] = {}
+    while running := _running(directory):
+        for pid, stop_with in running.items():
+            with contextlib.suppress(ProcessLookupError):
+                if pid not in told:
+                    told[pid] = time.monotonic()
+                    os.kill(pid, stop_with)
+                elif time.monotonic() > told[pid] + _GRACE:
+                    os.killpg(pid, signal.SIGKILL)
         time.sleep(0.02)
-    for pid in notes:
+    for pid in told:  # what its leader left of a process group
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
     shutil.rmtree(directory, ignore_errors=True)
