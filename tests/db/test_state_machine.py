@@ -47,18 +47,21 @@ class Writers(Clients):
 
     # --- providers ---
 
-    @initialize(inventory=INVENTORY)
-    def begin(self, inventory):
-        """Two providers, one below the other."""
+    @initialize(inventory=INVENTORY, amount=st.integers(1, 4), minor=minors(0, 28, 39), **WHO)
+    def begin(self, inventory, amount, minor, **who):
+        """A root with a child, another root, and a consumer."""
         self.name_class("ensure", "", "CUSTOM_A")
-        self.create_provider(0, 0, None, 39)
-        self.create_provider(1, 1, 0, 39)
-        self.set_inventories(0, {"VCPU": Inventory(8), "CUSTOM_A": inventory}, 0, 39)
+        self.create_provider(0, None, None, 39)
+        self.create_provider(1, None, 0, 39)
+        self.create_provider(2, None, None, 39)
+        self.set_inventories(0, {"VCPU": Inventory(8)}, 0, 39)
+        self.add_inventory(0, "CUSTOM_A", inventory, 39)
         self.set_inventories(1, {"VCPU": Inventory(4), "DISK_GB": Inventory(8, allocation_ratio=1.5)}, 0, 39)
+        self.claim_alone(0, [(0, 1, amount), (1, 0, 1)], "right", minor, **who)
 
-    @rule(number=NUMBER, name=NUMBER, parent=st.none() | WHICH, minor=minors(0, 14, 20, 39))
+    @rule(number=NUMBER, name=st.none() | NUMBER, parent=st.none() | WHICH, minor=minors(0, 14, 20, 39))
     def create_provider(self, number, name, parent, minor):
-        uuid, name = self.uuid("a", number), f"name{name}"
+        uuid, name = self.uuid("a", number), f"name{number if name is None else name}"
         parent = None if parent is None or minor < 14 else self.provider(parent)
         body = {"name": name, "uuid": uuid} | ({"parent_provider_uuid": parent} if minor >= 14 else {})
         self.does(
@@ -126,6 +129,19 @@ class Writers(Clients):
         self.does(
             *(200, "PUT", f"/resource_providers/{uuid}/inventories/{name}", minor, body),
             lambda: self.model.update_inventory(uuid, name, generation, inventory, may_be_full=minor >= 26),
+        )
+
+    @precondition(lambda self: self.model.consumers)
+    @rule(which=WHICH, thing=WHICH, amount=st.integers(1, 3), minor=minors(0, 39))
+    def shrinks(self, which, thing, amount, minor):
+        """Less than what is used, mostly, as when a device breaks."""
+        _, held = self.holder(which)
+        uuid, name = one_of(held, thing)
+        generation = self.generation(uuid)
+        self.does(
+            *(200, "PUT", f"/resource_providers/{uuid}/inventories/{name}", minor),
+            {"resource_provider_generation": generation, "total": amount},
+            lambda: self.model.update_inventory(uuid, name, generation, Inventory(amount), may_be_full=False),
         )
 
     @rule(which=WHICH, which_class=st.none() | WHICH, minor=minors(5, 39))
@@ -209,8 +225,7 @@ class Writers(Clients):
     def resizes(self, which, thing, by, minor, **who):
         """A consumer keeps what it has but for one thing, of which it wants a little less or more."""
         consumer, held = self.holder(which)
-        things = [(provider, name) for provider in sorted(held) for name in sorted(held[provider])]
-        provider, name = things[thing % len(things)]
+        provider, name = one_of(held, thing)
         held[provider][name] = max(1, held[provider][name] + by)
         self.put(self.claim(consumer, held, minor, **who), minor)
 
@@ -231,9 +246,9 @@ class Writers(Clients):
             moved.append(self.claim(other, held, minor, **who))
         self.post(moved, minor)
 
-    @rule(number=CONSUMER, minor=minors(0, 28, 39))
-    def releases(self, number, minor):
-        consumer = self.uuid("c", number)
+    @rule(which=WHICH, minor=minors(0, 28, 39))
+    def releases(self, which, minor):
+        consumer = self.uuid("c", 15) if which == NOT_THERE or not self.model.consumers else self.holder(which)[0]
         self.does(204, "DELETE", f"/allocations/{consumer}", minor, None, lambda: self.model.release(consumer))
 
     def all_of(self, wanted, minor, who):
@@ -297,6 +312,12 @@ class Writers(Clients):
                 "allocations": {claim.consumer: body_of(claim, minor) for claim in wanted},
             }
             self.does(204, "POST", "/reshaper", minor, body, lambda: self.model.reshape(new, wanted))
+
+
+def one_of(held, thing):
+    """A provider and a class of which something is held."""
+    things = [(uuid, name) for uuid in sorted(held) for name in sorted(held[uuid])]
+    return things[thing % len(things)]
 
 
 def run(call, part):
