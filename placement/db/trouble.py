@@ -17,7 +17,7 @@ class Trouble(enum.Enum):
     """What happened to a statement or a COMMIT."""
 
     COLLISION = "another transaction was in the way; this one is rolled back"
-    LOST = "the connection or the server went away"
+    LOST = "the server went away, or cannot go on for now"
     VALUE = "a value does not fit its column"
     BUG = "the statement is wrong"
 
@@ -26,12 +26,22 @@ class Trouble(enum.Enum):
 # reports a failed certification (1213), snapshot too old to write (1412 table definition changed).
 _MYSQL_COLLISIONS = {1020, 1205, 1213, 1412}
 # Too many connections, shutdown in progress, WSREP not ready, connection killed, and the client library's own numbers.
-_MYSQL_LOST = {1040, 1047, 1053, 1152, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
+_MYSQL_LOST = {1040, 1047, 1053, 1152, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
+# Disk full, table full, a COMMIT that Galera could not finish, a primary that became a replica, statements that were
+# killed or took too long.
+_MYSQL_LOST |= {1021, 1114, 1180, 1290, 1317, 1836, 1969, 3024}
+# A packet too big; characters that the columns or the connection have not, which MySQL says when they are compared.
+_MYSQL_VALUES = {1153, 1267, 1271, 1300, 3988}
 # Serialization failure, deadlock, lock not available.
 _POSTGRESQL_COLLISIONS = {"40001", "40P01", "55P03"}
-# Class 08 is connection exceptions, 57P0x shutdowns, 53300 too many connections; 25006 a primary that became a replica.
-_POSTGRESQL_LOST = {"57P01", "57P02", "57P03", "53300", "25006"}
+# 57P0x is shutdowns, 57014 a cancelled statement, 25006 a primary that became a replica.
+_POSTGRESQL_LOST = {"57P01", "57P02", "57P03", "57014", "25006"}
+# Connection exceptions; too little of something, connections and disk included.
+_POSTGRESQL_LOST_CLASSES = ("08", "53")
 _SQLITE_COLLISIONS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_SQLITE_LOST = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
+# More names in a request than a statement takes: these have no number of their own.
+_TOO_MANY_VALUES = ("too many SQL variables", "number of parameters must be between")
 
 
 def of(error: BaseException) -> Trouble:
@@ -51,15 +61,16 @@ def _of_driver(error: exc.DBAPIError) -> Trouble:
     origin = error.orig
     state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
     number = origin.args[0] if origin is not None and origin.args else None
-    if state in _POSTGRESQL_COLLISIONS or number in _MYSQL_COLLISIONS:
-        return Trouble.COLLISION
-    if getattr(origin, "sqlite_errorcode", 0) & 0xFF in _SQLITE_COLLISIONS:
+    sqlite_number = getattr(origin, "sqlite_errorcode", 0) & 0xFF
+    if state in _POSTGRESQL_COLLISIONS or number in _MYSQL_COLLISIONS or sqlite_number in _SQLITE_COLLISIONS:
         return Trouble.COLLISION
     if error.connection_invalidated or number in _MYSQL_LOST or state in _POSTGRESQL_LOST:
         return Trouble.LOST
-    if str(state).startswith("08"):
+    if str(state).startswith(_POSTGRESQL_LOST_CLASSES) or sqlite_number in _SQLITE_LOST:
         return Trouble.LOST
     if isinstance(error, exc.DataError) or isinstance(origin, (UnicodeError, OverflowError)):
+        return Trouble.VALUE
+    if number in _MYSQL_VALUES or any(words in str(origin) for words in _TOO_MANY_VALUES):
         return Trouble.VALUE
     # A connection that could not be opened at all has no state; PostgreSQL drivers say so in an OperationalError.
     if isinstance(error, exc.OperationalError) and state is None and number is not None and not isinstance(number, int):
