@@ -4,8 +4,8 @@
     def replace(req, uuid):
         ...
 
-Before the handler runs, in this order (contract 1.1): the version gate, Accept, Content-Type, the policy.  Its body and
-query are checked by their schemas when it first looks at them.
+Before the handler runs, in this order (contract 1.1): the version gate, Accept, Content-Type, the policy.  What their
+schemas have against its body and query is told when the handler first looks at them.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ class Endpoint:
             self._check_media_types(req)
         if self.policy is not None:
             req.authorize(self.policy, self.target(req) if self.target else None)
-        req.body_schema = self.body
         req.query_schema = self.query
+        if self.body is not None:
+            req.body_schema = self.body
+            req.receive()
         return self.handler(req, **path_values)
 
     def _check_gate(self, req: Request) -> None:

@@ -93,13 +93,21 @@ class Request:
 
     @property
     def body(self) -> Any:
-        """The JSON body, sound by the schema of the endpoint.  Read at the first access, so a handler that must tell
-        a missing provider first looks for the provider first."""
+        """The JSON body, sound by the schema of the endpoint; raises what is wrong with it.  So a handler that must
+        tell a missing provider first looks for the provider first."""
+        if isinstance(self._body, errors.Failure):
+            raise self._body
+        return self._body
+
+    def receive(self) -> None:
+        """Read the body and judge it, before the handler begins: while it holds locks, no client shall be waited for.
+
+        What is wrong with the body is told by ``body``.
+        """
         try:
-            return self._body
-        except AttributeError:
             self._body = self._read_body()
-            return self._body
+        except errors.Failure as failure:
+            self._body = failure
 
     @property
     def query(self) -> Parameters:

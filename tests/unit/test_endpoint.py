@@ -31,6 +31,11 @@ def gated_late(req):
     return ok(req.body)
 
 
+@endpoint(body=schema.CREATE)
+def looks_how_far_the_body_was_read(req):
+    return ok(req.environ["wsgi.input"].tell())
+
+
 @endpoint(negotiates=False)
 def takes_any_accept(_req):
     return no_content()
@@ -58,6 +63,7 @@ def looks_at_nothing(_req):
 
 TABLE = {
     "/usual": {"GET": usual, "PUT": usual},
+    "/read": {"PUT": looks_how_far_the_body_was_read},
     "/method": {"PUT": gated_by_method},
     "/late": {"GET": gated_late, "PUT": gated_late},
     "/any": {"GET": takes_any_accept},
@@ -134,6 +140,12 @@ def test_at_last_the_body(app):
     assert detail(ask(app, "PUT", "/usual", JSON)) == "Malformed JSON: Expecting value: line 1 column 1 (char 0)"
     assert detail(ask(app, "PUT", "/usual", JSON, b"{}")).startswith("JSON does not validate: ")
     assert ask(app, "PUT", "/usual", {"content-type": "Application/JSON ; x=y"}, b'{"name": "a"}').status_int == 200
+
+
+@pytest.mark.parametrize("body", [b'{"name": "a"}', b"{"])
+def test_the_body_is_here_before_the_handler_begins(app, body):
+    """A handler that waits for a slow client would do so in a transaction, the row of a provider locked."""
+    assert ask(app, "PUT", "/read", JSON, body).json == len(body)
 
 
 def test_an_endpoint_may_ignore_accept(app):

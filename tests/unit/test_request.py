@@ -25,6 +25,8 @@ def request(path="/", body=None, query_schema=None, body_schema=None, **environ)
     req = Request(made.environ, Service(None, None, None))
     req.body_schema = body_schema
     req.query_schema = query_schema
+    if body_schema is not None:
+        req.receive()
     return req
 
 
@@ -100,11 +102,17 @@ def test_a_deep_body_is_the_clients_fault(depth):
 # --- body ---
 
 
-def test_the_body_is_read_when_it_is_looked_at_and_once():
+def test_the_body_is_read_once():
     req = request(body=b'{"name": "a"}', body_schema=schema.CREATE)
-    assert req.environ["wsgi.input"].tell() == 0
     assert req.body == {"name": "a"}
     assert req.body is req.body
+
+
+def test_what_is_wrong_with_the_body_is_told_whenever_it_is_looked_at():
+    req = request(body=b'{"name": ', body_schema=schema.CREATE)
+    for _ in range(2):
+        with pytest.raises(errors.MalformedJSON, match="Expecting value: line 1 column 10"):
+            req.body  # noqa: B018
 
 
 def test_a_body_against_the_schema_is_refused():
