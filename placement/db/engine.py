@@ -155,8 +155,15 @@ class Database:
         raise exhausted()
 
     def _attempt(self, work: Callable[[Transaction], Result]) -> Result:
-        writer = self.writers.borrow(self.engine)
-        with self._turn, self.engine.connect() as connection:
+        with self._turn:
+            writer = self.writers.borrow(self.engine)
+            result = self._transact(work, writer)
+        if writer.tidy_due():
+            self._tidy(writer)
+        return result
+
+    def _transact(self, work: Callable[[Transaction], Result], writer: feed.Writer) -> Result:
+        with self.engine.connect() as connection:
             transaction = Transaction(connection)
             try:
                 connection.begin()
@@ -175,9 +182,7 @@ class Database:
                 raise
             writer.seq = seq
             self.writers.give_back(writer)
-        if writer.tidy_due():
-            self._tidy(writer)
-        return result
+            return result
 
     def _commit(self, connection: Connection) -> None:
         try:

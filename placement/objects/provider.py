@@ -66,7 +66,7 @@ class ResourceProvider:
     @classmethod
     def lock(cls, db: Transaction, uuid: str, missing: type[errors.NotFound] = errors.ProviderNotFound) -> Self:
         """The provider, its row locked until the transaction ends; raises ``missing``."""
-        provider = cls._one(db.execute(_LOCK_BY_UUID, {"uuid": uuid}), uuid)
+        provider = cls.lock_all(db, [uuid]).get(uuid)
         if provider is None:
             raise missing(uuid=uuid)
         return provider
@@ -76,15 +76,14 @@ class ResourceProvider:
         """These providers by uuid, locked in the order of their ids; those that do not exist are absent."""
         if not ids and len(uuids) == 1:
             (uuid,) = uuids
-            provider = cls._one(db.execute(_LOCK_BY_UUID, {"uuid": uuid}), uuid)
-            return {} if provider is None else {uuid: provider}
+            return cls._locked(row for row in db.execute(_LOCK_BY_UUID, {"uuid": uuid}) if row.uuid == uuid)
         wanted = set(ids)
         if uuids:
             # A database locks rows in the order in which it finds them, and finds them by uuid if asked by uuid.
             wanted.update(db.execute(_IDS_BY_UUID, {"uuids": list(uuids)}).scalars())
         if not wanted:
             return {}
-        return {row.uuid: cls(*row) for row in db.execute(_LOCK_BY_ID, {"ids": sorted(wanted)})}
+        return cls._locked(db.execute(_LOCK_BY_ID, {"ids": sorted(wanted)}))
 
     @classmethod
     def of_ids(cls, db: Reading, ids: Collection[int]) -> list[Self]:
@@ -96,6 +95,18 @@ class ResourceProvider:
         # Some collations find a uuid in another case, too; to clients these are different strings.
         row = rows.first()
         return None if row is None or row.uuid != uuid else cls(*row)
+
+    @classmethod
+    def _locked(cls, rows: Iterable[Any]) -> dict[str, Self]:
+        """Providers by uuid, as they are now that they are locked; raises Again if that cannot be told."""
+        providers = {row.uuid: cls(*row) for row in rows}
+        for provider in providers.values():
+            # PostgreSQL waits for a lock and then reads the row anew, but others as of the beginning of the statement:
+            # it may not see the parent or root that the provider was given meanwhile.
+            there = provider.root_uuid is not None, provider.parent_uuid is not None
+            if there != (provider.root_id is not None, provider.parent_id is not None):
+                raise Again
+        return providers
 
     def expect(self, generation: int, conflict: type[errors.Conflict] = errors.ProviderGenerationConflict) -> None:
         """Nothing, if the client knows the present generation; raises ``conflict`` otherwise."""
@@ -172,13 +183,11 @@ class ResourceProvider:
     @classmethod
     def lock_with_trees(cls, db: Transaction, uuids: Iterable[str]) -> dict[str, Self]:
         """These providers and all others of their trees, by uuid, locked; those that do not exist are absent."""
-        roots = set(db.execute(_ROOTS_BY_UUID, {"uuids": list(uuids)}).scalars())
-        if not roots:
-            return {}
-        members = set(db.execute(_MEMBERS, {"roots": list(roots)}).scalars())
+        trees = {"uuids": list(uuids)}
+        members = set(db.execute(_MEMBERS, trees).scalars())
         locked = cls.lock_all(db, (), members)
         # With every member locked, nobody can join or leave; but somebody may have while the locks were taken.
-        if set(db.execute(_MEMBERS, {"roots": list(roots)}).scalars()) != members:
+        if set(db.execute(_MEMBERS, trees).scalars()) != members:
             raise Again
         return locked
 
@@ -269,8 +278,15 @@ _BY_ID = _SELECT.where(_P.c.id.in_(sa.bindparam("ids", expanding=True))).order_b
 _LOCK_BY_UUID = _BY_UUID.with_for_update(of=_P)
 _LOCK_BY_ID = _BY_ID.with_for_update(of=_P)
 _IDS_BY_UUID = sa.select(_P.c.id).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-_ROOTS_BY_UUID = sa.select(_P.c.root_provider_id).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-_MEMBERS = sa.select(_P.c.id).where(_P.c.root_provider_id.in_(sa.bindparam("roots", expanding=True)))
+_NAMED_PROVIDER = resource_providers.alias()
+#: One statement, so that the roots and the members of their trees are of one moment.
+_MEMBERS = sa.select(_P.c.id).where(
+    _P.c.root_provider_id.in_(
+        sa.select(_NAMED_PROVIDER.c.root_provider_id).where(
+            _NAMED_PROVIDER.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+        )
+    )
+)
 _TAKEN = (
     sa.select(_P.c.uuid, _P.c.name)
     .where((_P.c.uuid == sa.bindparam("uuid")) | (_P.c.name == sa.bindparam("name")))

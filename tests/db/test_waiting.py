@@ -1,0 +1,75 @@
+"""What a transaction that had to wait for another one sees: everything that the other one did."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import pytest
+
+from placement.db import schema, standard
+from placement.db.engine import opened
+from placement.objects.provider import ResourceProvider
+from tests.db.in_process import placement
+
+
+class Meanwhile:
+    """Something done in a thread of its own, while the block goes on."""
+
+    def __init__(self, work, *arguments, **options):
+        self._thread = threading.Thread(target=lambda: setattr(self, "result", work(*arguments, **options)))
+        self._thread.start()
+
+    def wait(self, seconds=60.0):
+        """Whether it has ended within the time."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("waiting", ["creates a child", "renames"])
+def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
+    """The new root was made after the waiting statement had begun."""
+    moved, root, child = (str(uuid.uuid4()) for _ in range(3))
+    with opened(database.url) as other:
+        service = placement(other)
+        assert service("POST", "/resource_providers", 39, {"uuid": moved, "name": moved}).status == 200
+        started = []
+
+        def move(db):
+            provider = ResourceProvider.lock(db, moved)
+            if waiting == "renames":
+                body = {"name": f"new {moved}"}
+                meanwhile = Meanwhile(service, "PUT", f"/resource_providers/{moved}", 39, body)
+            else:
+                body = {"uuid": child, "name": child, "parent_provider_uuid": moved}
+                meanwhile = Meanwhile(service, "POST", "/resource_providers", 39, body)
+            assert not meanwhile.wait(0.5)
+            ResourceProvider.create(db, uuid=root, name=root)
+            trees = ResourceProvider.lock_with_trees(db, [moved, root])
+            provider.move(db, root, trees, freely=True)
+            started.append(meanwhile)
+
+        database.write(move)
+        [meanwhile] = started
+        assert meanwhile.wait()
+        assert meanwhile.result.status == 200
+        assert meanwhile.result.body["root_provider_uuid"] == root
+
+
+def test_threads_take_turns_at_a_database_in_memory():
+    """It is one connection, and so is making a writer of the feed."""
+    with opened("sqlite://") as database:
+        schema.sync(database.engine)
+        standard.insert(database)
+        service = placement(database)
+
+        def create():
+            uuids = [str(uuid.uuid4()) for _ in range(8)]
+            answers = [service("POST", "/resource_providers", 39, {"uuid": one, "name": one}) for one in uuids]
+            return [answer.status for answer in answers]
+
+        crowd = [Meanwhile(create) for _ in range(12)]
+        assert all(one.wait() for one in crowd)
+        assert [one.result for one in crowd] == [[200] * 8] * 12
+        assert len(service("GET", "/resource_providers").body["resource_providers"]) == 96
