@@ -1,0 +1,52 @@
+"""A move of a subtree that meets another one: descendants always have the root of their parent."""
+
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.engine import opened
+from placement.db.tables import resource_providers
+from placement.objects.provider import ResourceProvider
+
+
+def move(database, name, parent):
+    def work(db):
+        trees = ResourceProvider.lock_with_trees(db, [name, parent])
+        return (trees.get(name) or ResourceProvider.lock(db, name)).move(db, parent, trees, freely=True)
+
+    return database.write(work)
+
+
+def before_statement(number, engine, act):
+    """Act once, before the numbered statement that the engine sends from now on."""
+    sent = []
+
+    @sa.event.listens_for(engine, "before_cursor_execute")
+    def count(_connection, _cursor, statement, *_more):
+        sent.append(statement)
+        if len(sent) == number:
+            assert not any("FOR UPDATE" in earlier for earlier in sent[:-1]), "it would wait for our own locks"
+            act()
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("statement", [1, 2])
+@pytest.mark.parametrize("moved", ["the provider", "the new parent"])
+def test_a_move_finds_what_moved_meanwhile(database, statement, moved):
+    """LP 1779635: a root read before another move, and descendants read after it, do not belong together."""
+    old, other, new, below_new, provider, child = (str(uuid.uuid4()) for _ in range(6))
+    parents = {old: None, other: None, new: None, below_new: new, provider: old, child: provider}
+    for name, parent in parents.items():
+        database.write(lambda db, n=name, p=parent: ResourceProvider.create(db, uuid=n, name=n, parent_uuid=p))
+    with opened(database.url) as elsewhere:
+        meanwhile = provider if moved == "the provider" else below_new
+        before_statement(statement, database.engine, lambda: move(elsewhere, meanwhile, other))
+        move(database, provider, below_new)
+
+    rows = database.read(lambda db: db.execute(sa.select(resource_providers)).all())
+    by_id = {row.id: row for row in rows}
+    assert {by_id[row.parent_provider_id].uuid for row in rows if row.uuid == provider} == {below_new}
+    for row in rows:
+        root = row.id if row.parent_provider_id is None else by_id[row.parent_provider_id].root_provider_id
+        assert row.root_provider_id == root, f"{row.uuid} has another root than its parent"
