@@ -144,7 +144,7 @@ class Database:
                 if kind is Trouble.BUG:
                     raise
                 if kind is Trouble.LOST:
-                    if lost_before:
+                    if lost_before or number == attempts:
                         raise self._unavailable(error) from error
                     lost_before = True
             LOG.debug("attempt %d failed: %s", number, reason)

@@ -34,7 +34,9 @@ def test_characters_that_no_column_has_are_the_clients_fault(database_url, chars
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("limit", ["max_page_count = 1", "query_only = ON"])
-def test_a_full_or_protected_disk_is_no_bug(database, limit):
+@pytest.mark.parametrize("attempts", [1, 10])
+def test_a_full_or_protected_disk_is_no_bug(database, limit, attempts):
+    """Nor is it a conflict with others, where a single attempt is all that is granted."""
     @sa.event.listens_for(database.engine, "checkout")
     def restrict(connection, _record, _fairy):
         connection.execute(f"PRAGMA {limit}")
@@ -44,7 +46,7 @@ def test_a_full_or_protected_disk_is_no_bug(database, limit):
             db.execute(sa.text("INSERT INTO traits (name) VALUES (:name)"), {"name": f"{number:0200}"})
 
     with pytest.raises(errors.DatabaseUnavailable):
-        database.write(work)
+        database.write(work, attempts=attempts)
 
 
 SIGNAL = "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = 'told to'"
