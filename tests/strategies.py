@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from placement.candidates.request import CandidateRequest, Group
 from placement.index.snapshot import SHARES
 from tests.world import Stock, World
+
+#: How many examples the profile that is in force has for what usually has a hundred.
+_HUNDRED = settings().max_examples
+
+
+def examples(number: int) -> settings:
+    """So many examples, or as many times more as the profile wants."""
+    return settings(max_examples=number * _HUNDRED // 100)
+
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 TRAITS = ("T0", "T1", "T2")
@@ -142,4 +152,57 @@ def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> Candidat
         root_required=frozenset(some(TRAITS, required & ~forbidden)),
         root_forbidden=frozenset(some(TRAITS, forbidden)),
         nested=draw(st.integers(0, 5)) < 5,
+    )
+
+
+# --- trees in which places are short ---
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> World:
+    """One or two trees of providers of one class with little room, and perhaps somebody who shares with them."""
+    world = World()
+    for class_ in CLASSES[:2]:
+        world.classes[class_] = len(world.classes)
+    for number, name in enumerate(NAMES[: draw(st.integers(2, 6))]):
+        place = draw(st.integers(-1, number - 1)) if number else -1
+        total, most = draw(st.sampled_from(((1, 1), (2, 2), (1, 1), (2, 1), (3, 2), (0, 0))))
+        world.host(
+            name,
+            parent=NAMES[place] if place >= 0 else None,
+            traits=some(TRAITS, draw(st.sampled_from((1, 2, 3, 0)))),
+            aggregates=["A0"] if place < 0 else [],
+            **({"VCPU": Stock(total, max_unit=most)} if total else {}),
+            **({"MEMORY_MB": Stock(1)} if draw(st.booleans()) else {}),
+        )
+    if draw(st.integers(0, 3)) == 3:
+        for name in draw(st.sampled_from((["s0"], ["s0", "s1"]))):
+            world.sharing(name, aggregates=["A0"], VCPU=draw(st.integers(1, 2)))
+    return world
+
+
+@st.composite
+def crowded_requests(draw: st.DrawFn) -> CandidateRequest:
+    """Several groups of much the same, with rules between them."""
+    suffixes = SUFFIXES[: draw(st.sampled_from((2, 3, 3)))]
+    chosen = []
+    for suffix in suffixes:
+        kind = draw(st.integers(0, 15))
+        resources = {"VCPU": 2 if kind == 1 else 1} if kind < 13 else {"MEMORY_MB": 1}
+        required = (frozenset(some(TRAITS, 1 + kind % 2)),) if kind in (4, 5) else ()
+        chosen.append(Group(suffix, {} if kind == 12 else resources, required))
+    if draw(st.integers(0, 2)) == 2:
+        resources = draw(st.sampled_from(({"VCPU": 1}, {"VCPU": 1, "MEMORY_MB": 1}, {"MEMORY_MB": 1})))
+        required = any_of(TRAITS[:2], draw(st.sampled_from((0, 1, 2, 3, 1 + 16 + 320))))
+        chosen.append(Group("", resources, required))
+    if not any(group.resources for group in chosen):
+        chosen[0] = Group(suffixes[0], {"VCPU": 1})
+    subtrees = draw(st.lists(st.sampled_from((3, 5, 6, 7)), max_size=2, unique=True))
+    sets = [frozenset(some(SUFFIXES, names)) & {*suffixes} for names in subtrees]
+    idle = frozenset(group.suffix for group in chosen if not group.resources)
+    return CandidateRequest(
+        tuple(chosen),
+        isolate=draw(st.booleans()),
+        same_subtrees=tuple(dict.fromkeys(names for names in [*sets, idle] if names)),
+        nested=draw(st.integers(0, 7)) < 7,
     )

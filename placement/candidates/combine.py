@@ -38,8 +38,6 @@ def _alone(problem: Problem, provider: int) -> Candidate | None:
         return None
     if any(any_of.isdisjoint(suppliers[provider].traits) for any_of in plan.required):
         return None
-    if problem.repeated and suppliers[provider].shares:
-        return None
     if any(plan.whole[name] > suppliers[provider].room[name] for name in plan.contended):
         return None
     place = (provider,)

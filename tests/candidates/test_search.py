@@ -1,16 +1,23 @@
-"""The search finds exactly what the brute force finds."""
+"""The search finds exactly what the brute force finds, in any order, and as much of it as is wanted."""
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.candidates.problem import Candidate
+from placement.candidates.choose import BREADTH_FIRST, DEPTH_FIRST
 from placement.candidates.request import CandidateRequest
 from placement.candidates.search import Found, search
 from tests.candidates import oracle
-from tests.strategies import candidate_requests, worlds
+from tests.strategies import TRAITS, candidate_requests, crowded_requests, crowds, examples, worlds
 from tests.world import World
+
+REQUESTS = 5
+"""For each world: making one costs as much as several searches."""
 
 
 def named(found: Found) -> list[oracle.Answer]:
@@ -19,21 +26,70 @@ def named(found: Found) -> list[oracle.Answer]:
     def name(slot: int) -> str:
         return found.snapshot.provider(slot).uuid
 
-    def answer(candidate: Candidate) -> oracle.Answer:
-        return (
+    def names(slots: Iterable[int]) -> frozenset[str]:
+        listed = [name(slot) for slot in slots]
+        assert len(listed) == len(set(listed)), listed
+        return frozenset(listed)
+
+    return [
+        (
             frozenset((name(slot), *item) for slot, given in candidate.amounts.items() for item in given.items()),
-            frozenset((suffix, frozenset(map(name, slots))) for suffix, slots in candidate.mappings.items()),
+            frozenset((suffix, names(slots)) for suffix, slots in candidate.mappings.items()),
         )
+        for candidate in found.candidates
+    ]
 
-    return [answer(candidate) for candidate in found.candidates]
+
+def found_once(found: Found) -> set[oracle.Answer]:
+    answers = named(found)
+    assert len(answers) == len(set(answers))
+    return set(answers)
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 @given(data=st.data(), world=worlds())
 def test_the_search_finds_what_the_brute_force_finds(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
-    for _ in range(5):
+    for _ in range(REQUESTS):
         request: CandidateRequest = data.draw(candidate_requests(world))
-        found = named(search(request, snapshot))
-        assert len(found) == len(set(found))
-        assert set(found) == oracle.answers(world, request)
+        assert found_once(search(request, snapshot)) == oracle.answers(world, request)
+
+
+@examples(400)
+@given(data=st.data(), world=crowds())
+def test_where_places_are_short_too(data: st.DataObject, world: World) -> None:
+    snapshot = world.snapshot()
+    for _ in range(REQUESTS):
+        request: CandidateRequest = data.draw(crowded_requests())
+        assert found_once(search(request, snapshot)) == oracle.answers(world, request)
+
+
+@examples(200)
+@given(data=st.data(), world=worlds())
+def test_order_does_not_matter_and_a_limit_gives_some_of_all(data: st.DataObject, world: World) -> None:
+    snapshot = world.snapshot()
+    request: CandidateRequest = data.draw(candidate_requests(world))
+    everything = found_once(search(request, snapshot))
+    limit, most = data.draw(st.integers(1, 5)), data.draw(st.sampled_from((None, 3)))
+    for strategy in (BREADTH_FIRST, DEPTH_FIRST):
+        for order in (None, random.Random(data.draw(st.integers(0, 9)))):
+            assert found_once(search(request, snapshot, strategy=strategy, order=order)) == everything
+            limited = search(replace(request, limit=limit), snapshot, most=most, strategy=strategy, order=order)
+            some = found_once(limited)
+            assert some <= everything
+            assert len(some) == min(limit, most or limit, len(everything))
+
+
+@examples(200)
+@given(data=st.data(), world=worlds())
+def test_another_required_trait_never_adds_a_candidate(data: st.DataObject, world: World) -> None:
+    snapshot = world.snapshot()
+    request: CandidateRequest = data.draw(candidate_requests(world))
+    more = frozenset({data.draw(st.sampled_from(TRAITS))})
+    place = data.draw(st.integers(0, len(request.groups) - 1))
+    groups = [
+        replace(group, required=(*group.required, more)) if number == place else group
+        for number, group in enumerate(request.groups)
+    ]
+    stricter = search(replace(request, groups=tuple(groups)), snapshot)
+    assert found_once(stricter) <= found_once(search(request, snapshot))

@@ -1,0 +1,113 @@
+"""Combining on problems written by hand: no index, no numpy, no database."""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+
+import pytest
+
+from placement.candidates import combine as module
+from placement.candidates.choose import BREADTH_FIRST, DEPTH_FIRST, choose
+from placement.candidates.combine import combine
+from placement.candidates.problem import Candidate, Pick, Plan, Problem, Supplier
+from placement.candidates.shape import Memory
+
+ROOT = 100
+
+
+def devices(groups: int, count: int, *, isolate: bool = True, root: int = ROOT, room: int = 1) -> Problem:
+    """A root with ``count`` children, each of which can serve any of the groups."""
+    plan = Plan(tuple(Pick(f"_{number}", {"PGPU": 1}) for number in range(groups)), isolate=isolate)
+    children = tuple(range(root + 1, root + 1 + count))
+    suppliers = {child: Supplier((child, root), room={"PGPU": room}) for child in children}
+    return Problem(plan, (children,) * groups, suppliers)
+
+
+def chosen(candidate: Candidate) -> tuple[int, ...]:
+    return tuple(provider for places in candidate.mappings.values() for provider in places)
+
+
+def test_the_example_in_the_docstring() -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
+def test_every_way_to_give_devices_to_groups_is_a_candidate(isolate: bool) -> None:
+    found = [chosen(candidate) for candidate in combine(devices(3, 4, isolate=isolate))]
+    assert found == [*itertools.permutations(range(ROOT + 1, ROOT + 5), 3)]
+
+
+@pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
+def test_more_groups_than_devices_is_seen_before_anything_is_tried(isolate: bool) -> None:
+    # Tried one by one, 16 devices for 17 groups are 16! ways to nowhere.
+    assert not [*combine(devices(17, 16, isolate=isolate))]
+
+
+@pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
+def test_the_first_candidates_do_not_wait_for_the_others(isolate: bool) -> None:
+    # There are 16! of them.
+    assert len([*itertools.islice(combine(devices(16, 16, isolate=isolate)), 1000)]) == 1000
+
+
+def test_some_places_for_many_groups_and_many_for_one() -> None:
+    # Groups 1 and 2 fit nowhere but in 1 and 2, so group 0 must leave them alone.
+    plan = Plan(tuple(Pick(name, {}) for name in "012"), isolate=True)
+    suppliers = {provider: Supplier((provider, ROOT)) for provider in range(1, 5)}
+    found = combine(Problem(plan, ((1, 2, 3), (1, 2), (2, 1)), suppliers))
+    assert sorted(map(chosen, found)) == [(3, 1, 2), (3, 2, 1)]
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["devices that are alike", "devices that are not"])
+def test_what_cannot_work_out_is_not_tried_in_every_way(alike: bool) -> None:
+    """Twelve groups can be served in 12! ways, but the two classes never without a second provider of one tree."""
+    names = [f"_{number}" for number in range(12)]
+    children, processors, disks = range(1, 13), tuple(range(20, 40)), tuple(range(40, 60))
+    plan = Plan(
+        (*(Pick(name, {}) for name in names), Pick("", {"VCPU": 1}), Pick("", {"DISK_GB": 1})), True, nested=False
+    )
+    options = [tuple(child for child in children if alike or child != number) for number in range(12)]
+    suppliers = {provider: Supplier((provider, ROOT)) for provider in range(1, 60)}
+    assert not [*combine(Problem(plan, (*options, processors, disks), suppliers))]
+
+
+def test_groups_that_meet_on_one_provider_are_summed() -> None:
+    plan = Plan((Pick("", {"VCPU": 1}), Pick("", {"DISK_GB": 5}), Pick("_A", {"VCPU": 2})))
+    (candidate,) = combine(Problem(plan, ((1,), (1,), (1,)), {1: Supplier((1,), room={"VCPU": 3})}))
+    assert candidate == Candidate({1: {"VCPU": 3, "DISK_GB": 5}}, {"": (1,), "_A": (1,)})
+    assert not [*combine(Problem(plan, ((1,), (1,), (1,)), {1: Supplier((1,), room={"VCPU": 2})}))]
+
+
+def test_one_provider_cannot_serve_two_isolated_groups() -> None:
+    plan = Plan((Pick("_A", {"VCPU": 1}), Pick("_B", {"DISK_GB": 1})), isolate=True)
+    assert not [*combine(Problem(plan, ((1,), (1,)), {1: Supplier((1,))}))]
+
+
+def test_one_provider_meets_the_traits_alone_or_not_at_all() -> None:
+    plan = Plan((Pick("", {"VCPU": 1}),), required=(frozenset({"T0"}), frozenset({"T1", "T2"})))
+    assert not [*combine(Problem(plan, ((1,),), {1: Supplier((1,), frozenset({"T1", "T2"}))}))]
+    assert len([*combine(Problem(plan, ((1,),), {1: Supplier((1,), frozenset({"T0", "T2"}))}))]) == 1
+
+
+def test_what_was_found_for_one_tree_is_true_of_its_like() -> None:
+    memory: Memory = {}
+    problems = [devices(3, 3, root=root) for root in (100, 200, 300)]
+    found = [[chosen(candidate) for candidate in combine(problem, memory)] for problem in problems]
+    assert len(memory) == 1
+    for root, answers in zip((100, 200, 300), found, strict=True):
+        assert answers == [*itertools.permutations(range(root + 1, root + 4))]
+
+
+def test_choosing_goes_round_the_trees_or_through_them() -> None:
+    problems = [devices(2, 2, root=root) for root in (100, 200, 300)]
+
+    def trees(strategy: str) -> list[int]:
+        return [chosen(candidate)[0] // 100 for candidate in choose(problems, 4, strategy)]
+
+    assert trees(BREADTH_FIRST) == [1, 2, 3, 1]
+    assert trees(DEPTH_FIRST) == [1, 1, 2, 2]
+
+
+def test_a_limit_is_not_exceeded_and_all_are_given_without() -> None:
+    problems = [devices(2, 3, root=root) for root in (100, 200)]
+    assert [len(choose(problems, limit)) for limit in (0, 1, 5, 12, 13, None)] == [0, 1, 5, 12, 12, 12]
