@@ -41,6 +41,7 @@ def test_defaults(directory):
     assert conf.placement.incomplete_consumer_user_id == "00000000-0000-0000-0000-000000000000"
     assert conf.placement.allocation_conflict_retry_count == 10
     assert conf.placement.index_verify_interval == 600
+    assert conf.placement.randomize_allocation_candidates is False
     database = conf.placement_database
     assert (database.connection_parameters, database.sqlite_synchronous) == ("", True)
     assert (database.mysql_sql_mode, database.connection_recycle_time) == ("TRADITIONAL", 3600)
@@ -86,7 +87,7 @@ def test_two_configurations_in_one_process_do_not_mix(directory):
 
 def test_every_option_is_listed_and_explained():
     listed = dict(options.list_opts())
-    assert set(listed) == {None, "api", "placement", "placement_database"}
+    assert set(listed) == {None, "api", "placement", "placement_database", "workarounds"}
     assert all(option.help for group in listed.values() for option in group)
     conf = cfg.ConfigOpts()
     options.register(conf)

@@ -26,6 +26,7 @@ ALLOW = {
     "/resource_providers/{uuid}/traits": "GET, PUT, DELETE",
     "/allocations": "POST",
     "/allocations/{consumer_uuid}": "GET, PUT, DELETE",
+    "/allocation_candidates": "GET",
     "/traits": "GET",
     "/traits/{name}": "GET, PUT, DELETE",
     "/usages": "GET",
@@ -37,6 +38,7 @@ SINCE = {
     "/resource_providers/{uuid}/aggregates": (1, 1),
     "/resource_providers/{uuid}/traits": (1, 6),
     "/allocations": (1, 13),
+    "/allocation_candidates": (1, 10),
     "/traits": (1, 6),
     "/traits/{name}": (1, 6),
     "/usages": (1, 9),
@@ -102,7 +104,7 @@ def test_every_route_but_the_root_has_a_policy_and_asks_it_first(app, method, pa
 def test_every_rule_is_used_and_every_used_rule_exists():
     used = {endpoint.policy for method, path in METHODS for endpoint in endpoints(method, path)} - {None}
     known = {rule.name for rule in policy.RULES if rule.name.startswith("placement:")}
-    assert used == known - {"placement:allocation_candidates:list"}
+    assert used == known
 
 
 def test_a_rule_tells_where_it_is_asked():
@@ -118,7 +120,7 @@ def test_a_rule_tells_where_it_is_asked():
         for endpoint in endpoints(method, path)
         if endpoint.policy
     }
-    assert asked == {one for one in said if one[1] != "/allocation_candidates"}
+    assert asked == said
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
