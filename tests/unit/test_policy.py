@@ -107,6 +107,24 @@ def test_a_file_overrides_by_name(tmp_path):
     assert not allows(policy, ORDINARY[0], caller("admin"))
 
 
+def test_a_changed_file_is_in_force_from_the_next_start_on(tmp_path):
+    policy = policy_of(tmp_path, f'"{RESHAPE}": "role:boss"\n')
+    later = policy_of(tmp_path, f'"{RESHAPE}": "role:admin"\n')
+    assert allows(policy, RESHAPE, caller("boss"))
+    assert not allows(policy, RESHAPE, caller("admin"))
+    assert allows(later, RESHAPE, caller("admin"))
+
+
+def test_verdicts_are_right_also_when_there_are_more_than_are_remembered(monkeypatch):
+    monkeypatch.setattr(ours, "_REMEMBERED_VERDICTS", 3)
+    policy = Policy(web.configuration())
+    for _ in range(2):
+        for number in range(5):
+            assert allows(policy, ORDINARY[0], caller("admin", project_id=f"p{number}"))
+            assert not allows(policy, ORDINARY[0], caller("reader", project_id=f"p{number}"))
+    assert len(policy._verdicts) == 3
+
+
 def test_the_role_of_old_does_not_overrule_a_file(tmp_path):
     policy = policy_of(tmp_path, '"service_api": "role:boss"\n', oslo_policy__enforce_new_defaults=False)
     assert allows(policy, RESHAPE, caller("boss"))

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from placement import microversion as mv
-from placement.reply import NOW, UNDATED, Reply, created, encode, no_content, ok
+from placement.reply import NOW, UNDATED, Reply, created, encode, newest, no_content, ok
 
 BEFORE_CACHE_HEADERS = mv.Version(1, 14)
 NOON = datetime.datetime(2026, 6, 9, 12, 0, 0, 500)
@@ -62,6 +62,13 @@ def test_now_is_a_date():
 def test_an_undated_reply_is_not_to_be_cached_either():
     assert "last-modified" not in headers(ok({}, UNDATED))
     assert headers(ok({}, UNDATED))["cache-control"] == "no-cache"
+
+
+def test_a_reply_is_as_old_as_the_newest_of_what_it_shows():
+    later = NOON + datetime.timedelta(hours=1)
+    assert newest([NOON, later, None, NOON]) == later
+    assert newest([None]) is NOW
+    assert newest([]) is NOW
 
 
 @pytest.mark.parametrize("modified", [NOW, UNDATED, NOON])

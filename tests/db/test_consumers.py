@@ -1,0 +1,83 @@
+"""What of consumers does not show on the wire at once: rows that another program left, and when rows were written."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.tables import consumers, resource_providers
+from placement.objects.consumer import Owner
+from tests.db.in_process import placement
+
+HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c001"
+CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c002"
+LONG_AGO = datetime.datetime(2020, 2, 2, 2, 2, 2)
+
+
+@pytest.fixture
+def service(database):
+    """A host with room for two."""
+    call = placement(database)
+    assert call("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 2}}}
+    assert call("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status == 200
+    return call
+
+
+def claim(service, generation, amount=1):
+    body = {
+        "allocations": {HOST: {"resources": {"VCPU": amount}}} if amount else {},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+    }
+    return service("PUT", f"/allocations/{CONSUMER}", 39, body).status
+
+
+def generations(database):
+    return database.read(lambda db: db.execute(sa.select(consumers.c.generation)).scalars().all())
+
+
+@pytest.fixture
+def ghost(database, service):
+    """A consumer that holds nothing and has a row all the same, as the reference implementation leaves them."""
+    owner = Owner.ensure(database, "p", "u")
+    row = {"uuid": CONSUMER, "generation": 5, "project_id": owner.project_id, "user_id": owner.user_id}
+    database.write(lambda db: db.execute(sa.insert(consumers), row))
+
+
+@pytest.mark.parametrize(("generation", "status"), [(None, 204), (5, 204), (4, 409), (0, 409)])
+def test_a_row_that_holds_nothing_is_no_consumer_but_its_generation_is_one(
+    database, service, ghost, generation, status
+):
+    assert claim(service, generation) == status
+    assert generations(database) == [6 if status == 204 else 5]
+
+
+def test_what_holds_nothing_cannot_be_released(service, ghost):
+    assert service("DELETE", f"/allocations/{CONSUMER}").status == 404
+    assert service("GET", f"/allocations/{CONSUMER}").body == {"allocations": {}}
+
+
+def test_the_row_goes_with_what_it_holds(database, service, ghost):
+    assert claim(service, None) == 204
+    assert claim(service, 6, amount=0) == 204
+    assert generations(database) == []
+
+
+def test_a_claim_dates_what_it_changes(database, service):
+    assert claim(service, None) == 204
+
+    def age(db):
+        for table in (consumers, resource_providers):
+            db.execute(sa.update(table).values(created_at=LONG_AGO, updated_at=LONG_AGO))
+
+    database.write(age)
+    assert claim(service, 1, amount=2) == 204
+    for table in (consumers, resource_providers):
+        (row,) = database.read(lambda db, table=table: db.execute(sa.select(table)).all())
+        assert row.created_at == LONG_AGO
+        assert row.updated_at > LONG_AGO
