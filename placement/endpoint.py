@@ -107,10 +107,9 @@ def endpoint(
     )
 
 
-@functools.lru_cache(maxsize=256)
 def accepts_json(accept: str | None) -> bool:
     """Whether a client with this Accept header takes JSON; one without the header does."""
-    return bool(create_accept_header(accept).acceptable_offers([JSON]))
+    return accept == JSON or bool(create_accept_header(accept).acceptable_offers([JSON]))
 
 
 def media_type(content_type: str | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import json
 import re
@@ -171,10 +170,9 @@ def _line(sentence: str) -> str:
     return _TAG.sub("", sentence.replace("\n", " "))
 
 
-@functools.lru_cache(maxsize=256)
 def _form(accept: str | None) -> str:
     """The best of what an error can be written in; JSON unless the client has a wish."""
-    if not accept or accept == "*/*":
+    if not accept or accept in ("*/*", JSON):
         return JSON
     offers = create_accept_header(accept).acceptable_offers(["text/html", JSON])
     return offers[0][0] if offers else "text/plain"

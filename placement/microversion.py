@@ -6,7 +6,6 @@ tuples; it asks ``req.version >= mv.NESTED``.
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import NamedTuple
 
@@ -122,7 +121,6 @@ _KNOWN = {change.version: change.version for change in HISTORY}
 _NUMBERS = re.compile(r"\A\s*([0-9]{1,9})\s*\.\s*([0-9]{1,9})\s*\Z")
 
 
-@functools.lru_cache(maxsize=1024)
 def negotiate(header: str | None) -> Version:
     """The version that the value of ``OpenStack-API-Version`` asks for (contract 1.6).
 

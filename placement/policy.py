@@ -16,6 +16,8 @@ from placement import errors
 from placement.conf import PROJECT
 
 _REMEMBERED_VERDICTS = 10_000
+#: Characters of caller and target together; no usual ones have more.
+_LONGEST_REMEMBERED = 2_000
 _KIND = re.compile(r"([^\s()]+?):")  # of a check: "role" in "role:admin"
 
 _PROJECT = ["project"]
@@ -191,7 +193,7 @@ class Policy:
             refusal = self._verdicts[key]
         except KeyError:
             refusal = self._judge(rule, caller, target)
-            if self._remembers and len(self._verdicts) < _REMEMBERED_VERDICTS:
+            if self._remembers and len(self._verdicts) < _REMEMBERED_VERDICTS and len(key) <= _LONGEST_REMEMBERED:
                 self._verdicts[key] = refusal
         if refusal is not None:
             raise refusal(rule=rule)
