@@ -41,7 +41,7 @@ _POSTGRESQL_LOST_CLASSES = ("08", "53")
 _SQLITE_COLLISIONS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SQLITE_LOST = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
 # More names in a request than a statement takes: these have no number of their own.
-_TOO_MANY_VALUES = ("too many SQL variables", "number of parameters must be between")
+_TOO_MANY_VALUES = ("too many SQL variables", "Expression tree is too large", "number of parameters must be between")
 
 
 def of(error: BaseException) -> Trouble:

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import schema
 from placement.db.engine import opened
+from placement.objects import provider_list
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 
@@ -16,6 +17,13 @@ def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
     names = [f"T{number}" for number in range(250_001)]
     with pytest.raises(errors.BadRequest):
         database.read(lambda db: Trait.check(db, names))
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_more_conditions_than_a_statement_takes_are_the_clients_fault(database):
+    wanted = provider_list.Filter(member_of=tuple(frozenset([str(number)]) for number in range(1001)))
+    with pytest.raises(errors.InvalidValue):
+        database.read(lambda db: provider_list.matching(db, wanted))
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -37,6 +45,7 @@ def test_characters_that_no_column_has_are_the_clients_fault(database_url, chars
 @pytest.mark.parametrize("attempts", [1, 10])
 def test_a_full_or_protected_disk_is_no_bug(database, limit, attempts):
     """Nor is it a conflict with others, where a single attempt is all that is granted."""
+
     @sa.event.listens_for(database.engine, "checkout")
     def restrict(connection, _record, _fairy):
         connection.execute(f"PRAGMA {limit}")
