@@ -1,0 +1,185 @@
+"""Whatever is sent, the answer is never a 5xx, tells nothing of SQL, and has the form that clients know; and a request
+that is refused, or only reads, changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from http import HTTPStatus
+
+import hypothesis
+import pytest
+import sqlalchemy as sa
+
+from placement import deploy
+from placement.db.engine import opened
+from placement.db.tables import (
+    change_writers,
+    consumer_types,
+    metadata,
+    placement_aggregates,
+    projects,
+    provider_changes,
+    users,
+)
+from tests import caller, nonsense, servers, web
+from tests.nonsense import AGGREGATE, CONSUMERS, PROVIDERS
+
+#: Names come into being on first sight, even if the request is refused then (contract 3.3), as aggregates do; and the
+#: feed has its own housekeeping.
+NOT_STATE = {projects, users, consumer_types, placement_aggregates, change_writers, provider_changes}
+STATE = [table for table in metadata.sorted_tables if table not in NOT_STATE]
+
+SQL = re.compile(
+    r"\bSELECT\b.*\bFROM\b|\bINSERT INTO\b|\bUPDATE\b.*\bSET\b|\bDELETE FROM\b|FOREIGN KEY|UNIQUE constraint|uniq_|"
+    r"sqlite3?\b|pymysql|psycopg|sqlalche|IntegrityError|OperationalError|DataError|ProgrammingError|Traceback|"
+    r"resource_provider_(?:traits|aggregates|id)|placement_aggregates|(?:class|consumer_type|root_provider)_id|"
+    r"external_id|change_writers|provider_changes",
+    re.DOTALL,
+)
+
+
+class Place:
+    """A service with a few things in it, the same whenever a request is to be sent."""
+
+    def __init__(self, synced_database):
+        self._synced = synced_database
+        self._opened = None
+
+    def send(self, sent):
+        """Status line, headers and content of the answer, and whether anything has changed."""
+        if self._opened is None:
+            self._open()
+        status, headers, content = exchange(self._app, sent.environ)
+        state = rows(self._database)
+        changed = state != self._state
+        if changed:
+            self.close()
+        return status, headers, content, changed
+
+    def _open(self):
+        self._opened = opened(self._synced.clean())
+        self._database = self._opened.__enter__()
+        conf = web.configuration(placement_database__connection=str(self._database.engine.url))
+        self._app = deploy.loadapp(conf, self._database)
+        furnish(caller.inside(self._app))
+        self._state = rows(self._database)
+
+    def close(self):
+        if self._opened is not None:
+            self._opened.__exit__(None, None, None)
+            self._opened = None
+
+
+def rows(database):
+    """What there is, as far as anybody may ask for it."""
+    with database.engine.connect() as connection:
+        return {table.name: connection.execute(sa.select(table)).all() for table in STATE}
+
+
+def exchange(app, environ):
+    """Status line, headers and content."""
+    told = []
+    content = b"".join(app(environ, lambda *answer: told.append(answer)))
+    [(status, headers)] = [answer[:2] for answer in told]
+    return status, headers, content
+
+
+def furnish(call):
+    """Three providers, one below another, with all that a provider can have; two consumers; spare names."""
+
+    def does(method, path, body=None):
+        answer = call(method, path, 39, body)
+        assert answer.status < 300, answer
+
+    root, child, other = PROVIDERS
+    for path in ("resource_classes/CUSTOM_CLASS", "resource_classes/CUSTOM_SPARE", "traits/CUSTOM_TRAIT"):
+        does("PUT", f"/{path}")
+    does("PUT", "/traits/CUSTOM_SPARE_TRAIT")
+    does("POST", "/resource_providers", {"name": "root", "uuid": root})
+    does("POST", "/resource_providers", {"name": "child", "uuid": child, "parent_provider_uuid": root})
+    does("POST", "/resource_providers", {"name": "other", "uuid": other})
+    for uuid in (root, child):
+        path = f"/resource_providers/{uuid}"
+        inventories = {"VCPU": {"total": 8}, "DISK_GB": {"total": 8, "reserved": 1}, "CUSTOM_CLASS": {"total": 2}}
+        does("PUT", f"{path}/inventories", {"resource_provider_generation": 0, "inventories": inventories})
+        traits = ["CUSTOM_TRAIT", "HW_CPU_X86_AVX"]
+        does("PUT", f"{path}/traits", {"resource_provider_generation": 1, "traits": traits})
+        does("PUT", f"{path}/aggregates", {"resource_provider_generation": 2, "aggregates": [AGGREGATE]})
+    for consumer in CONSUMERS:
+        claim = {
+            "allocations": {uuid: {"resources": {"VCPU": 1, "DISK_GB": 1}} for uuid in (root, child)},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_type": "INSTANCE",
+            "consumer_generation": None,
+        }
+        does("PUT", f"/allocations/{consumer}", claim)
+    assert call("GET", f"/resource_providers/{root}").body["generation"] == nonsense.GENERATIONS[0]
+    assert call("GET", f"/allocations/{CONSUMERS[0]}").body["consumer_generation"] == nonsense.GENERATIONS[1]
+
+
+@pytest.fixture
+def place(synced_database):
+    found = Place(synced_database)
+    yield found
+    found.close()
+
+
+def test_nothing_breaks_the_service(backend, place):
+    part = 8 if backend.kind == servers.SQLite.kind else 2
+
+    @hypothesis.settings(max_examples=hypothesis.settings().max_examples * part)
+    @hypothesis.given(nonsense.sent())
+    def holds(sent):
+        status_line, headers, content, changed = place.send(sent)
+        status = int(status_line[:3])
+        hypothesis.event(f"{sent.method} {status}")
+        assert status < 500, (status_line, content)
+        assert_well_formed(status_line, headers, content)
+        if status >= 400:
+            assert not changed, "refused, and yet it has changed something"
+            assert_error(status, dict(headers), content, sent)
+        elif sent.method not in ("PUT", "POST", "DELETE"):
+            assert not changed, "read, and yet it has changed something"
+
+    holds()
+
+
+def assert_well_formed(status_line, headers, content):
+    """As HTTP and WSGI want it."""
+    assert re.fullmatch(r"\d{3} [A-Za-z -]+", status_line)
+    for name, value in headers:
+        assert re.fullmatch(r"[A-Za-z-]+", name)
+        assert re.fullmatch(r"[\t\x20-\x7e\x80-\xff]*", value), f"{name} would end the header, or break it"
+    told = {name.lower(): value for name, value in headers}
+    assert len(told) == len(headers) - [name.lower() for name, _ in headers].count("vary") + ("vary" in told)
+    assert told.get("content-length", "0") == str(len(content)) or not content
+    assert ("content-type" in told) == bool(content) or not content
+    assert re.fullmatch(r"req-[0-9a-f-]{36}", told["x-openstack-request-id"])
+    if told.get("content-type") == "application/json":
+        json.loads(content)
+
+
+def assert_error(status, headers, content, sent):
+    """Contract 1.3 to 1.5: the form is the client's choice, and no form tells of SQL."""
+    if status == 401 or sent.method == "HEAD":
+        return
+    told = {name.lower(): value for name, value in headers.items()}
+    text = content.decode()
+    title = {404: "Not Found"}.get(status, HTTPStatus(status).phrase)
+    if told["content-type"] == "application/json":
+        [error] = json.loads(content)["errors"]
+        assert (error["status"], error["title"]) == (status, title)
+        assert error["request_id"] == told["x-openstack-request-id"]
+        assert isinstance(error["detail"], str)
+        version = told.get("openstack-api-version")
+        if version is not None:
+            assert ("code" in error) == (int(version.rpartition(".")[2]) >= 23)
+            assert error.get("code", "placement.").startswith("placement.")
+        text = error["detail"]
+    else:
+        assert told["content-type"] in ("text/html; charset=UTF-8", "text/plain; charset=UTF-8")
+        assert title in text
+    assert not SQL.search(text), text
