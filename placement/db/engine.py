@@ -157,32 +157,37 @@ class Database:
     def _attempt(self, work: Callable[[Transaction], Result]) -> Result:
         with self._turn:
             writer = self.writers.borrow(self.engine)
-            result = self._transact(work, writer)
+            try:
+                connection = self.engine.connect()
+            except BaseException:
+                self.writers.give_back(writer)
+                raise
+            with connection:
+                result = self._transact(work, connection, writer)
         if writer.tidy_due():
             self._tidy(writer)
         return result
 
-    def _transact(self, work: Callable[[Transaction], Result], writer: feed.Writer) -> Result:
-        with self.engine.connect() as connection:
-            transaction = Transaction(connection)
-            try:
-                connection.begin()
-                result = work(transaction)
-            except BaseException:
-                # Nothing was recorded under the writer's number yet: it may be used again, whatever the rollback does.
-                self.writers.give_back(writer)
-                raise
-            try:
-                seq = transaction.record(writer)
-                self._commit(connection)
-            except exc.DBAPIError as error:
-                # A duplicate or a missing parent says that others have cleared the writer away.
-                if trouble.of(error) is Trouble.COLLISION and not isinstance(error, exc.IntegrityError):
-                    self.writers.give_back(writer)
-                raise
-            writer.seq = seq
+    def _transact(self, work: Callable[[Transaction], Result], connection: Connection, writer: feed.Writer) -> Result:
+        transaction = Transaction(connection)
+        try:
+            connection.begin()
+            result = work(transaction)
+        except BaseException:
+            # Nothing was recorded under the writer's number yet: it may be used again, whatever the rollback does.
             self.writers.give_back(writer)
-            return result
+            raise
+        try:
+            seq = transaction.record(writer)
+            self._commit(connection)
+        except exc.DBAPIError as error:
+            # A duplicate or a missing parent says that others have cleared the writer away.
+            if trouble.of(error) is Trouble.COLLISION and not isinstance(error, exc.IntegrityError):
+                self.writers.give_back(writer)
+            raise
+        writer.seq = seq
+        self.writers.give_back(writer)
+        return result
 
     def _commit(self, connection: Connection) -> None:
         try:

@@ -37,6 +37,7 @@ def of_project(req: Request) -> Reply:
     if req.version < mv.CONSUMER_TYPES:
         return ok({"usages": req.read(lambda db: allocation.usage_of_project(db, project, user))}, modified=NOW)
     consumer_type = req.query.get("consumer_type")
-    by_type = req.read(lambda db: allocation.usage_by_type(db, project, user, consumer_type))
+    # Amounts and counts are two statements that must tell of the same moment.
+    by_type = req.database.snapshot(lambda db: allocation.usage_by_type(db, project, user, consumer_type))
     shown = {name: {"consumer_count": usage.consumer_count, **usage.resources} for name, usage in by_type.items()}
     return ok({"usages": shown}, modified=NOW)
