@@ -56,15 +56,15 @@ _PLACEMENT = [
     cfg.BoolOpt(
         "randomize_allocation_candidates",
         default=False,
-        help="Look at trees of providers, and at the providers in them, in random order. Otherwise the order is that of "
-        "the index, and clients that ask for few candidates compete for the same ones.",
+        help="Look at trees of providers, and at the providers in them, in random order. Otherwise the order is that "
+        "of the index, and clients that ask for few candidates compete for the same ones.",
     ),
     cfg.IntOpt(
         "max_allocation_candidates",
         default=10000,
         min=-1,
-        help="No reply has more candidates, whatever limit the client gives, and if it gives none. A client that has to "
-        "see every host must not have more of them than this; -1 is no bound, and lets one request that matches a "
+        help="No reply has more candidates, whatever limit the client gives, and if it gives none. A client that has "
+        "to see every host must not have more of them than this; -1 is no bound, and lets one request that matches a "
         "large cloud in many ways fill the memory of a worker.",
     ),
     cfg.StrOpt(
