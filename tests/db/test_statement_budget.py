@@ -1,0 +1,85 @@
+"""How many statements a claim takes: a round trip each, and most of its time (docs/architecture.rst).
+
+COMMIT counts.  BEGIN, which opens the transaction, does not: PyMySQL never sends it, psycopg does.  Rows that are
+inserted together count once.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.db.faults import Plan, planted
+from tests.db.in_process import placement
+from tests.db.writes import HOST, Names, claim, provider, stock
+
+BUDGET = 8
+OWN = {"host": {"VCPU": 1, "MEMORY_MB": 64, "DISK_GB": 5}}
+
+
+@pytest.fixture
+def service(database):
+    return placement(database)
+
+
+@pytest.fixture
+def names(service):
+    """Of a provider with room, on which somebody of the same project holds something: so all ids are known."""
+    names = Names()
+    for call in (*HOST, claim(consumer="consumer_before", **OWN)):
+        assert service(*names.fill(call)).status in (200, 204)
+    return names
+
+
+def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names):
+    plan = Plan()
+    planted(database, plan)
+    assert service(*names.fill(claim(**OWN))).status == 204
+    statements = [statement for statement in plan.seen if not statement.startswith("BEGIN")]
+    assert len(statements) <= BUDGET, statements
+    assert statements[-1] == "COMMIT"
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_mariadb_is_not_asked_more_than_that(database, service, names):
+    """No ROLLBACK, no SET, no ping, and rows in one statement."""
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("DO 1")
+        before = questions(connection)
+        connection.commit()
+    assert service(*names.fill(claim(**OWN))).status == 204
+    with database.engine.connect() as connection:
+        asked = questions(connection) - before - len(["the question before", "its COMMIT"])
+    assert asked <= BUDGET, asked
+
+
+def questions(connection):
+    """How often the server was asked something over this connection."""
+    return int(connection.exec_driver_sql("SHOW SESSION STATUS LIKE 'Questions'").one()[1])
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_postgresql_is_not_asked_more_than_that(database, service, names, tmp_path):
+    """Rows inserted together are executions of one statement, sent and answered together."""
+    with database.engine.connect() as connection:
+        wire = connection.connection.driver_connection.pgconn
+    with (tmp_path / "wire").open("w") as file:
+        wire.trace(file.fileno())
+        assert service(*names.fill(claim(**OWN))).status == 204
+        wire.untrace()
+    sent = re.findall(r"^.*\tF\t\d+\t(Query|Sync)(.*)$", (tmp_path / "wire").read_text(), re.MULTILINE)
+    assert ["BEGIN" in sent[0][1], "COMMIT" in sent[-1][1]] == [True, True]
+    assert len(sent) <= BUDGET + len(["BEGIN"]), sent
+
+
+def test_a_claim_on_three_providers_takes_one_more(database, service, names):
+    """Their ids are looked up first, for the order of the locks."""
+    for one in ("second", "third"):
+        for call in (provider(one), stock(one, VCPU=8)):
+            assert service(*names.fill(call)).status == 200
+    plan = Plan()
+    planted(database, plan)
+    everywhere = {name: {"VCPU": 1} for name in ("host", "second", "third")}
+    assert service(*names.fill(claim(**everywhere))).status == 204
+    assert len([statement for statement in plan.seen if not statement.startswith("BEGIN")]) <= BUDGET + 1
