@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from placement import microversion as mv
-from placement.candidates.problem import Candidate
 from placement.candidates.search import Found
-from placement.index.snapshot import Provider, Snapshot
+from placement.index.snapshot import Snapshot
 from placement.microversion import Version
 
 
@@ -50,39 +49,45 @@ def present(found: Found, form: Form, asked: Collection[str]) -> dict[str, Any]:
 
     :param asked: the classes that some group asks for.
     """
-    providers = found.snapshot.providers
-    summaries = _Summaries(found.snapshot, form, asked)
     return {
-        "allocation_requests": [_allocation_request(candidate, providers, form) for candidate in found.candidates],
-        "provider_summaries": dict(summaries.of(_used(found, form))),
+        "allocation_requests": list(_allocation_requests(found, form)),
+        "provider_summaries": dict(_summaries(found.snapshot, _summarised(found, form), form, frozenset(asked))),
     }
 
 
-def _allocation_request(candidate: Candidate, providers: Sequence[Provider | None], form: Form) -> dict[str, Any]:
-    # Every slot of a candidate has a provider.
-    if form.listed:
-        return {
-            "allocations": [
-                {"resource_provider": {"uuid": providers[slot].uuid}, "resources": given}  # type: ignore[union-attr]
-                for slot, given in candidate.amounts.items()
-            ]
-        }
-    shown: dict[str, Any] = {
-        "allocations": {
-            providers[slot].uuid: {"resources": given}  # type: ignore[union-attr]
-            for slot, given in candidate.amounts.items()
-        }
-    }
-    if form.mappings:
-        shown["mappings"] = {
-            suffix: [providers[slot].uuid for slot in slots]  # type: ignore[union-attr]
-            for suffix, slots in candidate.mappings.items()
-        }
-    return shown
+def _allocation_requests(found: Found, form: Form) -> Iterator[dict[str, Any]]:
+    uuid = _Uuids(found.snapshot)
+    # Candidates share what they take, and so can the objects that show it.
+    shown: dict[int, dict[str, Any]] = {}
+    for amounts, mappings in found.candidates:
+        allocations: Any = {}
+        for slot, given in amounts.items():
+            if id(given) not in shown:
+                shown[id(given)] = {"resources": given}
+            allocations[uuid[slot]] = shown[id(given)]
+        if form.listed:
+            allocations = [{"resource_provider": {"uuid": of}, **given} for of, given in allocations.items()]
+        if form.mappings:
+            served = {suffix: [uuid[slot] for slot in slots] for suffix, slots in mappings.items()}
+            yield {"allocations": allocations, "mappings": served}
+        else:
+            yield {"allocations": allocations}
 
 
-def _used(found: Found, form: Form) -> list[int]:
-    """The providers that are summed up, in order."""
+class _Uuids(dict[int, str]):
+    """By slot; those that were asked for."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__()
+        self._snapshot = snapshot
+
+    def __missing__(self, slot: int) -> str:
+        uuid = self[slot] = self._snapshot.provider(slot).uuid
+        return uuid
+
+
+def _summarised(found: Found, form: Form) -> list[int]:
+    """The providers that have a summary, in order."""
     used = {slot for candidate in found.candidates for slot in candidate.amounts}
     if form.trees:
         forest = found.snapshot.forest
@@ -91,48 +96,43 @@ def _used(found: Found, form: Form) -> list[int]:
     return sorted(used)
 
 
-class _Summaries:
-    def __init__(self, snapshot: Snapshot, form: Form, asked: Collection[str]) -> None:
-        self._snapshot = snapshot
-        self._form = form
-        self._asked = frozenset(asked)
-        #: Many providers have the same.
-        self._traits: dict[frozenset[str], list[str]] = {}
+def _summaries(
+    snapshot: Snapshot, slots: Sequence[int], form: Form, asked: frozenset[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The summaries of these providers, by uuid."""
+    uuid = _Uuids(snapshot)
+    #: Many providers have the same.
+    traits: dict[frozenset[str], list[str]] = {}
+    # What providers of the same classes have is looked up all at once.
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for slot in slots:
+        alike.setdefault(snapshot.provider(slot).classes, []).append(slot)
+    for classes, members in alike.items():
+        for slot, resources in zip(members, _resources(snapshot, classes, members, form, asked), strict=True):
+            provider = snapshot.provider(slot)
+            summary: dict[str, Any] = {"resources": resources}
+            if form.traits:
+                if provider.traits not in traits:
+                    traits[provider.traits] = sorted(provider.traits)
+                summary["traits"] = traits[provider.traits]
+            if form.lineage:
+                summary["parent_provider_uuid"] = uuid[provider.parent] if provider.parent >= 0 else None
+                summary["root_provider_uuid"] = uuid[provider.root]
+            yield provider.uuid, summary
 
-    def of(self, slots: Sequence[int]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The summaries of these providers, by uuid."""
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for slot in slots:
-            alike.setdefault(self._snapshot.provider(slot).classes, []).append(slot)
-        for classes, members in alike.items():
-            for slot, resources in zip(members, self._resources(classes, members), strict=True):
-                provider = self._snapshot.provider(slot)
-                yield provider.uuid, self._summary(provider, resources)
 
-    def _resources(self, classes: Sequence[int], slots: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """What each of some providers has of these classes, which all of them have."""
-        names = [self._snapshot.class_names[class_id] for class_id in classes]
-        shown = [self._form.every_class or name in self._asked for name in names]
-        rows = np.array(slots, dtype=np.intp)
-        amounts = []
-        for class_id, wanted in zip(classes, shown, strict=True):
-            if wanted:
-                capacity, used = self._snapshot.columns[class_id].shown(rows)
-                amounts.append([{"capacity": c, "used": u} for c, u in zip(capacity, used, strict=True)])
-        names = [name for name, wanted in zip(names, shown, strict=True) if wanted]
-        if not names:
-            return ({} for _ in slots)
-        return (dict(zip(names, of, strict=True)) for of in zip(*amounts, strict=True))
-
-    def _summary(self, provider: Provider, resources: dict[str, Any]) -> dict[str, Any]:
-        summary: dict[str, Any] = {"resources": resources}
-        if self._form.traits:
-            traits = self._traits.get(provider.traits)
-            if traits is None:
-                traits = self._traits[provider.traits] = sorted(provider.traits)
-            summary["traits"] = traits
-        if self._form.lineage:
-            parent = None if provider.parent < 0 else self._snapshot.provider(provider.parent).uuid
-            summary["parent_provider_uuid"] = parent
-            summary["root_provider_uuid"] = self._snapshot.provider(provider.root).uuid
-        return summary
+def _resources(
+    snapshot: Snapshot, classes: Sequence[int], slots: Sequence[int], form: Form, asked: frozenset[str]
+) -> Iterator[dict[str, Any]]:
+    """What each of some providers has of these classes, which all of them have."""
+    rows = np.array(slots, dtype=np.intp)
+    names, amounts = [], []
+    for class_id in classes:
+        name = snapshot.class_names[class_id]
+        if form.every_class or name in asked:
+            names.append(name)
+            capacity, used = snapshot.columns[class_id].shown(rows)
+            amounts.append([{"capacity": of, "used": part} for of, part in zip(capacity, used, strict=True)])
+    if not names:
+        return ({} for _ in slots)
+    return (dict(zip(names, of, strict=True)) for of in zip(*amounts, strict=True))
