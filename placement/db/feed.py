@@ -64,7 +64,8 @@ class Writer:
         """Say that this writer lives; clear its old rows, and the writers that have not been seen for long."""
         self.tidied = now = time.monotonic()
         with engine.begin() as connection:
-            connection.execute(_SEEN, {"writer": self.id})
+            if connection.execute(_SEEN, {"writer": self.id}).rowcount != 1:
+                return  # forgotten, which its next transaction will find out
             self._marks.append((now, self.seq))
             while self._marks and self._marks[0][0] < now - RETENTION:
                 _, old = self._marks.popleft()

@@ -67,3 +67,13 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
         "children": uuids(forest.children),
         "classes": dict(snapshot.class_names),
     }
+
+
+def meaning(snapshot: Snapshot) -> dict[str, Any]:
+    """The contents, but for classes that nobody has any more: they may be remembered, with nothing in them."""
+    said = contents(snapshot)
+    had = {class_id for class_id, column in said["inventories"].items() if any(of.max_unit for of in column.values())}
+    said["inventories"] = {class_id: of for class_id, of in said["inventories"].items() if class_id in had}
+    for question in ("fitting", "fitting among all"):
+        said[question] = {key: of for key, of in said[question].items() if key[0] in had}
+    return said

@@ -1,0 +1,41 @@
+"""Somebody who keeps an index of a database, and compares it with the database whenever it is refreshed."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+from sqlalchemy.engine import Connection
+
+from placement.db.engine import Database
+from placement.index.refresh import Indexed, loaded, refreshed
+from tests.index.contents import meaning
+
+
+class Reader:
+    """``look`` fails if a refresh gives anything else than reading everything would."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.indexed = database.snapshot(loaded)
+        #: Looks at which the feed could be followed.
+        self.followed = 0
+
+    def look(self, *, must_follow: bool = False) -> None:
+        """Refresh and compare, both in one snapshot of the database, whatever is written meanwhile."""
+        self.indexed, fresh, followed = self.database.snapshot(self._look)
+        assert meaning(self.indexed.snapshot) == meaning(fresh.snapshot)
+        assert self.indexed.position.newest == fresh.position.newest
+        assert followed or not must_follow
+        self.followed += followed
+
+    def _look(self, db: Connection) -> tuple[Indexed, Indexed, bool]:
+        fresh, earlier = loaded(db), self.indexed.position
+        changes = fresh.position.changes_since(db, earlier, 1000) if fresh.position.follows(earlier) else None
+        return refreshed(db, self.indexed), fresh, changes is not None
+
+    def age(self, seconds: float) -> None:
+        """As if it had not looked for so long."""
+        position = self.indexed.position
+        at = position.at - datetime.timedelta(seconds=seconds)
+        self.indexed = self.indexed._replace(position=replace(position, at=at))

@@ -1,0 +1,276 @@
+"""A refreshed index is the one that would be built from scratch, whatever happened since the last refresh."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from unittest import mock
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from placement import errors
+from placement.db import feed
+from placement.db.engine import Database, Transaction, opened
+from placement.db.tables import feed_instance, provider_changes, resource_providers
+from placement.index.refresh import loaded, refreshed
+from placement.objects.provider import ResourceProvider
+from tests.index import writes
+from tests.index.contents import meaning
+from tests.index.reader import Reader
+from tests.index.writes import Writer
+
+
+def tidy(database: Database, **lifetimes: float) -> None:
+    """What the writers of a process do once a minute, at a time when their rows (or writers) are too old."""
+    with mock.patch.multiple(feed, **lifetimes):
+        for writer in list(database.writers._idle):
+            writer.tidy(database.engine)
+
+
+class Play:
+    """Three writers and two readers on one database; every act is somebody's turn."""
+
+    def __init__(self, stack: contextlib.ExitStack, url: str, chance: random.Random) -> None:
+        self.chance = chance
+        self.databases = [stack.enter_context(opened(url)) for _ in range(3)]
+        self.writers = [Writer(database, chance) for database in self.databases]
+        # A transaction that is left open meets no other: it is about other providers.
+        self.apart = Writer(stack.enter_context(opened(url)), chance, "apart ")
+        self.alone = self.databases[0].url.get_backend_name() == "sqlite"
+        self.readers = [Reader(self.databases[0]), Reader(self.databases[1])]
+        self.undisturbed = set(self.readers)
+
+    def write(self) -> None:
+        for _ in range(self.chance.randint(1, 6)):
+            self.chance.choice(self.writers).write()
+
+    def look(self) -> None:
+        reader = self.chance.choice(self.readers)
+        reader.look(must_follow=reader in self.undisturbed)
+        self.undisturbed.add(reader)
+
+    def leave_open(self) -> None:
+        """A transaction is open while others write and look, then ends in one way or the other."""
+        work, end = self.chance.choice(writes.LOCAL)(self.apart), self.chance.choice(["commit", "roll back"])
+        done, go_on = threading.Event(), threading.Event()
+
+        def slowly(db: Transaction) -> None:
+            try:
+                work(db)
+            finally:
+                done.set()
+            go_on.wait(60)
+            if end == "roll back":
+                raise errors.ConsumerGenerationConflict(expected=1, given=2)
+
+        def write() -> None:
+            with contextlib.suppress(errors.Failure):
+                self.apart.database.write(slowly)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            assert done.wait(60)
+            for _ in range(self.chance.randint(1, 3)):
+                if not self.alone and self.chance.randrange(2):
+                    self.chance.choice(self.writers).write()
+                else:
+                    self.look()
+        finally:
+            go_on.set()
+            thread.join()
+
+    def clear_rows(self) -> None:
+        """Who has not looked since may not be able to follow; who notices reads everything."""
+        tidy(self.chance.choice(self.databases), RETENTION=-1.0)
+        self.undisturbed.clear()
+
+    def forget_writers(self) -> None:
+        """Those who looked just before miss nothing; the others have been away for too long."""
+        for reader in self.readers:
+            if self.chance.randrange(2):
+                reader.look()
+                self.undisturbed.add(reader)
+            else:
+                reader.age(feed.LIFETIME)
+                self.undisturbed.discard(reader)
+        tidy(self.chance.choice(self.databases), LIFETIME=-3600.0)
+
+    def end(self) -> None:
+        for reader in self.readers:
+            reader.look(must_follow=reader in self.undisturbed)
+
+
+ACTS = (Play.write, Play.write, Play.write, Play.look, Play.look, Play.leave_open, Play.clear_rows, Play.forget_writers)
+
+
+@settings(
+    max_examples=settings().max_examples // 2,
+    # The database is emptied by the test itself.
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(chance=st.randoms(use_true_random=False), acts=st.lists(st.sampled_from(ACTS), min_size=3, max_size=12))
+def test_refreshed_equals_built(synced_database, chance, acts):
+    with contextlib.ExitStack() as stack:
+        play = Play(stack, synced_database.clean(), chance)
+        for act in acts:
+            act(play)
+        play.end()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_refreshed_equals_built_while_threads_and_processes_write_and_are_killed(database, seed):
+    url = database.url.render_as_string(hide_password=False)
+    stop = threading.Event()
+
+    def write(seed: int) -> None:
+        writer = Writer(database, random.Random(seed))
+        while not stop.is_set():
+            writer.write()
+
+    reader = Reader(database)
+    threads = [threading.Thread(target=write, args=(10 * seed + number,)) for number in range(3)]
+    with contextlib.ExitStack() as stack:
+        stack.callback(lambda: [thread.join() for thread in threads])
+        stack.callback(stop.set)
+        for thread in threads:
+            thread.start()
+        for round_ in range(3):
+            doomed = stack.enter_context(writes.process(url, 100 * seed + round_, 15, then_hold=True))
+            other = stack.enter_context(writes.process(url, 200 * seed + round_, 15, then_hold=False))
+            for _ in range(10):
+                reader.look(must_follow=True)
+            assert doomed.stdout.readline() == "holding\n"
+            reader.look(must_follow=True)
+            doomed.kill()
+            assert other.stdout.readline() == "done\n"
+            reader.look(must_follow=True)
+    reader.look(must_follow=True)
+    assert reader.followed > 30
+
+
+@pytest.fixture
+def reader(database):
+    """Of a database with three providers, two of them one tree."""
+    for uuid, parent in (("root", None), ("child", "root"), ("other", None)):
+        create = {"uuid": uuid, "name": uuid, "parent_uuid": parent}
+        database.write(lambda db, create=create: ResourceProvider.create(db, **create))
+    return Reader(database)
+
+
+def by_hand(reader, *statements):
+    """Write what leaves nothing in the feed."""
+    with reader.database.engine.begin() as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+RENAME = sa.update(resource_providers).where(resource_providers.c.uuid == "other").values(name="by hand")
+
+
+def rename(reader, name):
+    reader.database.write(lambda db: ResourceProvider.lock(db, "root").rename(db, name))
+
+
+def test_only_what_the_feed_names_is_read_again(reader):
+    by_hand(reader, RENAME)
+    rename(reader, "renamed")
+    before = reader.indexed.snapshot
+    after = reader.database.snapshot(lambda db: refreshed(db, reader.indexed)).snapshot
+    names = [after.provider(after.by_uuid[uuid]).name for uuid in ("root", "child", "other")]
+    assert names == ["renamed", "child", "other"]
+    assert after.provider(after.by_uuid["child"]) is before.provider(before.by_uuid["child"])
+
+
+def test_a_database_that_was_replaced_is_read_anew(reader):
+    by_hand(reader, RENAME, sa.update(feed_instance).values(uuid="another"))
+    reader.look()
+    assert not reader.followed
+
+
+def test_a_database_without_identity_is_read_anew_each_time(reader):
+    by_hand(reader, RENAME, sa.delete(feed_instance))
+    reader.look()
+    reader.look()
+    assert not reader.followed
+
+
+def test_a_feed_that_went_back_is_not_followed(reader):
+    rename(reader, "one")
+    rename(reader, "two")
+    reader.look(must_follow=True)
+    newest = sa.select(sa.func.max(provider_changes.c.seq)).scalar_subquery()
+    seq = reader.database.read(lambda db: db.execute(sa.select(newest)).scalar())
+    # As after a restore from a backup, which the index never was in.
+    by_hand(reader, RENAME, sa.delete(provider_changes).where(provider_changes.c.seq == seq))
+    reader.look()
+    assert reader.followed == 1
+
+
+def test_who_was_away_for_long_reads_everything(reader):
+    by_hand(reader, RENAME)
+    reader.age(feed.LIFETIME / 4)
+    reader.look()
+    assert not reader.followed
+
+
+def test_who_was_away_for_less_follows_rows_that_are_still_there(reader):
+    reader.age(2 * feed.RETENTION)
+    rename(reader, "renamed")
+    reader.look(must_follow=True)
+
+
+def test_who_missed_rows_that_were_cleared_away_reads_everything(reader):
+    rename(reader, "one")
+    rename(reader, "two")
+    tidy(reader.database, RETENTION=-1.0)
+    reader.look()
+    assert not reader.followed
+    rename(reader, "three")
+    reader.look(must_follow=True)
+
+
+def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
+    for name in "abc":
+        rename(reader, name)
+
+    def changes(db, most):
+        fresh = loaded(db)
+        return fresh.position.changes_since(db, reader.indexed.position, most)
+
+    assert reader.database.snapshot(lambda db: changes(db, 0)) is None
+    (found,) = reader.database.snapshot(lambda db: changes(db, 1)).items()
+    assert found == (reader.indexed.snapshot.provider(reader.indexed.snapshot.by_uuid["root"]).id, feed.SHAPE)
+
+
+def test_a_change_to_a_provider_that_the_index_does_not_know_is_no_reason_to_fail(reader):
+    by_hand(reader, sa.insert(resource_providers).values(uuid="by hand", name="by hand", generation=3))
+    new = _id(reader, "by hand")
+    reader.database.write(lambda db: db.changed(new, feed.USAGE))
+    reader.look()
+    assert "by hand" in reader.indexed.snapshot.by_uuid
+
+
+def test_a_provider_that_has_vanished_by_hand_is_no_reason_to_fail(reader):
+    gone = _id(reader, "other")
+    by_hand(
+        reader,
+        sa.update(resource_providers).where(resource_providers.c.id == gone).values(root_provider_id=None),
+        sa.delete(resource_providers).where(resource_providers.c.id == gone),
+    )
+    reader.database.write(lambda db: db.changed(gone, feed.USAGE))
+    reader.look()
+    assert "other" not in reader.indexed.snapshot.by_uuid
+
+
+def _id(reader, uuid):
+    statement = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == uuid)
+    return reader.database.read(lambda db: db.execute(statement).scalar())
+
+
+def test_nothing_is_lost_of_what_was_loaded(reader):
+    assert meaning(reader.indexed.snapshot) == meaning(reader.database.snapshot(loaded).snapshot)

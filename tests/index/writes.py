@@ -1,0 +1,255 @@
+"""Writes of every kind, as random as the chance that is given; and a process that does nothing else.
+
+A kind takes ``chance`` and gives the work of a transaction, in which nothing is random any more.  Few names are used, so
+that writers meet, and many writes are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from placement import errors
+from placement.db.engine import Database, Transaction, opened
+from placement.index.snapshot import SHARES
+from placement.objects import aggregate
+from placement.objects.claim import UNCHECKED, Claim, place, release
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+from placement.objects.reshape import NewInventory, reshape
+from placement.objects.resource_class import ResourceClass
+from placement.objects.trait import Trait
+
+CLASSES = ("VCPU", "DISK_GB", "CUSTOM_A", "CUSTOM_B")
+TRAITS = ("HW_CPU_X86_AVX", SHARES, "CUSTOM_T", "CUSTOM_U")
+AGGREGATES = ("a0", "a1", "a2")
+# One that every database must give back as it got it.
+RATIOS = (1.0, 16.1, 0.5)
+_ROOT = Path(__file__).parents[2]
+
+Work = Callable[[Transaction], Any]
+
+
+class Writer:
+    """Somebody who writes; those of another ``name`` write about other providers and other consumers."""
+
+    def __init__(self, database: Database, chance: random.Random, name: str = "") -> None:
+        self.database, self.chance = database, chance
+        self.providers = [f"{name}p{number}" for number in range(6)]
+        self.consumers = [f"{name}c{number}" for number in range(4)]
+
+    def write(self, kinds: tuple[Callable[[Writer], Work], ...] | None = None) -> None:
+        """One write, which may be refused."""
+        work = self.chance.choice(kinds or KINDS)(self)
+        with contextlib.suppress(errors.Failure):
+            self.database.write(work)
+
+    # --- kinds of writes ---
+
+    def provider(self) -> str:
+        return self.chance.choice(self.providers)
+
+    def create(self) -> Work:
+        uuid, parent = self.provider(), self.chance.choice([None, self.provider()])
+        return lambda db: ResourceProvider.create(db, uuid=uuid, name=f"{uuid} ü", parent_uuid=parent)
+
+    def create_stocked(self) -> Work:
+        """A root with room for claims, so that most of them succeed."""
+        uuid, records = self.provider(), self.stock(("VCPU", "DISK_GB"))
+
+        def work(db: Transaction) -> None:
+            provider = ResourceProvider.create(db, uuid=uuid, name=f"{uuid} ü")
+            Inventory.replace(db, provider, records)
+            provider.advance(db)
+
+        return work
+
+    def rename(self) -> Work:
+        uuid, name = self.provider(), f"{self.provider()} {self.chance.randrange(3)}"
+        return lambda db: ResourceProvider.lock(db, uuid).rename(db, name)
+
+    def move(self) -> Work:
+        uuid, parent = self.provider(), self.chance.choice([None, self.provider(), self.provider()])
+
+        def work(db: Transaction) -> None:
+            trees = ResourceProvider.lock_with_trees(db, [uuid, parent] if parent else [uuid])
+            provider = trees.get(uuid) or ResourceProvider.lock(db, uuid)
+            provider.move(db, parent, trees, freely=True)
+
+        return work
+
+    def delete(self) -> Work:
+        uuid = self.provider()
+        return lambda db: ResourceProvider.lock(db, uuid).delete(db)
+
+    def stock(self, classes: tuple[str, ...]) -> list[Inventory]:
+        return [
+            Inventory(
+                resource_class,
+                total=self.chance.choice((8, 4)),
+                reserved=self.chance.choice((0, 1)),
+                step_size=self.chance.choice((1, 1, 2)),
+                allocation_ratio=self.chance.choice(RATIOS),
+            )
+            for resource_class in classes
+        ]
+
+    def replace_stock(self, classes: tuple[str, ...] = CLASSES) -> Work:
+        uuid = self.provider()
+        records = self.stock(tuple(name for name in classes if self.chance.randrange(2)))
+
+        def work(db: Transaction) -> None:
+            provider = ResourceProvider.lock(db, uuid)
+            Inventory.replace(db, provider, records)
+            provider.advance(db)
+
+        return work
+
+    def add_stock(self) -> Work:
+        uuid, (record,) = self.provider(), self.stock((self.chance.choice(CLASSES),))
+        return lambda db: Inventory.add(db, ResourceProvider.lock(db, uuid), record)
+
+    def update_stock(self) -> Work:
+        uuid, (record,) = self.provider(), self.stock((self.chance.choice(CLASSES),))
+        return lambda db: Inventory.update(db, ResourceProvider.lock(db, uuid), record)
+
+    def remove_stock(self) -> Work:
+        uuid, resource_class = self.provider(), self.chance.choice(CLASSES)
+        return lambda db: Inventory.remove(db, ResourceProvider.lock(db, uuid), resource_class)
+
+    def set_traits(self) -> Work:
+        uuid, names = self.provider(), [name for name in TRAITS if self.chance.randrange(2)]
+        return lambda db: Trait.replace(db, ResourceProvider.lock(db, uuid), names)
+
+    def set_aggregates(self) -> Work:
+        uuid, names = self.provider(), [name for name in AGGREGATES if self.chance.randrange(2)]
+        guarded = self.chance.randrange(2)
+        ids = aggregate.ensure(self.database, names)
+
+        def work(db: Transaction) -> None:
+            provider = ResourceProvider.lock(db, uuid)
+            aggregate.replace(db, provider, ids.values())
+            if guarded:
+                provider.advance(db)
+
+        return work
+
+    def claim(self) -> Claim:
+        wanted = {}
+        for _ in range(self.chance.choice((1, 1, 2, 0))):
+            wanted[self.provider()] = {self.chance.choice(("VCPU", "DISK_GB", "CUSTOM_A")): self.chance.choice((1, 2))}
+        owner = Owner.ensure(self.database, "project", "user")
+        return Claim(self.chance.choice(self.consumers), wanted, owner, UNCHECKED)
+
+    def allocate(self) -> Work:
+        claims = [self.claim()]
+        return lambda db: place(db, claims)
+
+    def allocate_many(self) -> Work:
+        claims = {claim.consumer: claim for claim in (self.claim(), self.claim(), self.claim())}
+        return lambda db: place(db, list(claims.values()))
+
+    def free(self) -> Work:
+        consumer = self.chance.choice(self.consumers)
+        return lambda db: release(db, consumer)
+
+    def reshape(self) -> Work:
+        stock = {self.provider(): self.stock(("VCPU", "CUSTOM_A")) for _ in range(2)}
+        claims = [self.claim()]
+
+        def work(db: Transaction) -> None:
+            found = {uuid: ResourceProvider.get(db, uuid) for uuid in stock}
+            reshape(db, {uuid: NewInventory(found[uuid].generation, stock[uuid]) for uuid in stock}, claims)
+
+        return work
+
+    def create_class(self) -> Work:
+        name = self.chance.choice(CLASSES[2:])
+        return lambda db: ResourceClass.create(db, name)
+
+    def rename_class(self) -> Work:
+        names = self.chance.sample(CLASSES[2:], 2)
+        return lambda db: ResourceClass.lock(db, names[0]).rename(db, names[1])
+
+    def delete_class(self) -> Work:
+        name = self.chance.choice(CLASSES[2:])
+        return lambda db: ResourceClass.lock(db, name).delete(db)
+
+    def create_trait(self) -> Work:
+        name = self.chance.choice(TRAITS[2:])
+        return lambda db: Trait.create(db, name)
+
+    def delete_trait(self) -> Work:
+        name = self.chance.choice(TRAITS[2:])
+        return lambda db: Trait.get(db, name).delete(db)
+
+    def fail(self) -> Work:
+        """Another kind, and then something goes wrong."""
+        work = self.chance.choice(KINDS[:-1])(self)
+
+        def failing(db: Transaction) -> None:
+            work(db)
+            raise errors.ConsumerGenerationConflict(expected=1, given=2)
+
+        return failing
+
+
+#: The more frequent ones twice.
+KINDS: tuple[Callable[[Writer], Work], ...] = (
+    *(Writer.create, Writer.create, Writer.create_stocked, Writer.create_stocked, Writer.rename, Writer.move),
+    *(Writer.move, Writer.delete, Writer.replace_stock, Writer.replace_stock, Writer.add_stock, Writer.update_stock),
+    *(Writer.remove_stock, Writer.set_traits, Writer.set_traits, Writer.set_aggregates, Writer.set_aggregates),
+    *(Writer.allocate, Writer.allocate, Writer.allocate, Writer.allocate_many, Writer.free, Writer.free),
+    *(Writer.reshape, Writer.create_class, Writer.rename_class, Writer.delete_class, Writer.create_trait),
+    *(Writer.delete_trait, Writer.fail),
+)
+#: Those that hold no locks on what all share.
+LOCAL: tuple[Callable[[Writer], Work], ...] = (
+    *(Writer.create_stocked, Writer.create_stocked, Writer.rename, Writer.delete, Writer.allocate, Writer.allocate),
+    lambda writer: writer.replace_stock(("VCPU", "DISK_GB")),
+)
+
+
+# --- a process that writes ---
+
+
+@contextlib.contextmanager
+def process(url: str, seed: int, number: int, *, then_hold: bool) -> Iterator[subprocess.Popen[str]]:
+    """A process that writes so often, then prints a line; with a transaction left open, if it is ``then_hold``."""
+    command = [sys.executable, "-m", "tests.index.writes", url, str(seed), str(number), str(int(then_hold))]
+    with subprocess.Popen(command, cwd=_ROOT, text=True, stdout=subprocess.PIPE) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def _main(url: str, seed: int, number: int, then_hold: bool) -> None:
+    with opened(url) as database:
+        writer = Writer(database, random.Random(seed))
+        for _ in range(number):
+            writer.write()
+        for _ in itertools.count() if then_hold else ():
+            work = writer.create_stocked() if writer.chance.randrange(2) else writer.allocate()
+
+            def held(db: Transaction, work: Work = work) -> None:
+                work(db)
+                sys.stdout.write("holding\n")
+                sys.stdout.flush()
+                time.sleep(600)
+
+            with contextlib.suppress(errors.Failure):
+                database.write(held)
+    sys.stdout.write("done\n")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), bool(int(sys.argv[4])))
