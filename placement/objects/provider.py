@@ -275,8 +275,9 @@ COLUMNS = (
 _SELECT = sa.select(*COLUMNS)
 _BY_UUID = _SELECT.where(_P.c.uuid == sa.bindparam("uuid"))
 _BY_ID = _SELECT.where(_P.c.id.in_(sa.bindparam("ids", expanding=True))).order_by(_P.c.id)
-_LOCK_BY_UUID = _BY_UUID.with_for_update(of=_P)
-_LOCK_BY_ID = _BY_ID.with_for_update(of=_P)
+# Ids never change, and PostgreSQL can be told: who refers to the row need not wait then, nor meet us in a deadlock.
+_LOCK_BY_UUID = _BY_UUID.with_for_update(of=_P, key_share=True)
+_LOCK_BY_ID = _BY_ID.with_for_update(of=_P, key_share=True)
 _IDS_BY_UUID = sa.select(_P.c.id).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
 _NAMED_PROVIDER = resource_providers.alias()
 #: One statement, so that the roots and the members of their trees are of one moment.

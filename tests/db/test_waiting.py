@@ -57,6 +57,26 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
         assert meanwhile.result.body["root_provider_uuid"] == root
 
 
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_a_child_can_be_born_while_its_root_is_locked(database):
+    """Else it deadlocks with whoever has the root and waits for the parent, a moving tree or a claim on both."""
+    root, parent, child = (str(uuid.uuid4()) for _ in range(3))
+    service = placement(database)
+
+    def create(one, of=None):
+        return service("POST", "/resource_providers", 39, {"uuid": one, "name": one, "parent_provider_uuid": of}).status
+
+    assert [create(root), create(parent, root)] == [200, 200]
+
+    def work(db):
+        ResourceProvider.lock(db, root)
+        meanwhile = Meanwhile(create, child, parent)
+        assert meanwhile.wait(30)
+        return meanwhile.result
+
+    assert database.write(work) == 200
+
+
 def test_threads_take_turns_at_a_database_in_memory():
     """It is one connection, and so is making a writer of the feed."""
     with opened("sqlite://") as database:

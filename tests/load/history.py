@@ -1,0 +1,101 @@
+"""What a recorded history must not show, in whatever order things really happened."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tests.load.storm import Event
+
+
+def contradictions(history: Sequence[Event]) -> list[str]:
+    """What cannot be, if every generation is used once and never goes back."""
+    return [*_server_errors(history), *_provider_generations(history), *_consumer_generations(history)]
+
+
+def _server_errors(history: Sequence[Event]) -> Iterator[str]:
+    for event in history:
+        if event.answer.status >= 500:
+            yield f"{event.call.method} {event.call.path}: {event.answer}"
+
+
+# --- providers -------------------------------------------------------------------------------------------------------
+
+
+def _provider_generations(history: Sequence[Event]) -> Iterator[str]:
+    taken = collections.Counter(
+        (_provider(event), event.call.body["resource_provider_generation"])
+        for event in history
+        if event.answer.status == 200 and _is_guarded(event) and _advanced(event)
+    )
+    yield from (f"two writers moved {provider} on from {g}" for (provider, g), number in taken.items() if number > 1)
+    seen = collections.defaultdict(list)
+    for event in history:
+        for provider, generation in _shown(event):
+            seen[provider].append((event.ended, event.began, generation))
+    for provider, sights in seen.items():
+        yield from _went_back(provider, sights)
+
+
+def _went_back(provider: str, sights: list[tuple[float, float, int]]) -> Iterator[str]:
+    """A request that began after another was answered shows no older generation."""
+    for ended, _, generation in sorted(sights):
+        later = min((g for _, began, g in sights if began > ended), default=generation)
+        if later < generation:
+            yield f"{provider} went back from {generation} to {later}"
+
+
+def _provider(event: Event) -> str:
+    return event.call.path.split("/")[2]
+
+
+def _is_guarded(event: Event) -> bool:
+    return event.call.method == "PUT" and "resource_provider_generation" in (event.call.body or {})
+
+
+def _advanced(event: Event) -> bool:
+    """Traits that stay what they are leave the generation alone."""
+    given, shown = (body["resource_provider_generation"] for body in (event.call.body, event.answer.body))
+    assert shown in (given, given + 1), event
+    return bool(shown != given)
+
+
+def _shown(event: Event) -> Iterator[tuple[str, int]]:
+    body: Any = event.answer.body
+    if event.answer.status != 200:
+        return
+    if event.call.path.startswith("/resource_providers/"):
+        generation = body.get("resource_provider_generation", body.get("generation"))
+        if generation is not None:
+            yield _provider(event), generation
+    elif event.call.path.startswith("/allocations/"):
+        yield from ((provider, entry["generation"]) for provider, entry in body["allocations"].items())
+
+
+# --- consumers -------------------------------------------------------------------------------------------------------
+
+
+def _consumer_generations(history: Sequence[Event]) -> Iterator[str]:
+    used: dict[str, collections.Counter[int | None]] = collections.defaultdict(collections.Counter)
+    ends: collections.Counter[str] = collections.Counter()
+    for event in history:
+        if event.answer.status == 204:
+            for consumer, body in _claims(event):
+                if "consumer_generation" in body:
+                    used[consumer][body["consumer_generation"]] += 1
+                ends[consumer] += not body["allocations"]
+    for consumer, generations in used.items():
+        lives = 1 + ends[consumer]
+        yield from (f"{n} writers of {consumer} from {g}" for g, n in generations.items() if n > lives)
+
+
+def _claims(event: Event) -> Iterator[tuple[str, Any]]:
+    """Consumer and what it is to hold from now on."""
+    call = event.call
+    if call.path.startswith("/allocations/"):
+        yield call.path.split("/")[2], call.body or {"allocations": {}}
+    elif call.path == "/allocations":
+        yield from call.body.items()
+    elif call.path == "/reshaper":
+        yield from call.body["allocations"].items()

@@ -1,0 +1,51 @@
+"""What must be true of the rows of any Placement database, whatever has happened to it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+_NOWHERE = {
+    "a consumer that holds nothing": """
+        SELECT uuid FROM consumers WHERE NOT EXISTS (SELECT * FROM allocations WHERE consumer_id = consumers.uuid)""",
+    "an allocation of no consumer": """
+        SELECT id FROM allocations WHERE NOT EXISTS (SELECT * FROM consumers WHERE uuid = allocations.consumer_id)""",
+    "the same allocation twice": """
+        SELECT consumer_id FROM allocations
+        GROUP BY consumer_id, resource_provider_id, resource_class_id HAVING COUNT(*) > 1""",
+    "an allocation without inventory": """
+        SELECT id FROM allocations WHERE NOT EXISTS (
+            SELECT * FROM inventories WHERE resource_provider_id = allocations.resource_provider_id
+            AND resource_class_id = allocations.resource_class_id)""",
+    "more used than there is": """
+        SELECT id FROM inventories WHERE (total - reserved) * allocation_ratio < (
+            SELECT SUM(used) FROM allocations WHERE resource_provider_id = inventories.resource_provider_id
+            AND resource_class_id = inventories.resource_class_id)""",
+    "inventory of no class": """
+        SELECT id FROM inventories WHERE resource_class_id NOT IN (SELECT id FROM resource_classes)""",
+    "inventory of no provider": """
+        SELECT id FROM inventories WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
+    "a trait of no provider": """
+        SELECT trait_id FROM resource_provider_traits
+        WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
+    "a trait that is none": """
+        SELECT trait_id FROM resource_provider_traits WHERE trait_id NOT IN (SELECT id FROM traits)""",
+    "an aggregate of no provider": """
+        SELECT aggregate_id FROM resource_provider_aggregates
+        WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
+    "a root that is not its own root": """
+        SELECT id FROM resource_providers WHERE parent_provider_id IS NULL
+        AND (root_provider_id IS NULL OR root_provider_id <> id)""",
+    "a child in another tree than its parent": """
+        SELECT child.id FROM resource_providers child JOIN resource_providers parent
+        ON parent.id = child.parent_provider_id WHERE child.root_provider_id <> parent.root_provider_id""",
+    "a child of nobody": """
+        SELECT child.id FROM resource_providers child LEFT JOIN resource_providers parent
+        ON parent.id = child.parent_provider_id WHERE child.parent_provider_id IS NOT NULL AND parent.id IS NULL""",
+}
+
+
+def flaws(engine: sa.Engine) -> dict[str, list[object]]:
+    """What is wrong, and of which rows."""
+    with engine.connect() as connection:
+        found = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
+    return {flaw: rows for flaw, rows in found.items() if rows}

@@ -1,0 +1,139 @@
+"""Many clients at once against one service; all that is asked and answered is kept, to be judged afterwards."""
+
+from __future__ import annotations
+
+import collections
+import http.client
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tests import caller
+from tests.caller import Answer
+
+#: No answer: the connection broke, or none was to be had.
+NONE = Answer(0, None)
+
+
+class Call(NamedTuple):
+    """A request."""
+
+    method: str
+    path: str
+    body: Any = None
+    minor: int = 39
+
+
+@dataclass(frozen=True)
+class Event:
+    """A request with its answer, and when both were."""
+
+    call: Call
+    answer: Answer
+    began: float
+    ended: float
+
+
+class Storm:
+    """Clients of one service."""
+
+    def __init__(self, url: str) -> None:
+        self._ask = caller.over_http(url)
+        self.history: list[Event] = []
+
+    def ask(self, method: str, path: str, body: Any = None, minor: int = 39) -> Answer:
+        """The answer to one request; NONE if there is none."""
+        began = time.monotonic()
+        try:
+            answer = self._ask(method, path, minor, body)
+        except (OSError, http.client.HTTPException, ValueError):  # ValueError: half a body
+            answer = NONE
+        self.history.append(Event(Call(method, path, body, minor), answer, began, time.monotonic()))
+        return answer
+
+    def together(self, *works: Call | Callable[[], Any]) -> list[Any]:
+        """The answers to requests sent at the same moment, or what the functions in their place returned."""
+        barrier, results = threading.Barrier(len(works)), [None] * len(works)
+
+        def run(place: int, work: Call | Callable[[], Any]) -> None:
+            barrier.wait()
+            results[place] = self.ask(*work) if isinstance(work, Call) else work()
+
+        threads = [threading.Thread(target=run, args=(place, work)) for place, work in enumerate(works)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return results
+
+    # --- what there is ---
+
+    def provider(self, parent: str | None = None, **totals: int) -> str:
+        """A new provider that has this much."""
+        name = str(uuid.uuid4())
+        body = {"name": name, "uuid": name} | ({"parent_provider_uuid": parent} if parent else {})
+        assert self.ask("POST", "/resource_providers", body).status == 200
+        if totals:
+            assert self.ask(*stock(name, 0, **totals)).status == 200
+        return name
+
+    def get(self, path: str) -> Any:
+        """The body of a page."""
+        answer = self.ask("GET", path)
+        assert answer.status == 200, answer
+        return answer.body
+
+    def generation(self, provider: str) -> int:
+        generation: int = self.get(f"/resource_providers/{provider}")["generation"]
+        return generation
+
+    def used(self, provider: str, resource_class: str = "VCPU") -> int:
+        used: int = self.get(f"/resource_providers/{provider}/usages")["usages"][resource_class]
+        return used
+
+    def held(self, consumer: str) -> dict[str, dict[str, int]]:
+        """Provider -> class -> amount."""
+        allocations = self.get(f"/allocations/{consumer}")["allocations"]
+        return {provider: entry["resources"] for provider, entry in allocations.items()}
+
+
+def new() -> str:
+    return str(uuid.uuid4())
+
+
+def name(prefix: str) -> str:
+    """A new name for a class or a trait."""
+    return f"CUSTOM_{prefix}_{uuid.uuid4().hex.upper()}"
+
+
+def stock(provider: str, generation: int, **totals: int) -> Call:
+    inventories = {resource_class: {"total": total} for resource_class, total in totals.items()}
+    body = {"resource_provider_generation": generation, "inventories": inventories}
+    return Call("PUT", f"/resource_providers/{provider}/inventories", body)
+
+
+def holding(
+    resources: Mapping[str, Mapping[str, int]] | Iterable[str], generation: int | None = None, owner: str = "p"
+) -> dict[str, Any]:
+    """What a consumer is to hold, by provider; one VCPU of each if only providers are named."""
+    amounts = resources if isinstance(resources, Mapping) else {one: {"VCPU": 1} for one in resources}
+    return {
+        "allocations": {provider: {"resources": dict(held)} for provider, held in amounts.items()},
+        "project_id": owner,
+        "user_id": owner,
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+    }
+
+
+def claim(resources: Any, generation: int | None = None, consumer: str | None = None, **more: Any) -> Call:
+    """A consumer, new if not named, takes these resources and no others."""
+    return Call("PUT", f"/allocations/{consumer or new()}", holding(resources, generation, **more))
+
+
+def statuses(answers: Sequence[Answer]) -> dict[int, int]:
+    """How often each status was answered."""
+    return dict(collections.Counter(answer.status for answer in answers))

@@ -1,0 +1,432 @@
+"""Many clients at once: never over capacity, never refused while there is room, never a 5xx (failure-modes 1 and 2.1).
+
+After each storm the `storm` fixture looks for contradictions in all that was answered, and for flaws in the database.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import uuid
+
+import hypothesis
+import pytest
+
+from tests.load.storm import Call, claim, holding, name, new, statuses, stock
+
+ROUNDS = 20 if hypothesis.settings.default.max_examples > 100 else 2
+CLIENTS = 12
+
+rounds = pytest.mark.parametrize("round_", range(ROUNDS))
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+@rounds
+@pytest.mark.parametrize(("total", "claimers"), [(1, 2), (1, CLIENTS), (10, CLIENTS + 8)])
+def test_what_there_is_goes_to_as_many_as_it_is_enough_for(storm, round_, total, claimers):
+    """An exclusive device was given away up to eight times; 16 of 10 were used."""
+    provider = storm.provider(VCPU=total)
+    answers = storm.together(*(claim([provider]) for _ in range(claimers)))
+    wins = min(total, claimers)
+    assert statuses(answers) == {204: wins, 409: claimers - wins}
+    assert storm.used(provider) == wins
+    assert all("exceed the capacity" in answer.error["detail"] for answer in answers if answer.status == 409)
+
+
+@rounds
+def test_nobody_is_refused_on_a_busy_provider_with_room(storm, round_):
+    """LP 1719933, story 2006467: retries were spent though everything fitted."""
+    provider = storm.provider(VCPU=1000)
+    answers = storm.together(*(claim([provider]) for _ in range(2 * CLIENTS)))
+    assert statuses(answers) == {204: 2 * CLIENTS}
+    assert storm.generation(provider) == 1 + 2 * CLIENTS
+
+
+@rounds
+def test_nobody_is_refused_who_shares_one_provider_and_has_another_alone(storm, round_):
+    """78 of 96 were refused: a claim that lost on the second provider conflicted with its own step on the first."""
+    shared = storm.provider(VCPU=1000)
+    own = [storm.provider(VCPU=1) for _ in range(CLIENTS)]
+    answers = storm.together(*(claim([provider, shared]) for provider in own))
+    assert statuses(answers) == {204: CLIENTS}
+    assert [storm.used(provider) for provider in (shared, *own)] == [CLIENTS] + [1] * CLIENTS
+
+
+@rounds
+def test_nobody_is_refused_whose_providers_overlap_with_those_of_others(storm, round_):
+    ring = [storm.provider(VCPU=3) for _ in range(CLIENTS)]
+    triples = [[ring[at], ring[(at + 1) % CLIENTS], ring[(at + 5) % CLIENTS]] for at in range(CLIENTS)]
+    answers = storm.together(*map(claim, triples))
+    assert statuses(answers) == {204: CLIENTS}
+    assert [storm.used(provider) for provider in ring] == [3] * CLIENTS
+
+
+@rounds
+def test_providers_may_be_named_in_any_order(storm, round_):
+    """70 of 96 were answered 500."""
+    providers = [storm.provider(VCPU=1000) for _ in range(4)]
+    orders = random.Random(round_).sample([*itertools.permutations(providers)], CLIENTS)
+    answers = storm.together(*map(claim, orders))
+    assert statuses(answers) == {204: CLIENTS}
+    assert [storm.generation(provider) for provider in providers] == [1 + CLIENTS] * 4
+
+
+@rounds
+def test_one_of_many_first_claims_of_a_consumer_wins(storm, round_):
+    """And the losers leave nothing: LP 1779725, 1778576, 1778591, 1780799."""
+    consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(CLIENTS)]
+    answers = storm.together(*(claim([provider], consumer=consumer) for provider in providers))
+    assert statuses(answers) == {204: 1, 409: CLIENTS - 1}
+    winner = providers[[answer.status for answer in answers].index(204)]
+    assert storm.held(consumer) == {winner: {"VCPU": 1}}
+    assert storm.get(f"/allocations/{consumer}")["consumer_generation"] == 1
+
+
+@rounds
+def test_one_of_many_writers_who_know_the_same_consumer_generation_wins(storm, round_):
+    consumer, provider = new(), storm.provider(VCPU=1000)
+    assert storm.ask(*claim([provider], consumer=consumer)).status == 204
+    answers = storm.together(
+        *(claim({provider: {"VCPU": 10 + at}}, generation=1, consumer=consumer) for at in range(CLIENTS))
+    )
+    assert statuses(answers) == {204: 1, 409: CLIENTS - 1}
+    assert storm.held(consumer)[provider]["VCPU"] == 10 + [answer.status for answer in answers].index(204)
+
+
+@rounds
+def test_consumers_of_full_providers_change_places(storm, round_):
+    """Two in one POST, over and over: neither provider ever has room for both."""
+    here, there = storm.provider(VCPU=CLIENTS), storm.provider(VCPU=CLIENTS)
+    pairs = [(new(), new()) for _ in range(CLIENTS)]
+    for one, other in pairs:
+        assert storm.ask("POST", "/allocations", {one: holding([here]), other: holding([there])}).status == 204
+
+    def swap(one, other):
+        for generation, (first, second) in enumerate([(there, here), (here, there), (there, here)], start=1):
+            body = {one: holding([first], generation), other: holding([second], generation)}
+            yield storm.ask("POST", "/allocations", body)
+
+    answers = storm.together(*(lambda pair=pair: [*swap(*pair)] for pair in pairs))
+    assert statuses([*itertools.chain(*answers)]) == {204: 3 * CLIENTS}
+    assert (storm.used(here), storm.used(there)) == (CLIENTS, CLIENTS)
+
+
+@rounds
+def test_giving_back_beside_taking_leaves_all_or_nothing(storm, round_):
+    """DELETE beside PUT, with and without a generation."""
+    provider, other = storm.provider(VCPU=1000), storm.provider(VCPU=1000)
+    consumers = [new() for _ in range(4)]
+    for consumer in consumers:
+        assert storm.ask(*claim([provider], consumer=consumer)).status == 204
+    unguarded = {"allocations": {other: {"resources": {"VCPU": 2}}}, "project_id": "p", "user_id": "u"}
+    calls = []
+    for consumer in consumers:
+        calls += [Call("DELETE", f"/allocations/{consumer}")] * 2
+        calls += [claim([other], generation=1, consumer=consumer), claim([other], consumer=consumer)]
+        calls += [Call("PUT", f"/allocations/{consumer}", unguarded, 12)] * 2
+    answers = storm.together(*random.Random(round_).sample(calls, len(calls)))
+    assert set(statuses(answers)) <= {204, 404, 409}
+    held = [storm.held(consumer) for consumer in consumers]
+    assert storm.used(provider) == 0
+    assert storm.used(other) == sum(allocations.get(other, {"VCPU": 0})["VCPU"] for allocations in held)
+
+
+# --- first sight -----------------------------------------------------------------------------------------------------
+
+
+@rounds
+def test_many_may_be_the_first_of_a_project_a_user_and_a_consumer_type(storm, round_):
+    """story 2009159: the loser got 500."""
+    providers, owner = [storm.provider(VCPU=10) for _ in range(CLIENTS)], new()
+    bodies = [holding([provider], owner=owner) | {"consumer_type": name("T")} for provider in providers]
+    for body in bodies:
+        body["consumer_type"] = bodies[0]["consumer_type"]
+    answers = storm.together(*(Call("PUT", f"/allocations/{new()}", body) for body in bodies))
+    assert statuses(answers) == {204: CLIENTS}
+    usages = storm.get(f"/usages?project_id={owner}&user_id={owner}")["usages"]
+    assert usages == {bodies[0]["consumer_type"]: {"consumer_count": CLIENTS, "VCPU": CLIENTS}}
+
+
+@rounds
+def test_many_may_be_the_first_of_an_aggregate(storm, round_):
+    """LP 1786703, 1804453, 1818498"""
+    providers, aggregates = [storm.provider() for _ in range(CLIENTS)], [new() for _ in range(4)]
+    orders = [random.Random(at).sample(aggregates, 4) for at in range(CLIENTS)]
+    answers = storm.together(*(
+        Call("PUT", f"/resource_providers/{provider}/aggregates", {
+            "aggregates": order, "resource_provider_generation": 0,
+        }) for provider, order in zip(providers, orders, strict=True)
+    ))  # fmt: skip
+    assert statuses(answers) == {200: CLIENTS}
+    found = storm.get(f"/resource_providers?member_of={aggregates[0]}")["resource_providers"]
+    assert {provider["uuid"] for provider in found} == set(providers)
+
+
+@rounds
+def test_many_may_make_a_class_or_a_trait_and_each_class_has_its_own_id(storm, round_):
+    own = [name("C") for _ in range(CLIENTS)]
+    same, trait = name("C"), name("T")
+    calls = [Call("PUT", f"/resource_classes/{one}") for one in [*own, *[same] * 4]]
+    answers = storm.together(*calls, *[Call("PUT", f"/traits/{trait}")] * 4)
+    assert statuses(answers[:CLIENTS]) == {201: CLIENTS}
+    assert statuses(answers[CLIENTS:]) == {201: 2, 204: 6}
+    provider = storm.provider(**dict.fromkeys([*own, same], 1))
+    assert set(storm.get(f"/resource_providers/{provider}/inventories")["inventories"]) == {*own, same}
+
+
+# --- writers of providers --------------------------------------------------------------------------------------------
+
+
+@rounds
+def test_one_of_many_writers_who_know_the_same_provider_generation_wins(storm, round_):
+    """Traits and aggregates written with one generation answered 500, with SQL text in the body (LP 1664117)."""
+    provider = storm.provider(VCPU=10)
+    bodies = [
+        ("traits", {"traits": ["HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"]}),
+        ("aggregates", {"aggregates": [new()]}),
+        ("inventories", {"inventories": {"VCPU": {"total": 11}}}),
+        ("inventories/VCPU", {"total": 12}),
+    ]
+    calls = [
+        Call("PUT", f"/resource_providers/{provider}/{page}", body | {"resource_provider_generation": 1})
+        for page, body in bodies
+    ]
+    answers = storm.together(*calls * 4)
+    assert statuses(answers) == {200: 1, 409: 15}
+    assert all(answer.error["code"] == "placement.concurrent_update" for answer in answers if answer.status == 409)
+    assert storm.generation(provider) == 2
+
+
+def until_done(storm, attempt, most=50):
+    """How often a client had to ask who reads the generation and tries again after each conflict."""
+    for number in range(1, most + 1):
+        answer = attempt()
+        if answer.status < 300:
+            return number
+        assert answer.status == 409, answer
+        assert answer.error["code"] == "placement.concurrent_update"
+    raise AssertionError(f"refused {most} times")
+
+
+@rounds
+def test_inventory_grows_beside_claims(storm, round_):
+    provider = storm.provider(VCPU=1000)
+
+    def grow():
+        return until_done(storm, lambda: storm.ask(*stock(provider, storm.generation(provider), VCPU=2000, VGPU=1)))
+
+    _, *answers = storm.together(grow, *(claim([provider]) for _ in range(2 * CLIENTS)))
+    assert statuses(answers) == {204: 2 * CLIENTS}
+    assert storm.used(provider) == 2 * CLIENTS
+    assert storm.generation(provider) == 2 + 2 * CLIENTS
+
+
+@rounds
+def test_inventory_never_goes_while_somebody_takes_it(storm, round_):
+    """Either it goes, and nobody gets any, or it is in use."""
+    provider = storm.provider(VCPU=1000)
+    remove = Call("DELETE", f"/resource_providers/{provider}/inventories")
+    removed, *answers = storm.together(remove, *(claim([provider]) for _ in range(4)))
+    assert set(statuses(answers)) <= {204, 409}
+    if removed.status == 204:
+        assert storm.get(f"/resource_providers/{provider}/inventories")["inventories"] == {}
+        assert statuses(answers) == {409: 4}
+    else:
+        assert (removed.status, removed.error["code"]) == (409, "placement.inventory.inuse")
+        assert storm.used(provider) == statuses(answers)[204] == 4
+
+
+@rounds
+def test_a_host_is_reshaped_beside_claims(storm, round_):
+    """LP 1783130 and the reshaper race: the VGPUs move to a child while the host's VCPUs are being taken."""
+    host = storm.provider(VCPU=1000, VGPU=4)
+    child = storm.provider(parent=host)
+    consumers = [new() for _ in range(4)]
+    for consumer in consumers:
+        assert storm.ask(*claim({host: {"VCPU": 1, "VGPU": 1}}, consumer=consumer)).status == 204
+
+    def inventories(provider, **totals):
+        return stock(provider, storm.generation(provider), **totals).body
+
+    def reshape():
+        body = {
+            "inventories": {host: inventories(host, VCPU=1000), child: inventories(child, VGPU=4)},
+            "allocations": {one: holding({host: {"VCPU": 1}, child: {"VGPU": 1}}, 1) for one in consumers},
+        }
+        return storm.ask("POST", "/reshaper", body)
+
+    _, *answers = storm.together(
+        lambda: until_done(storm, reshape), *(claim({host: {"VCPU": 1}}) for _ in range(CLIENTS))
+    )
+    assert statuses(answers) == {204: CLIENTS}
+    assert storm.get(f"/resource_providers/{host}/usages")["usages"] == {"VCPU": 4 + CLIENTS}
+    assert storm.get(f"/resource_providers/{child}/usages")["usages"] == {"VGPU": 4}
+
+
+# --- trees -----------------------------------------------------------------------------------------------------------
+
+
+@rounds
+def test_children_that_are_born_while_their_parent_moves_move_along(storm, round_):
+    """LP 1779635, 1779818: descendants kept the old root."""
+    old, new_root = storm.provider(), storm.provider()
+    moving = storm.provider(parent=old)
+    children = [new() for _ in range(CLIENTS)]
+    births = [
+        Call("POST", "/resource_providers", {"name": one, "uuid": one, "parent_provider_uuid": moving})
+        for one in children
+    ]
+    move = Call("PUT", f"/resource_providers/{moving}", {"name": moving, "parent_provider_uuid": new_root})
+    moved, *born = storm.together(move, *births)
+    assert moved.status == 200
+    assert statuses(born) == {200: CLIENTS}
+    assert moved.body["root_provider_uuid"] == new_root
+    assert {answer.body["root_provider_uuid"] for answer in born} <= {old, new_root}
+    tree = storm.get(f"/resource_providers?in_tree={new_root}")["resource_providers"]
+    assert {provider["uuid"] for provider in tree} == {new_root, moving, *children}
+
+
+@rounds
+def test_providers_that_move_below_each_other_make_no_loop(storm, round_):
+    ring = [storm.provider() for _ in range(4)]
+    moves = [
+        Call("PUT", f"/resource_providers/{one}", {"name": one, "parent_provider_uuid": ring[(at + 1) % 4]})
+        for at, one in enumerate(ring)
+    ]
+    answers = storm.together(*moves)
+    assert statuses(answers) == {200: 3, 400: 1}
+    parents = {one: storm.get(f"/resource_providers/{one}")["parent_provider_uuid"] for one in ring}
+    assert [*parents.values()].count(None) == 1
+
+
+@rounds
+def test_a_provider_goes_only_if_nobody_takes_of_it(storm, round_):
+    provider = storm.provider(VCPU=10)
+    deleted, *answers = storm.together(Call("DELETE", f"/resource_providers/{provider}"), *[claim([provider])] * 3)
+    if deleted.status == 204:
+        assert statuses(answers) == {400: 3}
+    else:
+        assert (deleted.status, deleted.error["code"]) == (409, "placement.resource_provider.inuse")
+        assert statuses(answers) == {204: 1, 409: 2}, "they are claims of one consumer"
+        assert storm.used(provider) == 1
+
+
+@rounds
+def test_a_provider_goes_only_if_no_child_is_born(storm, round_):
+    """LP 1770636, 1739571: foreign key errors, 500."""
+    provider, children = storm.provider(), [new() for _ in range(3)]
+    births = [
+        Call("POST", "/resource_providers", {"name": one, "uuid": one, "parent_provider_uuid": provider})
+        for one in children
+    ]
+    deleted, *born = storm.together(Call("DELETE", f"/resource_providers/{provider}"), *births)
+    if deleted.status == 204:
+        assert statuses(born) == {400: 3}
+    else:
+        assert (deleted.status, deleted.error["code"]) == (409, "placement.resource_provider.cannot_delete_parent")
+        assert statuses(born) == {200: 3}
+
+
+# --- classes and traits ----------------------------------------------------------------------------------------------
+
+
+@rounds
+def test_a_class_goes_only_if_nobody_has_any(storm, round_):
+    """story 2006232: writes under the id of another class."""
+    resource_class = name("C")
+    assert storm.ask("PUT", f"/resource_classes/{resource_class}").status == 201
+    providers = [storm.provider() for _ in range(4)]
+    calls = [stock(provider, 0, **{resource_class: 5}) for provider in providers]
+    deleted, *answers = storm.together(Call("DELETE", f"/resource_classes/{resource_class}"), *calls)
+    if deleted.status == 204:
+        assert statuses(answers) == {400: 4}
+    else:
+        assert deleted.status == 409
+        assert statuses(answers) == {200: 4}
+    storm.together(*(Call("PUT", f"/resource_classes/{name('C')}") for _ in range(2)))
+    has = [storm.get(f"/resource_providers/{provider}/inventories")["inventories"] for provider in providers]
+    assert [set(inventories) for inventories in has] == [
+        {resource_class} if answer.status == 200 else set() for answer in answers
+    ]
+
+
+@rounds
+def test_a_class_keeps_its_inventories_when_it_is_renamed_meanwhile(storm, round_):
+    old, becomes = name("C"), name("D")
+    assert storm.ask("PUT", f"/resource_classes/{old}").status == 201
+    providers = [storm.provider(VCPU=1) for _ in range(4)]
+    calls = [stock(provider, 1, **{old: 5}) for provider in providers]
+    renamed, *answers = storm.together(Call("PUT", f"/resource_classes/{old}", {"name": becomes}, 6), *calls)
+    assert renamed.status == 200
+    assert set(statuses(answers)) <= {200, 400}
+    has = [storm.get(f"/resource_providers/{provider}/inventories")["inventories"] for provider in providers]
+    assert [set(inventories) for inventories in has] == [
+        {becomes} if answer.status == 200 else {"VCPU"} for answer in answers
+    ]
+
+
+@rounds
+def test_a_trait_goes_only_if_nobody_has_it(storm, round_):
+    """LP 1727719"""
+    trait = name("T")
+    assert storm.ask("PUT", f"/traits/{trait}").status == 201
+    providers = [storm.provider() for _ in range(4)]
+    body = {"traits": [trait, "HW_CPU_X86_AVX"], "resource_provider_generation": 0}
+    calls = [Call("PUT", f"/resource_providers/{provider}/traits", body) for provider in providers]
+    deleted, *answers = storm.together(Call("DELETE", f"/traits/{trait}"), *calls)
+    if deleted.status == 204:
+        assert statuses(answers) == {400: 4}
+    else:
+        assert deleted.status == 409
+        assert statuses(answers) == {200: 4}
+
+
+# --- all at once -----------------------------------------------------------------------------------------------------
+
+
+@rounds
+def test_everybody_does_everything(storm, round_):
+    """A few providers and consumers that everybody writes, by chance; what it comes to is seen in the history."""
+    providers, consumers = [storm.provider(VCPU=4, DISK_GB=10) for _ in range(3)], [new() for _ in range(4)]
+
+    def client(seed):
+        chance = random.Random(f"{round_} {seed}")
+        for _ in range(8):
+            chance.choice([take, take, take, give_back, move, describe, look])(chance)
+
+    def take(chance):
+        consumer = chance.choice(consumers)
+        known = storm.get(f"/allocations/{consumer}").get("consumer_generation")
+        wanted = chance.sample(providers, chance.randint(1, 3))
+        storm.ask(*claim({one: {"VCPU": chance.randint(1, 2), "DISK_GB": 1} for one in wanted}, known, consumer))
+
+    def move(chance):
+        known = {
+            one: storm.get(f"/allocations/{one}").get("consumer_generation") for one in chance.sample(consumers, 2)
+        }
+        storm.ask("POST", "/allocations", {one: holding([chance.choice(providers)], g) for one, g in known.items()})
+
+    def give_back(chance):
+        storm.ask("DELETE", f"/allocations/{chance.choice(consumers)}")
+
+    def describe(chance):
+        provider = chance.choice(providers)
+        body = {"resource_provider_generation": storm.generation(provider)}
+        page, more = chance.choice([
+            ("traits", {"traits": chance.sample(["HW_CPU_X86_AVX", "HW_CPU_X86_SSE", "HW_CPU_X86_MMX"], 2)}),
+            ("aggregates", {"aggregates": [str(uuid.UUID(int=round_))]}),
+            ("inventories", {"inventories": {"VCPU": {"total": 4}, "DISK_GB": {"total": chance.randint(10, 20)}}}),
+        ])  # fmt: skip
+        storm.ask("PUT", f"/resource_providers/{provider}/{page}", body | more)
+
+    def look(chance):
+        storm.get(f"/resource_providers/{chance.choice(providers)}/usages")
+        storm.get(f"/resource_providers/{chance.choice(providers)}/allocations")
+
+    storm.together(*(lambda seed=seed: client(seed) for seed in range(CLIENTS)))
+    assert {event.answer.status for event in storm.history} <= {200, 204, 404, 409}
+    for provider in providers:
+        held = [storm.held(consumer).get(provider, {"VCPU": 0})["VCPU"] for consumer in consumers]
+        assert storm.used(provider) == sum(held) <= 4
