@@ -54,10 +54,14 @@ def run_directory() -> Path:
 
 
 def free_port() -> int:
-    """A port nobody listens on, and below those that the kernel gives to clients: it stays free during a restart."""
+    """A port nobody listens on, given once in a run.
+
+    It is below those that the kernel gives to clients, so it stays free during a restart.
+    """
     for port in random.sample(range(20000, 32000), 200):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            (run_directory() / f"port-{port}").touch(exist_ok=False)
             return port
     raise RuntimeError("no free port between 20000 and 32000")
 
@@ -108,7 +112,7 @@ class Child:
         self._process.wait()
         self._note.unlink(missing_ok=True)
 
-    def wait_until(self, ready: Callable[[], bool], seconds: float = 60.0) -> None:
+    def wait_until(self, ready: Callable[[], bool], seconds: float = 300.0) -> None:
         """Return once ``ready()`` is true; raises with the end of its log if it ends or takes too long."""
         deadline = time.monotonic() + seconds
         while not ready():

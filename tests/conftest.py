@@ -10,9 +10,11 @@ import pytest
 from placement.db.engine import opened
 from tests import children, servers, synced
 
-hypothesis.settings.register_profile("default", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, print_blob=True)
-hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
+# A machine that others keep busy makes no test fail.
+PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("default", PATIENT)
+hypothesis.settings.register_profile("ci", PATIENT, print_blob=True)
+hypothesis.settings.register_profile("long", PATIENT, print_blob=True, max_examples=2000)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import threading
-import time
 
 import pytest
 import sqlalchemy as sa
@@ -114,27 +113,38 @@ def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, an
 # --- tidying ---------------------------------------------------------------------------------------------------------
 
 
+class Clock:
+    """Stands still unless it is told to go on, however slow the machine is."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
 @pytest.fixture
-def often(monkeypatch):
-    """Tidies with every write; rows are old after a tenth of a second."""
+def clock(monkeypatch):
+    """The feed's clock; it tidies with every write."""
+    clock = Clock()
+    monkeypatch.setattr(feed, "time", clock)
     monkeypatch.setattr(feed, "_TIDY_INTERVAL", -1.0)
-    monkeypatch.setattr(feed, "RETENTION", 0.1)
+    return clock
 
 
-def test_a_writer_clears_its_old_rows_but_for_the_newest(database, often):
+def test_a_writer_clears_its_old_rows_but_for_the_newest(database, clock):
     for provider in (1, 2, 3):
         touch(database, provider)
     (writer,) = writers(database)
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2), (writer, 3, 3)]
-    time.sleep(0.2)
+    clock.now += feed.RETENTION + 1
     touch(database, 4)
     assert rows(database) == [(writer, 4, 4)]
-    time.sleep(0.2)
+    clock.now += feed.RETENTION + 1
     touch(database)
     assert rows(database) == [(writer, 4, 4)]
 
 
-def test_a_writer_that_was_not_seen_for_long_is_forgotten_with_its_rows(database, often):
+def test_a_writer_that_was_not_seen_for_long_is_forgotten_with_its_rows(database, clock):
     with opened(database.url) as dead:
         touch(dead, 1)
         (dead_writer,) = writers(database)
@@ -150,7 +160,7 @@ def test_a_writer_that_was_not_seen_for_long_is_forgotten_with_its_rows(database
     assert len(writers(database)) == 2
 
 
-def test_a_writer_says_that_it_lives(database, often):
+def test_a_writer_says_that_it_lives(database, clock):
     touch(database, 1)
     long_ago = datetime.datetime(2001, 1, 1)
     execute(database, sa.update(change_writers).values(seen_at=long_ago))
@@ -180,7 +190,7 @@ def test_a_writer_that_was_cleared_away_leaves_the_write_to_a_new_one(database):
     assert rows(database) == [(new, 1, 2), (new, 2, 3)]
 
 
-def test_tidying_that_fails_fails_no_write(database, backend, often, caplog):
+def test_tidying_that_fails_fails_no_write(database, backend, clock, caplog):
     touch(database, 1)
     plan = Plan(at="UPDATE change_writers", harms=faults.collisions(backend.kind)[:1], for_ever=True)
     planted(database, plan)
