@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -15,55 +15,44 @@ from placement.db import schema, standard, tables
 from placement.db.engine import opened
 
 _ROOT = Path(__file__).parents[2]
+_PATIENCE = 240
 
 
 def together(number: int, url: str) -> list[dict[str, Any]]:
     """What each of ``number`` starters found when it was done; raises if one failed."""
-    with contextlib.ExitStack() as stack:
-        crowd = [stack.enter_context(_starter(url)) for _ in range(number)]
-        for _step in ("sync", "insert"):
-            for starter in crowd:
-                assert starter.stdout.readline() == "ready\n", starter.stderr.read()
-            for starter in crowd:
-                starter.stdin.write("go\n")
-                starter.stdin.flush()
-        return [_outcome(starter) for starter in crowd]
+    command = [sys.executable, "-m", "tests.db.crowd", str(number), url]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=2 * _PATIENCE)
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
 
 
-@contextlib.contextmanager
-def _starter(url: str) -> Any:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-m", "tests.db.crowd", url], cwd=_ROOT, text=True, **pipes) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def _crowd(number: int, url: str) -> list[dict[str, Any]]:
+    """Forked out of this process, which has loaded the program for all of them but reached no database yet."""
+    fork = multiprocessing.get_context("fork")
+    ready, found = fork.Barrier(number, timeout=_PATIENCE), fork.SimpleQueue()
+    starters = [fork.Process(target=_start, args=(url, ready, found)) for _ in range(number)]
+    for starter in starters:
+        starter.start()
+    for starter in starters:
+        starter.join()
+    if any(starter.exitcode for starter in starters):
+        sys.exit("a starter failed")
+    return [found.get() for _ in starters]
 
 
-def _outcome(starter: Any) -> dict[str, Any]:
-    out, err = starter.communicate(timeout=120)
-    assert starter.returncode == 0, err
-    return dict(json.loads(out))
-
-
-def _start(url: str) -> None:
+def _start(url: str, ready: Any, found: Any) -> None:
     with opened(url) as database:
-        _wait()
+        ready.wait()
         schema.sync(database.engine)
-        _wait()
+        ready.wait()
         standard.insert(database)
-        found: dict[str, Any] = {"version": schema.version(database.engine)}
+        seen: dict[str, Any] = {"version": schema.version(database.engine)}
         for table in (tables.resource_classes, tables.traits, tables.feed_instance):
             rows = sa.select(sa.func.count()).select_from(table)
-            found[table.name] = database.read(lambda db, rows=rows: db.execute(rows).scalar())
-        sys.stdout.write(json.dumps(found))
-
-
-def _wait() -> None:
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    sys.stdin.readline()
+            seen[table.name] = database.read(lambda db, rows=rows: db.execute(rows).scalar())
+        found.put(seen)
 
 
 if __name__ == "__main__":
-    _start(sys.argv[1])
+    json.dump(_crowd(int(sys.argv[1]), sys.argv[2]), sys.stdout)
