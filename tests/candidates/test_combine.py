@@ -58,6 +58,13 @@ def test_some_places_for_many_groups_and_many_for_one() -> None:
     assert sorted(map(chosen, found)) == [(3, 1, 2), (3, 2, 1)]
 
 
+def test_whoever_is_above_all_may_be_chosen_last() -> None:
+    plan = Plan(tuple(Pick(name, {}) for name in "0123"), same_subtrees=(frozenset("0123"),))
+    suppliers = {ROOT: Supplier((ROOT,)), **{child: Supplier((child, ROOT)) for child in (1, 2, 3, 4)}}
+    found = combine(Problem(plan, ((1,), (2,), (3,), (4, ROOT)), suppliers))
+    assert [*map(chosen, found)] == [(1, 2, 3, ROOT)]
+
+
 @pytest.mark.parametrize("alike", [True, False], ids=["devices that are alike", "devices that are not"])
 def test_what_cannot_work_out_is_not_tried_in_every_way(alike: bool) -> None:
     """Twelve groups can be served in 12! ways, but the two classes never without a second provider of one tree."""
