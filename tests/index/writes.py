@@ -1,7 +1,7 @@
 """Writes of every kind, as random as the chance that is given; and a process that does nothing else.
 
-A kind takes ``chance`` and gives the work of a transaction, in which nothing is random any more.  Few names are used, so
-that writers meet, and many writes are refused.
+A kind gives the work of a transaction, in which nothing is random any more.  Few names are used, so that writers meet,
+and many writes are refused.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class Writer:
     def provider(self) -> str:
         return self.chance.choice(self.providers)
 
+    def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Up to three of the names, those at the front more often: custom ones may not exist."""
+        drawn = [names[min(self.chance.randrange(len(names)), self.chance.randrange(len(names)))] for _ in range(3)]
+        return tuple(dict.fromkeys(drawn[self.chance.randrange(4) :]))
+
     def create(self) -> Work:
         uuid, parent = self.provider(), self.chance.choice([None, self.provider()])
         return lambda db: ResourceProvider.create(db, uuid=uuid, name=f"{uuid} ü", parent_uuid=parent)
@@ -103,8 +108,7 @@ class Writer:
         ]
 
     def replace_stock(self, classes: tuple[str, ...] = CLASSES) -> Work:
-        uuid = self.provider()
-        records = self.stock(tuple(name for name in classes if self.chance.randrange(2)))
+        uuid, records = self.provider(), self.stock(self.some(classes))
 
         def work(db: Transaction) -> None:
             provider = ResourceProvider.lock(db, uuid)
@@ -126,11 +130,11 @@ class Writer:
         return lambda db: Inventory.remove(db, ResourceProvider.lock(db, uuid), resource_class)
 
     def set_traits(self) -> Work:
-        uuid, names = self.provider(), [name for name in TRAITS if self.chance.randrange(2)]
+        uuid, names = self.provider(), self.some(TRAITS)
         return lambda db: Trait.replace(db, ResourceProvider.lock(db, uuid), names)
 
     def set_aggregates(self) -> Work:
-        uuid, names = self.provider(), [name for name in AGGREGATES if self.chance.randrange(2)]
+        uuid, names = self.provider(), self.some(AGGREGATES)
         guarded = self.chance.randrange(2)
         ids = aggregate.ensure(self.database, names)
 

@@ -1,0 +1,276 @@
+"""What a keeper gives is as new as the moment when it is asked, whoever wrote and whoever else asks."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import schema, standard
+from placement.db.engine import opened
+from placement.db.tables import resource_providers
+from placement.index.keeper import Keeper
+from placement.index.refresh import loaded
+from placement.objects.claim import Claim, place
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+from tests.db import watch
+from tests.index.contents import meaning
+from tests.index.writes import Writer
+
+_ROOT = Path(__file__).parents[2]
+
+
+def url_of(database):
+    return database.url.render_as_string(hide_password=False)
+
+
+def create(database, uuid, **stock):
+    """A provider of generation 1 with this stock."""
+
+    def work(db):
+        provider = ResourceProvider.create(db, uuid=uuid, name=uuid)
+        Inventory.replace(db, provider, [Inventory(name, total) for name, total in stock.items()])
+        return provider.advance(db)
+
+    return database.write(work)
+
+
+def uuids(snapshot):
+    return set(snapshot.by_uuid)
+
+
+def seen(snapshot, uuid):
+    """Generation and usage of VCPU of a provider."""
+    slot = snapshot.by_uuid[uuid]
+    return int(snapshot.generations[slot]), int(snapshot.column("VCPU").inventory(slot).used)
+
+
+def test_read_your_writes_through_any_process(database):
+    """Writers claim through one database and look into the keepers of two others, which all threads share."""
+    wrong, claims = [], 15
+    with opened(url_of(database)) as one, opened(url_of(database)) as two:
+        keepers = [Keeper(one), Keeper(two)]
+
+        def claim_and_look(name):
+            create(database, name, VCPU=1000)
+            owner = Owner.ensure(database, "project", "user")
+            for number in range(1, claims + 1):
+                claim = Claim(f"{name} {number}", {name: {"VCPU": 1}}, owner)
+                database.write(lambda db, claim=claim: place(db, [claim]))
+                for keeper in keepers:
+                    if seen(keeper.current(), name) != (number + 1, number):
+                        wrong.append((name, number))
+
+        threads = [threading.Thread(target=claim_and_look, args=(f"p{number}",)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+        assert all(seen(keeper.current(), "p3") == (claims + 1, claims) for keeper in keepers)
+
+
+@contextlib.contextmanager
+def held_up(database):
+    """The first thread to ask the feed has its answer, and goes on when it is let; and how often it was asked."""
+    asked, answered, go_on = [], threading.Event(), threading.Event()
+
+    def after(connection, cursor, statement, parameters, context, executemany):
+        if "change_writers" in statement:
+            asked.append(threading.get_ident())
+            if len(asked) == 1:
+                answered.set()
+                go_on.wait(60)
+
+    sa.event.listen(database.reading_engine, "after_cursor_execute", after)
+    try:
+        yield asked, answered, go_on
+    finally:
+        go_on.set()
+        sa.event.remove(database.reading_engine, "after_cursor_execute", after)
+
+
+def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
+    found = []
+    with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
+        keeper = Keeper(reading)
+        keeper.current()
+        asked, answered, go_on = stack.enter_context(held_up(reading))
+        early = threading.Thread(target=keeper.current)
+        early.start()
+        assert answered.wait(60)
+        # Too late for the refresh that is under way.
+        create(database, "new", VCPU=1)
+        late = [threading.Thread(target=lambda: found.append(uuids(keeper.current()))) for _ in range(5)]
+        for thread in late:
+            thread.start()
+        deadline = time.monotonic() + 60
+        while not all(thread.ident in sys._current_frames() for thread in late) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)  # so that they surely wait; were they slower, less would be tested
+        go_on.set()
+        for thread in [early, *late]:
+            thread.join()
+    assert found == [{"new"}] * 5
+    # One refresh for all who were late: what has moved is asked twice, before and in the snapshot.
+    assert len(asked) == 3
+    assert len(set(asked)) == 2
+
+
+def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
+    create(database, "host", VCPU=1)
+    keeper, statements = Keeper(database), []
+    first = keeper.current()
+    with watch.statements(database.reading_engine, statements.append):
+        assert keeper.current() is first
+    assert len(statements) == 1
+
+
+def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):
+    keeper = Keeper(database)
+
+    def work(seed):
+        writer = Writer(database, random.Random(seed))
+        for _ in range(30):
+            writer.write()
+            keeper.current()
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert meaning(keeper.current()) == meaning(database.snapshot(loaded).snapshot)
+
+
+def test_a_database_in_memory_is_kept_too():
+    with opened("sqlite://") as database:
+        schema.sync(database.engine)
+        standard.insert(database)
+        keeper = Keeper(database, 1)
+        assert len(keeper.current()) == 0
+        for number in range(3):
+            create(database, f"host{number}", VCPU=number + 1)
+            assert len(keeper.current()) == number + 1
+        database.write(lambda db: ResourceProvider.lock(db, "host1").delete(db))
+        assert uuids(keeper.current()) == {"host0", "host2"}
+
+
+# --- writers that leave nothing in the feed ---
+
+
+def by_hand(database, statement):
+    with database.engine.begin() as connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        sa.update(resource_providers).values(generation=resource_providers.c.generation + 1),
+        sa.insert(resource_providers).values(uuid="new", name="new", generation=0),
+        sa.update(resource_providers).where(resource_providers.c.uuid == "two").values(id=10**6, root_provider_id=None),
+    ],
+    ids=["a generation moved", "a provider came", "a provider went and another came"],
+)
+def test_a_stranger_is_found_out_by_the_next_verification(database, caplog, statement):
+    for uuid in ("one", "two"):
+        create(database, uuid, VCPU=1)
+    by_hand(database, sa.update(resource_providers).values(root_provider_id=None))
+    keeper, blind = Keeper(database, 0.5), Keeper(database)
+    before = meaning(keeper.current())
+    blind.current()
+    by_hand(database, statement)
+    time.sleep(0.6)
+    assert meaning(keeper.current()) == meaning(database.snapshot(loaded).snapshot) != before
+    assert [record.levelname for record in caplog.records if "differs" in record.message] == ["ERROR"]
+    assert meaning(blind.current()) == before, "it was not asked to verify"
+
+
+def test_verification_finds_no_fault_with_ordinary_writers(database, caplog):
+    keeper, writer = Keeper(database, 1e-9), Writer(database, random.Random(3))
+    keeper.current()
+    for _ in range(40):
+        writer.write()
+        keeper.current()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(keeper.current()) > 0
+
+
+def test_verification_waits_for_its_time(database):
+    keeper, statements = Keeper(database, 3600), []
+    keeper.current()
+    with watch.statements(database.reading_engine, statements.append):
+        keeper.current()
+    assert len(statements) == 1
+
+
+# --- forks and failures ---
+
+
+def fork_and_look(url):
+    """Exit with 0 if a child of a process whose thread is refreshing finds what is there."""
+    with opened(url) as database:
+        keeper = Keeper(database)
+        keeper.current()
+        with held_up(database) as (_, answered, _):
+            threading.Thread(target=keeper.current, daemon=True).start()
+            assert answered.wait(60)
+            create(database, "new", VCPU=1)
+            # As uWSGI does it: without telling Python.
+            child = ctypes.CDLL(None).fork()
+            if child == 0:
+                os._exit(0 if uuids(keeper.current()) == {"new"} else 1)
+            _, status = os.waitpid(child, 0)
+            sys.exit(os.waitstatus_to_exitcode(status))
+
+
+def test_a_child_is_not_stopped_by_a_refresh_of_its_parent(database):
+    command = [sys.executable, "-m", "tests.index.test_keeper", url_of(database)]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+def test_a_database_that_was_away_is_followed_when_it_is_back(private_server):
+    with opened(private_server.create_database()) as database:
+        schema.sync(database.engine)
+        standard.insert(database)
+        keeper = Keeper(database)
+        create(database, "before", VCPU=1)
+        before = keeper.current()
+        private_server.kill()
+        outcomes = []
+
+        def look():
+            with contextlib.suppress(errors.DatabaseUnavailable):
+                outcomes.append(keeper.current())
+
+        threads = [threading.Thread(target=look) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not outcomes
+        private_server.start()
+        create(database, "after", VCPU=1)
+        after = keeper.current()
+        assert uuids(after) == {"before", "after"}
+        slots = [snapshot.by_uuid["before"] for snapshot in (before, after)]
+        assert before.provider(slots[0]) is after.provider(slots[1]), "it was read again though it was not changed"
+
+
+if __name__ == "__main__":
+    fork_and_look(sys.argv[1])

@@ -1,0 +1,171 @@
+"""The rows of a database are those that were written, whichever way they are read."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.tables import allocations, inventories, resource_providers
+from placement.index import load
+from placement.index.build import build
+from placement.objects import aggregate
+from placement.objects.claim import Claim, place
+from placement.objects.consumer import Owner
+from placement.objects.inventory import AMOUNTS, Inventory
+from placement.objects.provider import ResourceProvider
+from placement.objects.trait import Trait
+from tests.index.contents import contents
+from tests.index.writes import Writer
+from tests.world import Stock, World
+
+
+def write(database, world):
+    """Write a world through the objects, and let it know the ids that its providers were given."""
+    owner = Owner.ensure(database, "project", "user")
+    for name, member in world.members.items():
+        ids = aggregate.ensure(database, member.aggregates)
+
+        def work(db, name=name, member=member, ids=ids):
+            provider = ResourceProvider.create(
+                db, uuid=name, name=f"{name}\x07 \\'\", ü\U0001f427", parent_uuid=member.parent
+            )
+            records = [
+                Inventory(name, of.total, of.reserved, of.min_unit, of.most, of.step_size, of.allocation_ratio)
+                for name, of in member.stock.items()
+            ]
+            Inventory.replace(db, provider, records)
+            Trait.replace(db, provider, member.traits)
+            aggregate.replace(db, provider, ids.values())
+            return provider.id
+
+        world.ids[name] = database.write(work)
+        for number in range(2):
+            used = {resource_class: of.used // 2 for resource_class, of in member.stock.items() if of.used}
+            if used:
+                claim = Claim(f"{name} {number}", {name: used}, owner)
+                database.write(lambda db, claim=claim: place(db, [claim]))
+
+
+@pytest.fixture
+def world():
+    """A sharing provider and a tree."""
+    world = World()
+    world.host("root", traits=["HW_CPU_X86_AVX"], aggregates=["a1", "a2"], VCPU=Stock(8, allocation_ratio=16.1, used=4))
+    world.host("child", parent="root", VCPU=8, MEMORY_MB=Stock(2**31 - 1, reserved=5, step_size=2, used=2**30))
+    world.host("grandchild", parent="child", traits=["HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"])
+    world.sharing("shared", aggregates=["a2"], DISK_GB=Stock(100, min_unit=2, max_unit=50, allocation_ratio=0.3))
+    return world
+
+
+def everything(database):
+    return database.snapshot(load.everything)
+
+
+def some(database, ids):
+    return database.snapshot(lambda db: load.of_providers(db, ids))
+
+
+def as_sets(rows):
+    """Rows without their order, each of a form of its own."""
+    return {name: sorted(map(tuple, getattr(rows, name)), key=repr) for name in rows.__slots__}
+
+
+def test_what_was_written_is_what_is_loaded(database, world):
+    write(database, world)
+    rows, names = everything(database), database.snapshot(load.class_names)
+    loaded = contents(build(rows, names))
+    ids = {name: class_id for class_id, name in names.items()}
+    world.classes = {name: ids[name] for name in world.classes}
+    drawn = contents(world.snapshot())
+    # A world knows nothing of names, nor of how often something was written; what is compared is everything else.
+    assert set(names.values()) > set(world.classes)
+    for told in (loaded, drawn):
+        told["classes"] = None
+        told["providers"] = {uuid: (of[0], *of[3:]) for uuid, of in told["providers"].items()}
+    assert loaded == drawn
+
+
+def test_names_and_generations_are_loaded(database, world):
+    write(database, world)
+    rows = {row[1]: (row[2], row[3]) for row in everything(database).providers}
+    for uuid in world.members:
+        provider = database.read(lambda db, uuid=uuid: ResourceProvider.get(db, uuid))
+        assert rows[uuid] == (provider.name, provider.generation)
+
+
+def test_ratios_are_read_as_claims_read_them(database):
+    def stock(ratio):
+        return Inventory("VCPU", 10**6, allocation_ratio=ratio)
+
+    chance = random.Random(1)
+    ratios = [16.1, 1 / 3, 0.1, 1.0, 1e-4, 9.87654321e3, *(chance.uniform(0, 30) for _ in range(20))]
+    for number, ratio in enumerate(ratios):
+        uuid = f"p{number}"
+        database.write(lambda db, uuid=uuid: ResourceProvider.create(db, uuid=uuid, name=uuid))
+        database.write(
+            lambda db, uuid=uuid, ratio=ratio: Inventory.add(db, ResourceProvider.lock(db, uuid), stock(ratio))
+        )
+    claimed = database.read(
+        lambda db: dict(db.execute(sa.select(inventories.c.resource_provider_id, inventories.c.allocation_ratio)).all())
+    )
+    assert len(claimed) == len(ratios)
+    assert {row[0]: row[7] for row in everything(database).inventories} == claimed
+    assert {row[0]: row[7] for row in some(database, claimed).inventories} == claimed
+
+
+def test_some_are_the_same_as_among_all(database, world):
+    write(database, world)
+    writer = Writer(database, random.Random(5))
+    for _ in range(100):
+        writer.write()
+    rows = everything(database)
+    for field in ("providers", "inventories", "usages", "traits", "aggregates"):
+        assert getattr(rows, field), f"there is nothing to compare of {field}"
+    ids = [row[0] for row in rows.providers]
+    assert as_sets(some(database, ids)) == as_sets(rows)
+    assert as_sets(some(database, ids[:1])) == {
+        name: [row for row in of if row[0] == ids[0]] for name, of in as_sets(rows).items()
+    }
+    found = database.snapshot(lambda db: (load.generations(db, ids[1:]), load.usages(db, ids[1:])))
+    assert found[0] == {row[0]: row[3] for row in rows.providers if row[0] != ids[0]}
+    assert sorted(found[1]) == sorted(row for row in rows.usages if row[0] != ids[0])
+
+
+def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
+    providers = [{"uuid": f"u{n}", "name": f"n{n}", "generation": n} for n in range(3 * load._PACK)]
+    with database.engine.begin() as connection:
+        connection.execute(sa.insert(resource_providers), providers)
+        ids = connection.execute(sa.select(resource_providers.c.id)).scalars().all()
+        stock = dict.fromkeys(AMOUNTS, 1) | {"resource_class_id": 0}
+        connection.execute(sa.insert(inventories), [stock | {"resource_provider_id": id_} for id_ in ids])
+        used = {"resource_class_id": 0, "used": 2**31 - 1}
+        holders = [used | {"resource_provider_id": id_, "consumer_id": name} for id_ in ids for name in "ab"]
+        connection.execute(sa.insert(allocations), holders)
+    rows = everything(database)
+    assert sorted(row[3] for row in rows.providers) == list(range(3 * load._PACK))
+    assert sorted(row[0] for row in rows.inventories) == sorted(ids)
+    assert sorted(rows.usages) == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
+    monkeypatch.setattr(load, "_MANY", 100)
+    assert as_sets(some(database, ids)) == as_sets(rows)
+
+
+def test_what_an_absent_provider_left_behind_is_not_loaded(database, world):
+    write(database, world)
+    absent = max(world.ids.values()) + 1
+    with database.engine.begin() as connection:
+        stock = dict.fromkeys(AMOUNTS, 1) | {"resource_class_id": 0, "resource_provider_id": absent}
+        connection.execute(sa.insert(inventories), stock)
+    assert as_sets(some(database, [absent])) == as_sets(some(database, []))
+    snapshot = build(everything(database), database.snapshot(load.class_names))
+    assert absent not in snapshot.by_id
+
+
+def test_the_census_counts_what_is_there(database, world):
+    assert database.snapshot(load.census) == (0, 0, 0)
+    write(database, world)
+    rows = everything(database).providers
+    expected = (len(rows), max(row[0] for row in rows), sum(row[3] for row in rows))
+    assert database.snapshot(load.census) == expected
+    assert expected[2] > 0
