@@ -1,0 +1,93 @@
+"""Workers and databases die in the middle of everything: nothing is left half done, and the service goes on by itself.
+
+What clients were told is true; only where they got no answer, or one that says so, both outcomes are possible
+(failure-modes 2.5).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import hypothesis
+import pytest
+
+from placement.db.engine import opened
+from tests import running
+from tests.load.books import Books
+from tests.load.soundness import flaws
+from tests.load.storm import Storm
+
+LONG = hypothesis.settings.default.max_examples > 100
+KILLS = 100 if LONG else 12
+CLIENTS = 6
+
+
+def opening(storm):
+    """The books of clients of four providers that have plenty."""
+    return Books(storm, [storm.provider(VCPU=10**6, DISK_GB=10**6) for _ in range(4)])
+
+
+class Busy:
+    """Clients that keep books in threads of their own, for the length of a block."""
+
+    def __init__(self, books):
+        self._enough = threading.Event()
+        self._threads = [
+            threading.Thread(target=books.keep, args=(seed, self._enough.is_set)) for seed in range(CLIENTS)
+        ]
+        self._books = books
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._enough.set()
+        for thread in self._threads:
+            thread.join()
+
+    def get_on(self, number=50):
+        """Return when as many requests more have succeeded."""
+        goal, deadline = self._books.answers[204] + number, time.monotonic() + 120
+        while self._books.answers[204] < goal:
+            assert time.monotonic() < deadline, self._books.answers
+            time.sleep(0.02)
+
+
+def test_workers_that_are_killed_in_mid_claim(database_url):
+    with running.uwsgi(database_url, processes=3, flags=()) as service:
+        storm = Storm(service.url)
+        books = opening(storm)
+        with Busy(books) as clients:
+            for _ in range(KILLS):
+                clients.get_on(5)
+                killed = service.kill_worker()
+                service.wait_until(lambda killed=killed: killed not in service.workers)
+            clients.get_on()
+        assert set(books.answers) <= {0, 204}
+        assert books.answers[0] > 0, "nobody was hit"
+        assert books.lies() == {}
+    with opened(database_url) as database:
+        assert flaws(database.engine) == {}
+
+
+@pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+def test_a_database_that_is_killed_in_mid_storm(private_server):
+    url = private_server.create_database()
+    with running.uwsgi(url, processes=3, flags=("--lazy-apps", "--enable-threads", "--threads", "2")) as service:
+        storm, workers = Storm(service.url), service.workers
+        books = opening(storm)
+        with Busy(books) as clients:
+            for _ in range(5 if LONG else 1):
+                clients.get_on()
+                private_server.kill()
+                private_server.start()
+                clients.get_on()
+        assert service.workers == workers, "the service went on by itself"
+        assert set(books.answers) <= {204, 503}
+        assert books.answers[503] > 0
+        assert books.lies() == {}
+    with opened(url) as database:
+        assert flaws(database.engine) == {}
