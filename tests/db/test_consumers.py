@@ -1,19 +1,16 @@
-"""What of consumers does not show on the wire at once: rows that another program left, and when rows were written."""
+"""Rows of consumers that hold nothing, as another program leaves them."""
 
 from __future__ import annotations
-
-import datetime
 
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import consumers, resource_providers
+from placement.db.tables import consumers
 from placement.objects.consumer import Owner
 from tests.db.in_process import placement
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c001"
 CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c002"
-LONG_AGO = datetime.datetime(2020, 2, 2, 2, 2, 2)
 
 
 @pytest.fixture
@@ -66,18 +63,3 @@ def test_the_row_goes_with_what_it_holds(database, service, ghost):
     assert claim(service, None) == 204
     assert claim(service, 6, amount=0) == 204
     assert generations(database) == []
-
-
-def test_a_claim_dates_what_it_changes(database, service):
-    assert claim(service, None) == 204
-
-    def age(db):
-        for table in (consumers, resource_providers):
-            db.execute(sa.update(table).values(created_at=LONG_AGO, updated_at=LONG_AGO))
-
-    database.write(age)
-    assert claim(service, 1, amount=2) == 204
-    for table in (consumers, resource_providers):
-        (row,) = database.read(lambda db, table=table: db.execute(sa.select(table)).all())
-        assert row.created_at == LONG_AGO
-        assert row.updated_at > LONG_AGO

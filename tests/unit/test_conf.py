@@ -94,3 +94,11 @@ def test_every_option_is_listed_and_explained():
     for group, opts in listed.items():
         for option in opts:
             assert option.name in (conf if group is None else conf[group])
+
+
+def test_what_the_generator_does_to_an_option_is_not_done_to_ours():
+    before = {group: [option.default for option in listed] for group, listed in options.list_opts()}
+    for _, listed in options.list_opts():
+        for option in listed:
+            option.default = "spoiled"
+    assert {group: [option.default for option in listed] for group, listed in options.list_opts()} == before

@@ -1,0 +1,101 @@
+"""When things were written last, which replies tell (contract 1.10): whatever changes is dated, and nothing else is."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.tables import allocations, consumers, inventories, resource_providers
+from placement.objects import allocation
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+from tests.db.in_process import placement
+
+HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c003"
+CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c004"
+LONG_AGO = datetime.datetime(2020, 2, 2, 2, 2, 2)
+LATER = LONG_AGO + datetime.timedelta(days=1)
+DATED = (resource_providers, inventories, consumers, allocations)
+RECORDS = {"VCPU": {"total": 2}, "DISK_GB": {"total": 2}}
+
+
+@pytest.fixture
+def service(database):
+    """A host with a consumer of two of its classes; all of it was written long ago."""
+    call = placement(database)
+    assert call("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
+    assert set_inventories(call, 0, RECORDS) == 200
+    assert claim(call, None) == 204
+
+    def age(db):
+        for table in DATED:
+            db.execute(sa.update(table).values(created_at=LONG_AGO, updated_at=LONG_AGO))
+
+    database.write(age)
+    return call
+
+
+def set_inventories(service, generation, records):
+    body = {"resource_provider_generation": generation, "inventories": records}
+    return service("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status
+
+
+def claim(service, generation):
+    body = {
+        "allocations": {HOST: {"resources": {"VCPU": 1, "DISK_GB": 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+    }
+    return service("PUT", f"/allocations/{CONSUMER}", 39, body).status
+
+
+def written(database):
+    """The names of the tables of which a row was written just now."""
+    newest = {
+        table.name: sa.select(sa.func.max(sa.func.coalesce(table.c.updated_at, table.c.created_at))) for table in DATED
+    }
+    dates = database.read(lambda db: {name: db.execute(query).scalar() for name, query in newest.items()})
+    return {name for name, date in dates.items() if date > LATER}
+
+
+def test_a_claim_dates_provider_consumer_and_allocations(database, service):
+    assert claim(service, 1) == 204
+    assert written(database) == {"resource_providers", "consumers", "allocations"}
+
+
+def test_an_inventory_that_stays_as_it_is_keeps_its_date(database, service):
+    assert set_inventories(service, 2, {**RECORDS, "VCPU": {"total": 3}}) == 200
+    assert written(database) == {"resource_providers", "inventories"}
+
+    def dates(db):
+        provider = ResourceProvider.get(db, HOST)
+        return {record.resource_class: record.modified for record in Inventory.of_provider(db, provider)}
+
+    found = database.read(dates)
+    assert found["DISK_GB"] == LONG_AGO
+    assert found["VCPU"] > LATER
+
+
+def test_a_provider_is_dated_by_a_new_name_only(database, service):
+    for name, dated in (("host", set()), ("another", {"resource_providers"})):
+        assert service("PUT", f"/resource_providers/{HOST}", 39, {"name": name}).status == 200
+        assert written(database) == dated
+
+
+def test_several_allocations_are_as_old_as_the_newest(database, service):
+    newer = sa.update(allocations).where(allocations.c.resource_class_id == 0).values(created_at=LATER)
+    database.write(lambda db: db.execute(newer))
+    held = database.read(lambda db: allocation.of_consumer(db, CONSUMER))
+    _, modified = database.read(lambda db: allocation.of_provider(db, ResourceProvider.get(db, HOST)))
+    assert (held.modified, modified) == (LATER, LATER)
+
+
+def test_a_provider_is_as_old_as_its_last_change(database, service):
+    database.write(lambda db: db.execute(sa.update(resource_providers).values(updated_at=LATER)))
+    assert database.read(lambda db: ResourceProvider.get(db, HOST)).modified == LATER
+    database.write(lambda db: db.execute(sa.update(resource_providers).values(updated_at=sa.null())))
+    assert database.read(lambda db: ResourceProvider.get(db, HOST)).modified == LONG_AGO
