@@ -78,6 +78,25 @@ def test_what_cannot_work_out_is_not_tried_in_every_way(alike: bool) -> None:
     assert not [*combine(Problem(plan, (*options, processors, disks), suppliers))]
 
 
+def test_a_provider_that_serves_already_is_not_like_its_twin() -> None:
+    """One after the other lead nowhere with two twins, because the root has nothing left; with one of them they do."""
+    plan = Plan(
+        (Pick("_root", {"VCPU": 1}), Pick("_A", {}), Pick("_B", {}), Pick("_C", {"VCPU": 1})),
+        same_subtrees=(frozenset({"_A", "_B", "_C"}),),
+    )
+    room = {"VCPU": 1}
+    suppliers = {ROOT: Supplier((ROOT,), room=room), **{twin: Supplier((twin, ROOT), room=room) for twin in (1, 2)}}
+    found = combine(Problem(plan, ((ROOT,), (1, 2), (2, 1), (1, 2, ROOT)), suppliers))
+    assert [*map(chosen, found)] == [(ROOT, 1, 1, 1), (ROOT, 2, 2, 2)]
+
+
+def test_a_provider_that_can_serve_others_too_is_not_like_its_twin() -> None:
+    plan = Plan((Pick("_A", {}), Pick("_B", {})), same_subtrees=(frozenset({"_A", "_B"}),))
+    suppliers = {child: Supplier((child, ROOT)) for child in (1, 2, 3)}
+    found = combine(Problem(plan, ((1, 2), (2, 3)), suppliers))
+    assert [*map(chosen, found)] == [(2, 2)]
+
+
 def test_groups_that_meet_on_one_provider_are_summed() -> None:
     plan = Plan((Pick("", {"VCPU": 1}), Pick("", {"DISK_GB": 5}), Pick("_A", {"VCPU": 2})))
     (candidate,) = combine(Problem(plan, ((1,), (1,), (1,)), {1: Supplier((1,), room={"VCPU": 3})}))
