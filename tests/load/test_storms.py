@@ -86,13 +86,14 @@ def test_one_of_many_first_claims_of_a_consumer_wins(storm, round_):
 
 @rounds
 def test_one_of_many_writers_who_know_the_same_consumer_generation_wins(storm, round_):
-    consumer, provider = new(), storm.provider(VCPU=1000)
-    assert storm.ask(*claim([provider], consumer=consumer)).status == 204
-    answers = storm.together(
-        *(claim({provider: {"VCPU": 10 + at}}, generation=1, consumer=consumer) for at in range(CLIENTS))
-    )
+    """Each on a provider of its own, so that no lock keeps them apart."""
+    consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(CLIENTS)]
+    assert storm.ask(*claim([providers[0]], consumer=consumer)).status == 204
+    answers = storm.together(*(claim({one: {"VCPU": 2}}, generation=1, consumer=consumer) for one in providers))
     assert statuses(answers) == {204: 1, 409: CLIENTS - 1}
-    assert storm.held(consumer)[provider]["VCPU"] == 10 + [answer.status for answer in answers].index(204)
+    winner = providers[[answer.status for answer in answers].index(204)]
+    assert storm.held(consumer) == {winner: {"VCPU": 2}}
+    assert storm.get(f"/allocations/{consumer}")["consumer_generation"] == 2
 
 
 @rounds
