@@ -134,6 +134,7 @@ def clock(monkeypatch):
 def test_a_writer_clears_its_old_rows_but_for_the_newest(database, clock):
     for provider in (1, 2, 3):
         touch(database, provider)
+        clock.now += 1
     (writer,) = writers(database)
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2), (writer, 3, 3)]
     clock.now += feed.RETENTION + 1

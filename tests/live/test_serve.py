@@ -202,3 +202,16 @@ def test_a_password_is_not_shown(database_url):
         greeting = service.log.read_text()
     assert sa.make_url(database_url).password not in greeting
     assert "***" in greeting
+
+
+def test_where_tokens_are_validated_no_token_is_told(tmp_path, environment):
+    (tmp_path / "placement.conf").write_text(
+        "[api]\nauth_strategy = keystone\n"
+        "[keystone_authtoken]\nauth_type = password\nauth_url = http://127.0.0.1:1/\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/p\nsync_on_startup = true\n"
+    )
+    with served(tmp_path, environment, "--config-dir", str(tmp_path)) as (greeting, connection):
+        assert "Placement serves" in greeting
+        assert "curl" not in greeting
+        connection.request("GET", "/resource_providers", headers={"X-Auth-Token": "admin"})
+        assert connection.getresponse().status in (401, 503)

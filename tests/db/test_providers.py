@@ -1,0 +1,20 @@
+"""What a client is told about a provider when more than one thing could be."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.db.in_process import placement
+
+ONE, OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c005", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c006"
+
+
+@pytest.mark.parametrize(("uuid", "name"), [(ONE, "other"), (OTHER, "one")])
+def test_a_taken_uuid_is_told_before_a_taken_name(database, uuid, name):
+    """Who hears of the uuid reads the provider; who hears of the name gives up.  Whichever was made first."""
+    service = placement(database)
+    for body in ({"uuid": ONE, "name": "one"}, {"uuid": OTHER, "name": "other"}):
+        assert service("POST", "/resource_providers", 39, body).status == 200
+    answer = service("POST", "/resource_providers", 39, {"uuid": uuid, "name": name})
+    assert answer.status == 409
+    assert f"Conflicting resource provider uuid: {uuid} already exists." in answer.error["detail"]
