@@ -49,6 +49,12 @@ def narrow(request: CandidateRequest, snapshot: Snapshot) -> Narrowed:
     return Narrowed(snapshot, Plan.of(request), fields, narrowing.roots, tuple(narrowing.steps))
 
 
+def serving(group: Group, snapshot: Snapshot) -> Selection:
+    """Those who can serve the whole group by themselves, wherever they are."""
+    narrowing = _Narrowing(snapshot)
+    return narrowing.fitting(group, group.resources, narrowing.suffixed(group))
+
+
 class _Narrowing:
     def __init__(self, snapshot: Snapshot) -> None:
         self.steps: list[Step] = []
@@ -120,7 +126,7 @@ class _Narrowing:
             return fields
         key = (frozenset(group.resources.items()), *_rules(group))
         if key not in self._known:
-            self._known[key] = self._serving(group, group.resources, self._suffixed(group), self._sharing)
+            self._known[key] = self._serving(group, group.resources, self.suffixed(group), self._sharing)
         return [self._known[key]]
 
     def _everybody(self, group: Group) -> Selection:
@@ -143,7 +149,7 @@ class _Narrowing:
             selection = self._step("member_of", group.suffix, selection, outside)
         return selection
 
-    def _suffixed(self, group: Group) -> Selection:
+    def suffixed(self, group: Group) -> Selection:
         """Those who meet every rule of a suffixed group but have not been asked what they have."""
         selection = self._everybody(group)
         for aggregates in group.member_of:
@@ -167,15 +173,20 @@ class _Narrowing:
         return self._step("member_of", UNSUFFIXED, selection, selection.within(spanned)), self._sharing & inside
 
     def _serving(self, group: Group, resources: Mapping[str, int], selection: Selection, visitors: Mask) -> Field:
-        for name, amount in resources.items():
-            fitting = selection.fitting(self._snapshot.column(name), amount)
-            selection = self._step(f"resources:{name}", group.suffix, selection, fitting)
+        selection = self.fitting(group, resources, selection)
         visiting = selection.within(visitors).few() if self._anybody_shares else self._nobody
         roots = selection.roots()
         if len(visiting):
             roots = roots | self._reach(visiting)
         self._keep_roots("group", group.suffix, roots)
         return Field(selection, visiting)
+
+    def fitting(self, group: Group, resources: Mapping[str, int], selection: Selection) -> Selection:
+        """Those of the selection who have room for everything."""
+        for name, amount in resources.items():
+            fitting = selection.fitting(self._snapshot.column(name), amount)
+            selection = self._step(f"resources:{name}", group.suffix, selection, fitting)
+        return selection
 
     def _meet_together(self, group: Group, fields: Iterable[Field]) -> None:
         """Leave out trees where no combination of providers can have the required traits."""

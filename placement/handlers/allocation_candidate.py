@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from placement import errors
 from placement import microversion as mv
+from placement.candidates import names
 from placement.candidates.parse import parse
 from placement.candidates.present import Form, present
 from placement.candidates.request import CandidateRequest
 from placement.candidates.search import search
 from placement.endpoint import endpoint
 from placement.index.snapshot import Snapshot
-from placement.objects.resource_class import ResourceClass
-from placement.objects.trait import Trait
 from placement.reply import NOW, Reply, ok
 from placement.request import Request
 from placement.schemas import allocation_candidate as schema
@@ -39,15 +37,9 @@ def list(req: Request) -> Reply:
 
 
 def _check_names(req: Request, asked: CandidateRequest, snapshot: Snapshot) -> None:
-    """Raises UnknownResourceClass or UnknownTraits.  The index knows all classes, but of traits those in use."""
-    _check_traits(req, asked.root_required | asked.root_forbidden, snapshot)
+    """Raises UnknownResourceClass or UnknownTraits for the first mistake."""
+    names.check_traits(asked.root_required | asked.root_forbidden, snapshot, req.read)
     for group in asked.groups:
         with errors.saying("Invalid resource class in resources parameter: "):
-            ResourceClass.all_known(group.resources, snapshot.class_ids)
-        _check_traits(req, group.forbidden.union(*group.required), snapshot)
-
-
-def _check_traits(req: Request, names: Any, snapshot: Snapshot) -> None:
-    unused = [name for name in names if name not in snapshot.traits]
-    if unused:
-        req.read(lambda db: Trait.check(db, unused))
+            names.check_classes(group.resources, snapshot)
+        names.check_traits(group.forbidden.union(*group.required), snapshot, req.read)

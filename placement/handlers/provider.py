@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import uuid as uuid_module
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from placement import errors, filters
 from placement import microversion as mv
+from placement.candidates import listing, names
+from placement.candidates.request import Group
 from placement.db.engine import Transaction
 from placement.endpoint import endpoint
-from placement.objects import provider_list
+from placement.index.snapshot import Snapshot
 from placement.objects.provider import ResourceProvider
 from placement.reply import NOW, Reply, created, newest, no_content, ok
 from placement.request import Request
@@ -28,13 +31,17 @@ _LINKS = (
 def list(req: Request) -> Reply:
     """The providers that match every filter given."""
     wanted = _filter(req)
-    with (
-        errors.saying("Invalid resource class in resources parameter: ", errors.UnknownResourceClass),
-        errors.saying('Invalid trait(s) in "required" parameter: ', errors.UnknownTraits),
-    ):
-        providers = req.read(lambda db: provider_list.matching(db, wanted))
-    body = {"resource_providers": [_present(provider, req) for provider in providers]}
-    return ok(body, modified=newest(provider.modified for provider in providers))
+    snapshot = req.index.current()
+    with errors.saying("Invalid resource class in resources parameter: "):
+        names.check_classes(wanted.group.resources, snapshot)
+    with errors.saying('Invalid trait(s) in "required" parameter: '):
+        names.check_traits(wanted.group.forbidden.union(*wanted.group.required), snapshot, req.read)
+    slots = listing.matching(snapshot, wanted)
+    body = {"resource_providers": [*_listed(req, snapshot, slots)]}
+    if req.version < mv.CACHE_HEADERS:
+        return ok(body)
+    ids = None if len(slots) == len(snapshot) else [snapshot.provider(slot).id for slot in slots]
+    return ok(body, modified=newest([req.read(lambda db: ResourceProvider.newest_change(db, ids))]))
 
 
 @endpoint(policy="placement:resource_providers:create", body=schema.CREATE)
@@ -85,33 +92,50 @@ def delete(req: Request, uuid: str) -> Reply:
     return no_content()
 
 
-def _filter(req: Request) -> provider_list.Filter:
+def _filter(req: Request) -> listing.Filter:
     query = req.query
     traits = filters.traits(query.all("required"), req.version)
     membership = filters.membership(query.all("member_of"), req.version)
-    return provider_list.Filter(
-        name=query.get("name") or None,
-        uuid=query.get("uuid"),
-        in_tree=query.get("in_tree"),
+    group = Group(
         resources=filters.resources(query.get("resources")) if "resources" in query else {},
         required=traits.required,
         forbidden=traits.forbidden,
         member_of=membership.member_of,
-        forbidden_aggregates=membership.forbidden,
+        not_member_of=membership.forbidden,
+        in_tree=query.get("in_tree"),
     )
+    return listing.Filter(query.get("name") or None, query.get("uuid"), group)
+
+
+def _listed(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """The providers in these slots of the index, as this version shows them."""
+    show = _Form(req)
+    for slot in slots:
+        provider = snapshot.provider(slot)
+        root = snapshot.provider(provider.root).uuid
+        parent = snapshot.provider(provider.parent).uuid if provider.parent >= 0 else None
+        yield show(provider.uuid, provider.name, snapshot.generations.item(slot), parent, root)
 
 
 def _present(provider: ResourceProvider, req: Request) -> dict[str, Any]:
     """The provider as this version shows it."""
-    path = f"{req.prefix}/resource_providers/{provider.uuid}"
-    links = [{"rel": "self", "href": path}]
-    links += [{"rel": rel, "href": f"{path}/{rel}"} for rel, since in _LINKS if req.version >= since]
-    shown: dict[str, Any] = {
-        "uuid": provider.uuid,
-        "name": provider.name,
-        "generation": provider.generation,
-        "links": links,
-    }
-    if req.version >= mv.NESTED:
-        shown |= {"parent_provider_uuid": provider.parent_uuid, "root_provider_uuid": provider.root_uuid}
-    return shown
+    return _Form(req)(provider.uuid, provider.name, provider.generation, provider.parent_uuid, provider.root_uuid)
+
+
+class _Form:
+    """What a version shows of a provider, below the path where the service is mounted."""
+
+    def __init__(self, req: Request) -> None:
+        self._path = f"{req.prefix}/resource_providers/"
+        self._links = [(rel, f"/{rel}") for rel, since in _LINKS if req.version >= since]
+        self._nested = req.version >= mv.NESTED
+
+    def __call__(self, uuid: str, name: str | None, generation: int, parent: str | None, root: str) -> dict[str, Any]:
+        path = self._path + uuid
+        links = [{"rel": "self", "href": path}]
+        links += [{"rel": rel, "href": path + below} for rel, below in self._links]
+        shown: dict[str, Any] = {"uuid": uuid, "name": name, "generation": generation, "links": links}
+        if self._nested:
+            shown["parent_provider_uuid"] = parent
+            shown["root_provider_uuid"] = root
+        return shown

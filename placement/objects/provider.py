@@ -29,6 +29,9 @@ from placement.db.tables import (
 if TYPE_CHECKING:
     from placement.db.engine import Rows
 
+#: Ids in one statement.
+_MANY = 5000
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceProvider:
@@ -89,6 +92,16 @@ class ResourceProvider:
     def of_ids(cls, db: Reading, ids: Collection[int]) -> list[Self]:
         """The providers with these ids, in the order of their ids."""
         return [cls(*row) for row in db.execute(_BY_ID, {"ids": list(ids)})] if ids else []
+
+    @staticmethod
+    def newest_change(db: Reading, ids: Collection[int] | None) -> datetime.datetime | None:
+        """When one of these providers, or any (None), was last made or changed."""
+        if ids is None:
+            newest: datetime.datetime | None = db.execute(_NEWEST).scalar()
+            return newest
+        batches = [list(ids)[start : start + _MANY] for start in range(0, len(ids), _MANY)]
+        found = [db.execute(_NEWEST_OF, {"ids": batch}).scalar() for batch in batches]
+        return max((date for date in found if date is not None), default=None)
 
     @classmethod
     def _one(cls, rows: Rows, uuid: str) -> Self | None:
@@ -276,6 +289,8 @@ _SELECT = sa.select(*COLUMNS)
 _BY_UUID = _SELECT.where(_P.c.uuid == sa.bindparam("uuid"))
 _BY_ID = _SELECT.where(_P.c.id.in_(sa.bindparam("ids", expanding=True))).order_by(_P.c.id)
 # Ids never change, and PostgreSQL can be told: who refers to the row need not wait then, nor meet us in a deadlock.
+_NEWEST = sa.select(sa.func.max(sa.func.coalesce(_P.c.updated_at, _P.c.created_at)))
+_NEWEST_OF = _NEWEST.where(_P.c.id.in_(sa.bindparam("ids", expanding=True)))
 _LOCK_BY_UUID = _BY_UUID.with_for_update(of=_P, key_share=True)
 _LOCK_BY_ID = _BY_ID.with_for_update(of=_P, key_share=True)
 _IDS_BY_UUID = sa.select(_P.c.id).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))

@@ -6,7 +6,6 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import schema
 from placement.db.engine import opened
-from placement.objects import provider_list
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 
@@ -17,13 +16,6 @@ def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
     names = [f"T{number}" for number in range(250_001)]
     with pytest.raises(errors.BadRequest):
         database.read(lambda db: Trait.check(db, names))
-
-
-@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_more_conditions_than_a_statement_takes_are_the_clients_fault(database):
-    wanted = provider_list.Filter(member_of=tuple(frozenset([str(number)]) for number in range(1001)))
-    with pytest.raises(errors.InvalidValue):
-        database.read(lambda db: provider_list.matching(db, wanted))
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
