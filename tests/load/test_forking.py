@@ -1,0 +1,56 @@
+"""uWSGI forks its workers before or after it loads the service: no two of them share a connection or a writer."""
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.engine import opened
+from placement.db.tables import provider_changes
+from tests import running
+from tests.load.soundness import flaws
+from tests.load.storm import Call, Storm, claim, statuses
+
+FLAGS = {
+    "forked": (),
+    "forked, threads": ("--enable-threads", "--threads", "3"),
+    "lazy": ("--lazy-apps",),
+    "lazy, threads": ("--lazy-apps", "--enable-threads", "--threads", "3"),
+    "forked, thread support": ("--enable-threads",),
+}
+
+
+@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS.keys())
+def test_workers_share_neither_connections_nor_writers(database_url, flags):
+    with running.uwsgi(database_url, processes=3, module="tests.load.probe", flags=flags) as service:
+        storm = Storm(service.url)
+        looks = [answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36)]
+        assert {look["process"] for look in looks} <= set(service.workers)
+        assert len({look["process"] for look in looks}) > 1, "one worker did it all"
+        assert all(look["writing"] and look["reading"] for look in looks)
+        provider = storm.provider(VCPU=100)
+        assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 12}
+        assert storm.used(provider) == 12
+        workers = {look["process"] for look in looks}
+    with opened(database_url) as database:
+        assert flaws(database.engine) == {}
+        rows = database.read(lambda db: db.execute(sa.select(provider_changes)).all())
+    processes = collections.defaultdict(set)
+    for row in rows:
+        if row.provider_id in workers:  # the probe tells its process in the place of a provider
+            processes[row.writer_id].add(row.provider_id)
+    assert processes
+    assert all(len(of) == 1 for of in processes.values()), processes
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS.keys())
+def test_a_database_in_memory_serves_one_process_however_it_is_started(backend, flags):
+    """Each process has one of its own, so there is one."""
+    with running.uwsgi("sqlite://", processes=1, flags=flags) as service:
+        storm = Storm(service.url)
+        provider = storm.provider(VCPU=8)
+        assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 8, 409: 4}
+        assert storm.used(provider) == 8
