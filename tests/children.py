@@ -89,35 +89,36 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        return self._process.poll() is not None
+        """Whether it has ended; its exit code is not asked for before `kill`, so that its id stays its own."""
+        return not alive(self.pid)
 
     def disown(self) -> None:
         """Leave its end to the watcher: it lives as long as the run, not as this process of the run."""
         self._process.returncode = 0  # or Popen would complain that it still runs
 
     def stop(self) -> None:
-        """End it as its operator would; with SIGKILL if it does not obey."""
-        if not self.ended:
-            self._process.send_signal(self._stop_with)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE)
-        self.kill()
+        """End it as its operator would; with SIGKILL if it does not obey.  Nothing if it was stopped before."""
+        if self._note.exists():
+            os.kill(self.pid, self._stop_with)
+            deadline = time.monotonic() + _GRACE
+            while not self.ended and time.monotonic() < deadline:
+                time.sleep(0.02)
+            self.kill()
 
     def kill(self) -> None:
-        """End it at once, with SIGKILL, and what it started in its process group; nothing if that was done before."""
-        if not self._note.exists():
-            return
-        with contextlib.suppress(ProcessLookupError):
+        """End it at once, with SIGKILL, and what it started in its process group.  Nothing if it was stopped before."""
+        if self._note.exists():
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
-        self._note.unlink(missing_ok=True)
+            self._process.wait()
+            self._note.unlink()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float = 300.0) -> None:
-        """Return once ``ready()`` is true; raises with the end of its log if it ends or takes too long."""
+        """Return once ``ready()`` is true; if it ends or takes too long, kill it and raise with the end of its log."""
         deadline = time.monotonic() + seconds
         while not ready():
             if self.ended or time.monotonic() > deadline:
-                what = f"ended with {self._process.returncode}" if self.ended else f"was not ready in {seconds} s"
+                what = "ended" if self.ended else f"was not ready in {seconds} s"
+                self.kill()
                 raise RuntimeError(f"{self._process.args!r} {what}:\n{self.log.read_text(errors='replace')[-4000:]}")
             time.sleep(0.02)
 
