@@ -16,6 +16,8 @@ from sqlalchemy.engine import Connection, Engine
 
 #: Seconds to wait for another transaction's lock before the attempt counts as collided.
 LOCK_TIMEOUT = 10
+#: Bytes of a text that MySQL puts together from many rows.
+_LONGEST_TEXT = 2**23
 #: A bit of PyMySQL's server_status.
 _IN_TRANSACTION = 1
 
@@ -63,8 +65,7 @@ def reading_engine(url: sa.URL, options: dict[str, Any], writing: Engine) -> Eng
         # Where nothing was begun there is nothing to roll back; versions before 2.0.43 ask the server all the same.
         engine.dialect.skip_autocommit_rollback = True
     if url.get_backend_name() in ("mysql", "mariadb"):
-        # What is begun on such a connection is a snapshot; servers may have been told to begin something else.
-        sa.event.listen(engine, "connect", _repeatable_read)
+        sa.event.listen(engine, "connect", _read_much)
     return _prepared(engine, session)
 
 
@@ -92,9 +93,11 @@ def snapshot(connection: Connection) -> Iterator[None]:
         raise
 
 
-def _repeatable_read(connection: Any, _record: Any) -> None:
+def _read_much(connection: Any, _record: Any) -> None:
+    """Have snapshots where the server was told to do without; and long texts, which MySQL cuts after 1024 bytes."""
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute(f"SET SESSION group_concat_max_len = {_LONGEST_TEXT}")
 
 
 def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

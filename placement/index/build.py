@@ -6,10 +6,11 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from placement.index.column import Column
 from placement.index.forest import Forest
-from placement.index.records import Rows
+from placement.index.records import Numbers, Rows
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Provider, Snapshot
 from placement.objects import capacity as rule
@@ -17,6 +18,8 @@ from placement.objects import capacity as rule
 #: Room for providers to come, so that not every new one makes every array grow.
 _ROOM = 64
 _SHARE = 8
+
+Matrix = npt.NDArray[np.float64]
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value", bound=Hashable)
@@ -56,9 +59,11 @@ def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
     size = roomy(len(order))
     snapshot.generations = np.zeros(size, dtype=np.int64)
     snapshot.generations[: len(order)] = [row[3] for row in order]
-    snapshot.providers = _providers(order, rows, snapshot.by_id)
+    inventories = matrix(rows.inventories, 8)
+    snapshot.providers = _providers(order, inventories, rows, snapshot.by_id)
     snapshot.forest = Forest.grown([provider.root for provider in snapshot.providers if provider], size)
-    snapshot.columns = _columns(rows, np.array([row[0] for row in order], dtype=np.int64), size)
+    ids = np.array([row[0] for row in order], dtype=np.int64)
+    snapshot.columns = _columns(inventories, matrix(rows.usages, 3), ids, size)
     snapshot.traits = _sets(rows.traits, snapshot.by_id, size)
     snapshot.aggregates = _sets(rows.aggregates, snapshot.by_id, size)
     return snapshot
@@ -69,11 +74,19 @@ def name_classes(class_names: Mapping[int, str]) -> tuple[dict[int, str], dict[s
     return dict(class_names), {name: class_id for class_id, name in class_names.items()}
 
 
+def matrix(rows: Numbers, columns: int) -> Matrix:
+    """Rows of numbers as an array; every id and every amount is a whole number in it."""
+    return np.asarray(rows, dtype=np.float64).reshape(-1, columns)
+
+
 def _providers(
-    order: Iterable[tuple[int, str, str | None, int, int | None, int | None]], rows: Rows, by_id: Mapping[int, int]
+    order: Iterable[tuple[int, str, str | None, int, int | None, int | None]],
+    inventories: Matrix,
+    rows: Rows,
+    by_id: Mapping[int, int],
 ) -> list[Provider | None]:
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
-    classes = grouped((row[0], row[1]) for row in rows.inventories)
+    classes = grouped(inventories[:, :2].astype(np.int64).tolist())
     interned = Interned()
     return [
         Provider(
@@ -90,10 +103,10 @@ def _providers(
     ]
 
 
-def _columns(rows: Rows, ids: np.ndarray[Any, np.dtype[np.int64]], size: int) -> dict[int, Column]:
+def _columns(
+    inventories: Matrix, usages: Matrix, ids: np.ndarray[Any, np.dtype[np.int64]], size: int
+) -> dict[int, Column]:
     """:param ids: the id of each slot, ascending."""
-    inventories = np.array(rows.inventories, dtype=np.float64).reshape(-1, 8)
-    usages = np.array(rows.usages, dtype=np.float64).reshape(-1, 3)
     columns = {}
     for class_id in np.unique(inventories[:, 1]):
         mine = inventories[inventories[:, 1] == class_id]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -20,25 +21,23 @@ from placement.db.tables import (
     resource_providers,
     traits,
 )
+from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
 
 #: Ids in one statement.
 _MANY = 5000
-#: Providers in one pack, and what no pack is longer than, in bytes.
+#: Providers in one pack.
 _PACK = 256
-_LONGEST_PACK = 2**23
-
-Numbers = Sequence[tuple[Any, ...]]
 
 
 def everything(db: Connection) -> Rows:
     """The rows of all providers."""
     return Rows(
-        providers=_plain(db, _PROVIDERS),
+        providers=_plain(db, _PROVIDERS.every),
         inventories=_packed(db, _INVENTORIES),
         usages=_packed(db, _USAGES),
-        traits=_named(db, _packed(db, _TRAITS), _TRAIT_NAMES),
-        aggregates=_named(db, _packed(db, _AGGREGATES), _AGGREGATE_NAMES),
+        traits=_named(db, _pairs(db, _TRAITS), _TRAIT_NAMES),
+        aggregates=_named(db, _pairs(db, _AGGREGATES), _AGGREGATE_NAMES),
     )
 
 
@@ -78,17 +77,26 @@ def census(db: Connection) -> tuple[int, int, int]:
     return count, highest or 0, int(generation or 0)
 
 
+class _Query(NamedTuple):
+    """A statement for all rows, and one for those whose first column is one of some ids."""
+
+    every: sa.Select[Any]
+    some: sa.Select[Any]
+
+    @classmethod
+    def of(cls, statement: sa.Select[Any]) -> _Query:
+        return cls(statement, statement.where(statement.selected_columns[0].in_(_IDS)))
+
+
 def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
     """The rows as the driver gives them: SQLAlchemy's own cost as much again."""
     cursor = cast(Any, db.execute(statement, parameters).cursor)
     return list(cursor.fetchall())
 
 
-def _some(db: Connection, statement: sa.Select[Any], ids: Iterable[int]) -> list[tuple[Any, ...]]:
+def _some(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """The rows whose first column is one of the ids."""
-    first = statement.selected_columns[0]
-    limited = statement.where(first.in_(_IDS))
-    return [row for batch in _batches(ids) for row in _plain(db, limited, {"ids": batch})]
+    return [row for batch in _batches(ids) for row in _plain(db, query.some, {"ids": batch})]
 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
@@ -97,25 +105,25 @@ def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _packed(db: Connection, statement: sa.Select[Any]) -> Numbers:
-    """All rows of a statement that selects only numbers.
+def _packed(db: Connection, query: _Query) -> Matrix:
+    """All rows of a query that selects only numbers.
 
     The driver of MySQL that is written in Python takes more time for a row than anything else here, so the server is
     asked for the rows of many providers in one text.
     """
     if db.dialect.name not in ("mysql", "mariadb"):
-        return _plain(db, statement)
-    db.exec_driver_sql(f"SET SESSION group_concat_max_len = {_LONGEST_PACK}")
-    columns = statement.subquery().c
+        return matrix(_plain(db, query.every), len(query.every.selected_columns))
+    columns = query.every.subquery().c
     texts = sa.select(sa.func.group_concat(sa.func.concat_ws(",", *columns))).group_by(columns[0].op("DIV")(_PACK))
-    rows: list[tuple[Any, ...]] = []
-    for (text,) in _plain(db, texts):
-        numbers = iter(orjson.loads(f"[{text}]"))
-        rows.extend(zip(*[numbers] * len(columns), strict=True))
-    return rows
+    packs = [np.array(orjson.loads(f"[{text}]"), dtype=np.float64) for (text,) in _plain(db, texts)]
+    return matrix(np.concatenate([np.empty(0), *packs]), len(columns))
 
 
-def _named(db: Connection, pairs: Numbers, names: sa.Select[Any]) -> list[tuple[int, str]]:
+def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
+    return [(provider_id, named) for provider_id, named in _packed(db, query).astype(np.int64).tolist()]
+
+
+def _named(db: Connection, pairs: Sequence[tuple[Any, ...]], names: _Query) -> list[tuple[int, str]]:
     """Names in place of the ids that are second in the pairs."""
     name_of = dict(_some(db, names, {named for _, named in pairs}))
     return [(provider_id, name_of[named]) for provider_id, named in pairs]
@@ -125,18 +133,24 @@ _P, _I, _A = resource_providers.c, inventories.c, allocations.c
 _HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
 
 _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True, literal_execute=True)
-_PROVIDERS = sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id)
-_GENERATIONS = sa.select(_P.id, _P.generation)
+_PROVIDERS = _Query.of(
+    sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id),
+)
+_GENERATIONS = _Query.of(sa.select(_P.id, _P.generation))
 _CENSUS = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation))
-_INVENTORIES = sa.select(
-    *(_I.resource_provider_id, _I.resource_class_id, _I.total, _I.reserved),
-    *(_I.min_unit, _I.max_unit, _I.step_size, _I.allocation_ratio),
+_INVENTORIES = _Query.of(
+    sa.select(
+        *(_I.resource_provider_id, _I.resource_class_id, _I.total, _I.reserved),
+        *(_I.min_unit, _I.max_unit, _I.step_size, _I.allocation_ratio),
+    )
 )
 # Answered from an index alone.
-_USAGES = sa.select(_A.resource_provider_id, _A.resource_class_id, sa.func.sum(_A.used).label("used")).group_by(
-    _A.resource_provider_id, _A.resource_class_id
+_USAGES = _Query.of(
+    sa.select(_A.resource_provider_id, _A.resource_class_id, sa.func.sum(_A.used).label("used")).group_by(
+        _A.resource_provider_id, _A.resource_class_id
+    )
 )
-_TRAITS = sa.select(_HAS.resource_provider_id, _HAS.trait_id)
-_AGGREGATES = sa.select(_IN.resource_provider_id, _IN.aggregate_id)
-_TRAIT_NAMES = sa.select(traits.c.id, traits.c.name)
-_AGGREGATE_NAMES = sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
+_TRAITS = _Query.of(sa.select(_HAS.resource_provider_id, _HAS.trait_id))
+_AGGREGATES = _Query.of(sa.select(_IN.resource_provider_id, _IN.aggregate_id))
+_TRAIT_NAMES = _Query.of(sa.select(traits.c.id, traits.c.name))
+_AGGREGATE_NAMES = _Query.of(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))

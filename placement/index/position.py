@@ -32,11 +32,9 @@ class Position:
     @classmethod
     def now(cls, db: Reading) -> Self:
         """Where the feed is; one statement, whatever the number of writers."""
-        rows = db.execute(_NOW).all()
-        if not rows:
-            return cls(None, datetime.datetime.min, {})
-        newest = {row.writer: row.newest or 0 for row in rows if row.writer is not None}
-        return cls(rows[0].instance, rows[0].at, newest)
+        row = db.execute(_NOW).one()
+        newest = dict(pair.split(":") for pair in row.newest.split(",")) if row.newest else {}
+        return cls(row.instance, row.at, {int(writer): int(seq) for writer, seq in newest.items()})
 
     def follows(self, earlier: Self) -> bool:
         """Whether both are of one feed, in this order, with so little time between them that it can be followed."""
@@ -77,14 +75,14 @@ _newest: sa.ScalarSelect[Any] = (
     .correlate(change_writers)
     .scalar_subquery()
 )
-# The identity is there when there is no writer.  There is one; PostgreSQL would expect hundreds, and compile the query.
-_instance = sa.select(feed_instance.c.uuid).limit(1).subquery()
+_writers = sa.select(change_writers.c.id, sa.func.coalesce(_newest, 0).label("seq")).subquery()
+_pair = sa.cast(_writers.c.id, sa.String) + ":" + sa.cast(_writers.c.seq, sa.String)
+# One row, since drivers take their time for each; and one that is there when there is no writer.
 _NOW = sa.select(
-    _instance.c.uuid.label("instance"),
+    sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),
     sa.func.current_timestamp().label("at"),
-    change_writers.c.id.label("writer"),
-    _newest.label("newest"),
-).select_from(_instance.outerjoin(change_writers, sa.true()))
+    sa.func.aggregate_strings(_pair, ",").label("newest"),
+).select_from(_writers)
 _CHANGES = """
 SELECT writer_id, MIN(seq), provider_id, what FROM provider_changes WHERE {ranges}
  GROUP BY writer_id, provider_id, what LIMIT {most}"""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 
 class ProviderRow(NamedTuple):
@@ -45,12 +48,16 @@ class AggregateRow(NamedTuple):
     aggregate: str
 
 
+#: Rows in the order of InventoryRow or UsageRow.
+Numbers = Sequence[tuple[Any, ...]] | npt.NDArray[np.float64]
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All rows about some providers, or about all.  Any tuples of these forms will do."""
+    """All rows about some providers, or about all: any tuples of these forms, or arrays where all is numbers."""
 
     providers: Sequence[tuple[int, str, str | None, int, int | None, int | None]]
-    inventories: Sequence[tuple[int, int, int, int, int, int, int, float]] = ()
-    usages: Sequence[tuple[int, int, int]] = ()
+    inventories: Numbers = ()
+    usages: Numbers = ()
     traits: Sequence[tuple[int, str]] = ()
     aggregates: Sequence[tuple[int, str]] = ()

@@ -69,7 +69,7 @@ def some(database, ids):
 
 def as_sets(rows):
     """Rows without their order, each of a form of its own."""
-    return {name: sorted(map(tuple, getattr(rows, name)), key=repr) for name in rows.__slots__}
+    return {name: sorted(map(tuple, getattr(rows, name)), key=lambda row: row[:2]) for name in rows.__slots__}
 
 
 def test_what_was_written_is_what_is_loaded(database, world):
@@ -122,7 +122,7 @@ def test_some_are_the_same_as_among_all(database, world):
         writer.write()
     rows = everything(database)
     for field in ("providers", "inventories", "usages", "traits", "aggregates"):
-        assert getattr(rows, field), f"there is nothing to compare of {field}"
+        assert len(getattr(rows, field)), f"there is nothing to compare of {field}"
     ids = [row[0] for row in rows.providers]
     assert as_sets(some(database, ids)) == as_sets(rows)
     assert as_sets(some(database, ids[:1])) == {
@@ -130,7 +130,7 @@ def test_some_are_the_same_as_among_all(database, world):
     }
     found = database.snapshot(lambda db: (load.generations(db, ids[1:]), load.usages(db, ids[1:])))
     assert found[0] == {row[0]: row[3] for row in rows.providers if row[0] != ids[0]}
-    assert sorted(found[1]) == sorted(row for row in rows.usages if row[0] != ids[0])
+    assert sorted(found[1]) == [row for row in as_sets(rows)["usages"] if row[0] != ids[0]]
 
 
 def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
@@ -146,7 +146,7 @@ def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
     rows = everything(database)
     assert sorted(row[3] for row in rows.providers) == list(range(3 * load._PACK))
     assert sorted(row[0] for row in rows.inventories) == sorted(ids)
-    assert sorted(rows.usages) == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
+    assert as_sets(rows)["usages"] == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
     monkeypatch.setattr(load, "_MANY", 100)
     assert as_sets(some(database, ids)) == as_sets(rows)
 

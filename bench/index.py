@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""What the index costs: time and memory to load, and to refresh it.
+
+    python bench/index.py DATABASE_URL [--writers 16 200] [--repeat 300]
+
+The database should be one that ``fill.py`` has filled, with no service on it.  Measured are: reading everything into a
+new index; a refresh when nothing has moved, with so many writers in the feed; one after a claim that another process
+made, and one after a change of an inventory.  Consumers and writers are left behind.
+
+Each figure is the median of the repetitions and their 99th percentile, in milliseconds; beside wall-clock time the
+processor time of this process, which says more on a machine that is busy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import random
+import statistics
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import sqlalchemy as sa
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from placement.db import feed, tables
+from placement.db.engine import Database, Transaction, opened
+from placement.index.keeper import Keeper
+from placement.index.snapshot import Snapshot
+from placement.objects.claim import Claim, place
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+
+
+@dataclasses.dataclass(frozen=True)
+class Took:
+    """Seconds, by the clock and of this process's own."""
+
+    wall: float
+    processor: float
+
+
+def timed(work: Callable[[], object]) -> Took:
+    """How long it takes."""
+    wall, processor = time.perf_counter(), time.process_time()
+    work()
+    return Took(time.perf_counter() - wall, time.process_time() - processor)
+
+
+def memory() -> tuple[int, int]:
+    """Megabytes of this process: now, and the most there ever were."""
+    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
+    found = {words[0]: int(words[1]) // 1024 for words in lines if words and words[0] in ("VmRSS:", "VmHWM:")}
+    return found["VmRSS:"], found["VmHWM:"]
+
+
+def show(title: str, took: Sequence[Took]) -> None:
+    """One line of the result."""
+    wall = sorted(1000 * each.wall for each in took)
+    processor = statistics.median(1000 * each.processor for each in took)
+    tail = wall[min(len(wall) - 1, len(wall) * 99 // 100)]
+    print(f"{title:<44}{statistics.median(wall):9.2f} ms{tail:9.2f} ms{processor:9.2f} ms", flush=True)
+
+
+def add_writers(database: Database, count: int) -> None:
+    """Have so many writers in the feed, each with a change that concerns nobody."""
+    with database.engine.begin() as db:
+        present = db.execute(sa.select(sa.func.count()).select_from(tables.change_writers)).scalar_one()
+        for _ in range(count - present):
+            key = db.execute(sa.insert(tables.change_writers)).inserted_primary_key
+            assert key is not None
+            change = {"provider_id": feed.NO_PROVIDER, "what": feed.NAMES}
+            db.execute(sa.insert(tables.provider_changes).values(writer_id=key[0], seq=1, **change))
+
+
+def hosts(snapshot: Snapshot) -> list[str]:
+    """The uuids of some providers that have VCPU."""
+    column = snapshot.column("VCPU")
+    if column is None:
+        raise SystemExit("nobody has VCPU here: fill the database with bench/fill.py")
+    slots = column.fitting(1, snapshot.size).nonzero()[0]
+    return [snapshot.provider(int(slot)).uuid for slot in random.Random(1).sample(list(slots), min(1000, len(slots)))]
+
+
+def claim(database: Database, host: str) -> None:
+    """A new consumer takes a little of the host."""
+    owner = Owner.ensure(database, "bench", "bench")
+    database.write(lambda db: place(db, [Claim(str(uuid.uuid4()), {host: {"VCPU": 1}}, owner)]))
+
+
+def restock(database: Database, host: str) -> None:
+    """The host has one VCPU more."""
+
+    def work(db: Transaction) -> None:
+        provider = ResourceProvider.lock(db, host)
+        before = Inventory.get(db, provider, "VCPU")
+        Inventory.update(db, provider, dataclasses.replace(before, total=before.total + 1))
+
+    database.write(work)
+
+
+def refreshes(keeper: Keeper, repeat: int, before: Callable[[], object] = lambda: None) -> list[Took]:
+    """How long refreshes take, with something done before each."""
+    took = []
+    for _ in range(repeat):
+        before()
+        took.append(timed(keeper.current))
+    return took
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url", metavar="DATABASE_URL")
+    parser.add_argument("--writers", type=int, nargs="*", default=[16, 200])
+    parser.add_argument("--repeat", type=int, default=300)
+    arguments = parser.parse_args()
+    with opened(arguments.url) as database, opened(arguments.url) as elsewhere:
+        database.read(lambda db: db.execute(sa.select(1)))
+        before, _ = memory()
+        keeper = Keeper(database)
+        print(f"{'':<44}{'median':>12}{'p99':>12}{'processor':>12}")
+        took = timed(keeper.current)
+        now, most = memory()
+        count = len(keeper.current())
+        show(f"load {count:,} providers", [took])
+        print(f"memory: {before} MB before, {now} MB with the index, {most} MB while it was loaded")
+        chosen = hosts(keeper.current())
+        turn = iter(chosen * arguments.repeat)
+        for writers in arguments.writers:
+            add_writers(elsewhere, writers)
+            keeper.current()
+            show(f"refresh, nothing moved, {writers} writers", refreshes(keeper, arguments.repeat))
+            show("  after a claim elsewhere", refreshes(keeper, arguments.repeat, lambda: claim(elsewhere, next(turn))))
+            show("  after a change of an inventory", refreshes(keeper, 50, lambda: restock(elsewhere, next(turn))))
+
+
+if __name__ == "__main__":
+    main()
