@@ -435,8 +435,7 @@ class UnsuffixedInSubtree(BadRequest):
 
 class TraitsWithoutResources(BadRequest):
     says = (
-        "All traits parameters must be associated with resources.  "
-        "Found the following orphaned traits keys: %(keys)s"
+        "All traits parameters must be associated with resources.  Found the following orphaned traits keys: %(keys)s"
     )
 
 
