@@ -25,6 +25,7 @@ def app():
         (None, [1, 0]),
         ("placement 1.7", [1, 7]),
         ("placement latest", [1, 39]),
+        (" placement   latest ", [1, 39]),
         ("compute 2.1, placement 1.7", [1, 7]),
         ("placement 1.7, placement 1.9", [1, 9]),
         ("PLACEMENT 01.07", [1, 7]),
