@@ -99,7 +99,7 @@ class Parser:
     """An answer while it arrives."""
 
     def __init__(self) -> None:
-        self._data = b""
+        self._data = bytearray()  # adding to bytes would copy a large body once for every piece of it
         self._body_at = 0
         self._end: int | None = None  # None: not known yet, or the answer ends with the connection
         self.closes = False
@@ -111,7 +111,7 @@ class Parser:
             self._read_head()
         arrived = len(self._data)
         complete = arrived >= self._end if self._end is not None else self._body_at > 0 and not data
-        return Answer(int(self._data[9:12]), self._data[self._body_at : self._end]) if complete else None
+        return Answer(int(self._data[9:12]), bytes(self._data[self._body_at : self._end])) if complete else None
 
     def _read_head(self) -> None:
         head, found, _ = self._data.partition(b"\r\n\r\n")

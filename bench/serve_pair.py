@@ -17,7 +17,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +68,7 @@ def _start(name: str, command: list[str], port: int, environment: dict[str, str]
 
 def _answers(url: str) -> Callable[[], bool]:
     def ready() -> bool:
-        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+        with contextlib.suppress(OSError):  # refused, not answered in time, ended without an answer
             return bool(urllib.request.urlopen(url + "/", timeout=5).status == 200)
         return False
 

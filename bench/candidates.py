@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""How fast allocation candidates are found, beside another Placement service on the same data.
+
+    python bench/candidates.py [--peer COMMAND] [--only NAMES] [--seconds 2] [--rounds 3] [--workers 2]
+
+For every topology a private MariaDB gets two databases with the same hosts, one for this project under uWSGI and one
+for the peer, whose command has the fields {port} and {database} and stays in the foreground.  Both are asked the same
+over HTTP, in turn, round after round.  Without a peer there are only our own figures.
+
+A question that the peer cannot answer in reasonable time is put to us alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import claims
+import fill
+import load
+import serve_pair
+
+from tests import children, servers
+
+ZONE = fill.aggregate("zone-0")
+FLAT = "resources=VCPU:1,DISK_GB:10,MEMORY_MB:256"
+OF_ZONE = f"{FLAT}&member_of={ZONE}&required={fill.TRAIT}"
+NESTED = "resources_C=VCPU:1,MEMORY_MB:256&resources_F=FPGA:1&group_policy=none&same_subtree=_C,_F"
+OWNER = {"project_id": "bench", "user_id": "bench", "consumer_generation": None, "consumer_type": "INSTANCE"}
+
+
+def devices(groups: int) -> str:
+    """So many groups that each want a device of their own."""
+    return "&".join([f"resources_{number}=PGPU:1" for number in range(groups)]) + "&group_policy=isolate"
+
+
+Makes = Callable[[load.Server], list[load.Client]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    name: str
+    make: Makes
+    #: How many times faster than the peer it is meant to be; None: the peer is not asked.
+    goal: float | None = None
+
+
+def asking(query: str, path: str = "/allocation_candidates") -> Makes:
+    """One client that asks the same again and again."""
+    return lambda server: [claims.reader(server, f"{path}?{query}" if query else path)]
+
+
+def claiming(clients: int) -> Makes:
+    """Clients that look for a place and take one of the first ten."""
+    return lambda server: [finder(server, number) for number in range(clients)]
+
+
+def finder(server: load.Server, number: int, resources: str = FLAT) -> load.Client:
+    """Find, then claim; a claim that comes too late is no success."""
+    look = server.request("GET", f"/allocation_candidates?{resources}&limit=10")
+    while True:
+        answer = yield look
+        found = json.loads(answer.body)["allocation_requests"]
+        if not found:
+            return
+        body = {**found[number % len(found)], **OWNER}
+        number += 7
+        yield server.request("PUT", f"/allocations/{claims.new_uuid()}", body)
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+    kind: str
+    hosts: int
+    scenarios: tuple[Scenario, ...]
+    used: float = 0.0
+
+
+TOPOLOGIES = (
+    Topology(
+        "flat",
+        10_000,
+        (
+            Scenario("flat-10", asking(f"{OF_ZONE}&limit=10"), 200),
+            Scenario("flat-1000", asking(f"{OF_ZONE}&limit=1000"), 60),
+            Scenario("flat-all", asking(FLAT), 10),
+            Scenario("providers", asking("", "/resource_providers"), 3),
+            Scenario("cycle-4", claiming(4), 100),
+        ),
+    ),
+    Topology(
+        "flat",
+        100_000,
+        (
+            Scenario("large-10", asking(f"{OF_ZONE}&limit=10")),
+            Scenario("large-rare", asking(f"{FLAT}&required={fill.RARE}")),
+        ),
+    ),
+    Topology("flat", 100_000, (Scenario("large-full", asking("resources=VCPU:16,DISK_GB:10,MEMORY_MB:256")),), 0.97),
+    Topology(
+        "nested",
+        1000,
+        (Scenario("nested-10", asking(f"{NESTED}&limit=10"), 100), Scenario("nested-all", asking(NESTED), 10)),
+    ),
+    Topology(
+        "devices",
+        1000,
+        (
+            Scenario("devices-8", asking(f"{devices(8)}&limit=1000")),
+            Scenario("devices-9", asking(f"{devices(9)}&limit=1000")),
+        ),
+    ),
+)
+
+
+def measured(
+    scenario: Scenario, asked: Sequence[load.Server], rounds: int, seconds: float
+) -> Iterator[list[load.Result]]:
+    """For every round the result of each server; each round begins with another of them."""
+    for number in range(rounds):
+        results = {}
+        for step in range(len(asked)):
+            server = asked[(number + step) % len(asked)]
+            results[server] = load.run(server, scenario.make(server), seconds)
+        yield [results[server] for server in asked]
+
+
+def tell(scenario: Scenario, columns: Sequence[Sequence[load.Result]]) -> None:
+    """What came out: ours is the last column."""
+    for number, results in enumerate(columns, 1):
+        who = "ours" if number == len(columns) else "peer"
+        print(f"  {who}: {claims.told(results, None)}")
+    if len(columns) == 2:
+        halves = [[result.latency(0.5) for result in results] for results in columns]
+        ratios = [peer / ours for peer, ours in zip(*halves, strict=True)]
+        rate = claims.compared(columns[0], columns[1])
+        goal = f", to reach {scenario.goal:g}" if scenario.goal else ""
+        print(f"  half of the requests {statistics.median(ratios):.1f} times faster{goal}; by rate {rate}")
+    sys.stdout.flush()
+
+
+def play(topology: Topology, arguments: argparse.Namespace, wanted: Sequence[str], database: servers.Server) -> None:
+    """Start the servers on fresh data of one topology, and ask them."""
+    scenarios = [scenario for scenario in topology.scenarios if scenario.name in wanted]
+    compared = arguments.peer and any(scenario.goal for scenario in scenarios)
+    urls = {}
+    for who in ("peer", "ours") if compared else ("ours",):
+        url = database.create_database()
+        start = (
+            (lambda url=url: serve_pair.start_peer(arguments.peer, url))
+            if who == "peer"
+            else (lambda url=url: serve_pair.start_ours(url, arguments.workers))
+        )
+        urls[who] = start()
+        fill.fill(url, topology.kind, topology.hosts, topology.used)
+    asked = {who: claims.reached(url, "admin") for who, url in urls.items()}
+    print(f"\n{topology.kind}, {topology.hosts:,} hosts" + (f", {topology.used:.0%} used" if topology.used else ""))
+    for scenario in scenarios:
+        pair = [asked[who] for who in asked if who == "ours" or scenario.goal]
+        for server in pair:
+            began = time.perf_counter()
+            load.run(server, scenario.make(server), 0)
+            print(f"{scenario.name}: first answer of {server.url} after {time.perf_counter() - began:.2f} s")
+        tell(scenario, list(zip(*measured(scenario, pair, arguments.rounds, arguments.seconds), strict=True)))
+
+
+def main() -> int:
+    names = [scenario.name for topology in TOPOLOGIES for scenario in topology.scenarios]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", metavar="COMMAND")
+    parser.add_argument("--only", help="names, separated by commas, of " + " ".join(names))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2, help="of one scenario on one server in one round")
+    parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
+    arguments = parser.parse_args()
+    wanted = arguments.only.split(",") if arguments.only else names
+    if unknown := set(wanted) - set(names):
+        parser.error(f"no scenario is called {', '.join(sorted(unknown))}")
+    print(f"machine: {claims.machine()}")
+    children.begin_run()
+    try:
+        for topology in TOPOLOGIES:
+            if any(scenario.name in wanted for scenario in topology.scenarios):
+                with servers.private("mariadb") as database:
+                    play(topology, arguments, wanted, database)
+                children.end_run()
+                children.begin_run()
+    except servers.Missing as missing:
+        raise SystemExit(str(missing)) from None
+    finally:
+        children.end_run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
