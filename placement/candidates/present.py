@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from placement import microversion as mv
 from placement.candidates.search import Found
-from placement.index.snapshot import Snapshot
+from placement.index.snapshot import Provider, Snapshot
 from placement.microversion import Version
 
 
@@ -56,34 +56,27 @@ def present(found: Found, form: Form, asked: Collection[str]) -> dict[str, Any]:
 
 
 def _allocation_requests(found: Found, form: Form) -> Iterator[dict[str, Any]]:
-    uuid = _Uuids(found.snapshot)
+    providers = _providers(found.snapshot)
     # Candidates share what they take, and so can the objects that show it.
-    shown: dict[int, dict[str, Any]] = {}
+    taken: dict[int, dict[str, Any]] = {}
     for amounts, mappings in found.candidates:
         allocations: Any = {}
         for slot, given in amounts.items():
-            if id(given) not in shown:
-                shown[id(given)] = {"resources": given}
-            allocations[uuid[slot]] = shown[id(given)]
+            if id(given) not in taken:
+                taken[id(given)] = {"resources": given}
+            allocations[providers[slot].uuid] = taken[id(given)]
         if form.listed:
-            allocations = [{"resource_provider": {"uuid": of}, **given} for of, given in allocations.items()]
+            allocations = [{"resource_provider": {"uuid": uuid}, **given} for uuid, given in allocations.items()]
         if form.mappings:
-            served = {suffix: [uuid[slot] for slot in slots] for suffix, slots in mappings.items()}
+            served = {suffix: [providers[slot].uuid for slot in slots] for suffix, slots in mappings.items()}
             yield {"allocations": allocations, "mappings": served}
         else:
             yield {"allocations": allocations}
 
 
-class _Uuids(dict[int, str]):
-    """By slot; those that were asked for."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        super().__init__()
-        self._snapshot = snapshot
-
-    def __missing__(self, slot: int) -> str:
-        uuid = self[slot] = self._snapshot.provider(slot).uuid
-        return uuid
+def _providers(snapshot: Snapshot) -> Sequence[Provider]:
+    """By slot, for those who name only slots that have a provider."""
+    return cast("Sequence[Provider]", snapshot.providers)
 
 
 def _summarised(found: Found, form: Form) -> list[int]:
@@ -100,39 +93,38 @@ def _summaries(
     snapshot: Snapshot, slots: Sequence[int], form: Form, asked: frozenset[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The summaries of these providers, by uuid."""
-    uuid = _Uuids(snapshot)
-    #: Many providers have the same.
+    providers = _providers(snapshot)
+    # Many providers have the same.
     traits: dict[frozenset[str], list[str]] = {}
     # What providers of the same classes have is looked up all at once.
     alike: dict[tuple[int, ...], list[int]] = {}
     for slot in slots:
-        alike.setdefault(snapshot.provider(slot).classes, []).append(slot)
+        alike.setdefault(providers[slot].classes, []).append(slot)
     for classes, members in alike.items():
         for slot, resources in zip(members, _resources(snapshot, classes, members, form, asked), strict=True):
-            provider = snapshot.provider(slot)
+            provider = providers[slot]
             summary: dict[str, Any] = {"resources": resources}
             if form.traits:
-                if provider.traits not in traits:
-                    traits[provider.traits] = sorted(provider.traits)
-                summary["traits"] = traits[provider.traits]
+                shown = traits.get(provider.traits)
+                if shown is None:
+                    shown = traits[provider.traits] = sorted(provider.traits)
+                summary["traits"] = shown
             if form.lineage:
-                summary["parent_provider_uuid"] = uuid[provider.parent] if provider.parent >= 0 else None
-                summary["root_provider_uuid"] = uuid[provider.root]
+                parent = provider.parent
+                summary["parent_provider_uuid"] = providers[parent].uuid if parent >= 0 else None
+                summary["root_provider_uuid"] = providers[provider.root].uuid
             yield provider.uuid, summary
 
 
 def _resources(
     snapshot: Snapshot, classes: Sequence[int], slots: Sequence[int], form: Form, asked: frozenset[str]
-) -> Iterator[dict[str, Any]]:
+) -> Iterable[dict[str, Any]]:
     """What each of some providers has of these classes, which all of them have."""
     rows = np.array(slots, dtype=np.intp)
-    names, amounts = [], []
+    shown: list[dict[str, Any]] = [{} for _ in slots]
     for class_id in classes:
         name = snapshot.class_names[class_id]
         if form.every_class or name in asked:
-            names.append(name)
-            capacity, used = snapshot.columns[class_id].shown(rows)
-            amounts.append([{"capacity": of, "used": part} for of, part in zip(capacity, used, strict=True)])
-    if not names:
-        return ({} for _ in slots)
-    return (dict(zip(names, of, strict=True)) for of in zip(*amounts, strict=True))
+            for resources, capacity, used in zip(shown, *snapshot.columns[class_id].shown(rows), strict=True):
+                resources[name] = {"capacity": capacity, "used": used}
+    return shown

@@ -15,6 +15,8 @@ Arrays = tuple[npt.NDArray[Any], ...]
 
 #: No column of the database holds more, and no inventory allows more at once.
 LARGEST = 2**31 - 1
+#: Whole numbers up to here are the same as floats; greater capacities, of absurd ratios, are more than 64 bits hold.
+_EXACT = 2.0**53
 #: A class that fewer providers have is kept as a list of rows instead of one row per slot.
 _FEW = 8
 
@@ -138,7 +140,9 @@ class Column:
         """Capacity, cut to whole units, and usage of providers that all have the class."""
         rows, _ = self._rows(slots)
         capacity, used = self._arrays[0].take(rows), self._arrays[1].take(rows)
-        return [int(amount) for amount in capacity.tolist()], [int(amount) for amount in used.tolist()]
+        if len(rows) and capacity.max() > _EXACT:
+            return [int(amount) for amount in capacity.tolist()], used.astype(np.int64).tolist()
+        return capacity.astype(np.int64).tolist(), used.astype(np.int64).tolist()
 
     # --- changing ---
 
