@@ -1,70 +1,167 @@
-"""The walk of README.rst with the client that operators use: every command is run, every answer shown is the answer."""
+"""The clients that operators and services use, against the running service: the walk of the README, and the SDK.
 
+The commands are those of a shell, a process each.  `admin_token` is the authentication that goes with noauth2.
+"""
+
+from __future__ import annotations
+
+import json
 import os
-import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests import children
+from tests import running, servers
+from tests.conftest import missing
 
-README = Path(__file__).parents[2] / "README.rst"
-PROMPT = "    $ "
+# What a client says does not depend on the kind of database.
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+CONSUMER = "5e1f0b7a-6a0e-4a53-8f0c-0d6b7f1c2d11"
+AGGREGATE = "42896e0d-205d-4fe3-bd1e-100924931787"
+
+
+@pytest.fixture(scope="module")
+def service(backend):
+    url = backend.create_database()
+    with running.embedded(url) as found:
+        yield found
+    backend.drop_database(url)
 
 
 @pytest.fixture
-def endpoint(tmp_path):
-    """The URL of a service as ``make serve`` starts it."""
-    port = children.free_port()
-    service = children.Child(
-        [sys.executable, "-m", "placement.cmd.serve", "--port", str(port)],
-        tmp_path / "log",
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
+def openstack(service):
+    """Runs a command, and gives what it shows."""
+    program = Path(sys.executable).with_name("openstack")
+    if not program.exists():
+        missing("openstack is not installed: pip install python-openstackclient osc-placement")
+    identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+
+    def run(command, *, shows=True, refused=None, version=None):
+        said = ["--os-placement-api-version", version] if version else []
+        form = ["-f", "json"] if shows else []
+        argv = [str(program), *identity, *said, *command.split(), *form]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        if refused is not None:
+            assert (done.returncode, done.stderr.strip()) == (1, refused)
+            return None
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if shows else done.stdout.strip()
+
+    return run
+
+
+def test_the_walk_of_an_operator(openstack):
+    """At the version that the client settles on by itself: it asks for 1.29."""
+    host = openstack("resource provider create host1")
+    assert (host["name"], host["generation"], host["parent_provider_uuid"]) == ("host1", 0, None)
+    uuid = host["uuid"]
+    inventory = openstack(f"resource provider inventory set {uuid} --resource VCPU=8 --resource MEMORY_MB=16384")
+    assert {shown["resource_class"]: shown["total"] for shown in inventory} == {"VCPU": 8, "MEMORY_MB": 16384}
+    held = [
+        {
+            "resource_provider": uuid,
+            "generation": 2,
+            "resources": {"VCPU": 2, "MEMORY_MB": 4096},
+            "project_id": "demo",
+            "user_id": "alice",
+        }
+    ]
+    claim = f"resource provider allocation set {CONSUMER} --allocation rp={uuid},VCPU=2,MEMORY_MB=4096"
+    assert openstack(f"{claim} --project-id demo --user-id alice") == held
+    assert openstack(f"resource provider allocation show {CONSUMER}") == held
+    used = openstack(f"resource provider usage show {uuid}")
+    assert {shown["resource_class"]: shown["usage"] for shown in used} == {"VCPU": 2, "MEMORY_MB": 4096}
+    openstack(
+        f"resource provider delete {uuid}",
+        shows=False,
+        refused=f"Unable to delete resource provider {uuid}: Resource provider has allocations. (HTTP 409)",
     )
+    openstack(f"resource provider allocation delete {CONSUMER}", shows=False)
+    openstack(f"resource provider delete {uuid}", shows=False)
+    gone = f"No resource provider with uuid {uuid} found (HTTP 404)"
+    openstack(f"resource provider show {uuid}", refused=gone)
+
+
+def test_the_walk_at_the_latest_version(openstack):
+    def latest(command, **more):
+        return openstack(command, version="1.39", **more)
+
+    uuid = latest("resource provider create host2")["uuid"]
+    latest("resource class create CUSTOM_FPGA", shows=False)
+    latest("trait create CUSTOM_RACK_7", shows=False)
+    latest(f"resource provider inventory set {uuid} --resource CUSTOM_FPGA=2")
+    traits = latest(f"resource provider trait set {uuid} --trait CUSTOM_RACK_7 --trait HW_CPU_X86_AVX2")
+    assert {shown["name"] for shown in traits} == {"CUSTOM_RACK_7", "HW_CPU_X86_AVX2"}
+    aggregates = latest(f"resource provider aggregate set {uuid} --aggregate {AGGREGATE} --generation 2")
+    assert aggregates == [{"uuid": AGGREGATE}]
+    who = "--project-id demo --user-id alice --consumer-type INSTANCE"
+    claim = f"resource provider allocation set {CONSUMER} {who} --allocation rp={uuid},CUSTOM_FPGA="
+    latest(
+        f"{claim}3",
+        refused="Unable to allocate inventory: Unable to create allocation for 'CUSTOM_FPGA' on resource provider "
+        f"'{uuid}'. The requested amount would exceed the capacity. (HTTP 409)",
+    )
+    [held] = latest(f"{claim}2")
+    assert (held["resources"], held["consumer_type"]) == ({"CUSTOM_FPGA": 2}, "INSTANCE")
+    in_use = "Error in delete resource class: Cannot delete resource class CUSTOM_FPGA. Class is in use in inventory."
+    latest("resource class delete CUSTOM_FPGA", shows=False, refused=f"{in_use} (HTTP 409)")
+
+
+@pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+def test_the_sdk(service):
+    """The calls of the proxy, each at the version that the SDK has chosen for it."""
     try:
-        service.wait_until(lambda: "Ctrl-C" in service.log.read_text())
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        service.stop()
+        import openstack as sdk
+    except ImportError:
+        missing("openstacksdk is not installed: pip install openstacksdk")
+    connection = sdk.connect(
+        auth_type="admin_token", endpoint=service.url, token="admin", load_envvars=False, load_yaml_config=False
+    )
+    with connection:
+        placement = connection.placement
+        host = placement.create_resource_provider(name="host3")
+        assert placement.find_resource_provider("host3").id == host.id
+        assert placement.find_resource_provider("nobody") is None
 
+        placement.create_resource_class(name="CUSTOM_OLD")
+        placement.update_resource_class("CUSTOM_OLD", name="CUSTOM_NEW")  # a rename, which later versions have not
+        names = {shown.name for shown in placement.resource_classes()}
+        assert "CUSTOM_NEW" in names
+        assert "CUSTOM_OLD" not in names
+        placement.delete_resource_class("CUSTOM_NEW", ignore_missing=False)
 
-def walk():
-    """The commands of that section of the README, each with the lines shown below it."""
-    section = README.read_text().partition("With the client that operators use")[2].partition("What it promises")[0]
-    steps = []
-    for line in section.replace("\\\n        ", "").splitlines():
-        if line.startswith(PROMPT):
-            steps.append((line.removeprefix(PROMPT), []))
-        elif line.startswith("    "):
-            steps[-1][1].append(line.strip())
-    return steps
+        assert placement.create_resource_provider_inventory(host, "VCPU", total=8).total == 8
+        placement.update_resource_provider_inventory("VCPU", host, total=9, resource_provider_generation=1)
+        assert [shown.total for shown in placement.resource_provider_inventories(host)] == [9]
+        with pytest.raises(sdk.exceptions.ConflictException) as refused:
+            placement.update_resource_provider_inventory("VCPU", host, total=7, resource_provider_generation=1)
+        assert "resource provider generation conflict" in refused.value.response.text
 
+        placement.create_trait("CUSTOM_SDK")
+        assert placement.get_trait("CUSTOM_SDK").id == "CUSTOM_SDK"
+        host = placement.get_resource_provider(host.id)
+        assert placement.set_resource_provider_aggregates(host, AGGREGATE).aggregates == [AGGREGATE]
 
-def test_the_walk_in_the_readme_answers_as_it_shows(endpoint):
-    openstack = shutil.which("openstack", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    assert openstack, "python-openstackclient and osc-placement are in the extra named test"
-    steps = walk()
-    assert sum(command.startswith("openstack ") for command, _ in steps) == 6
-    variables = dict(os.environ)
-    for command, shown in steps:
-        if not command.startswith("openstack "):
-            words = shlex.split(command.removeprefix("export "))
-            variables |= dict(word.split("=", 1) for word in words)
-            variables["OS_ENDPOINT"] = endpoint
-            continue
-        argv = [openstack, *shlex.split(_expanded(command, variables))[1:]]
-        done = subprocess.run(argv, env=variables, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        if shown:
-            assert [line.strip() for line in done.stdout.splitlines()] == shown, command
-
-
-def _expanded(command, variables):
-    """The command with $HOST and $SERVER filled in."""
-    for name in ("HOST", "SERVER"):
-        command = command.replace(f"${name}", variables.get(name, ""))
-    return command
+        consumer = "5e1f0b7a-6a0e-4a53-8f0c-0d6b7f1c2d12"
+        placement.update_allocation(
+            consumer,
+            allocations={host.id: {"resources": {"VCPU": 2}}},
+            project_id="sdk",
+            user_id="bob",
+            consumer_type="INSTANCE",
+            consumer_generation=None,
+        )
+        held = placement.get_allocation(consumer)
+        assert (held.consumer_generation, held.allocations[host.id]["resources"]) == (1, {"VCPU": 2})
+        assert [shown.resources for shown in placement.resource_provider_allocations(host)] == [{"VCPU": 2}]
+        assert placement.fetch_resource_provider_usages(host).usages == {"VCPU": 2}
+        [usage] = placement.usages(project_id="sdk")
+        assert (usage.consumer_type, usage.consumer_count, usage.resources) == ("INSTANCE", 1, {"VCPU": 2})
+        placement.delete_allocation(consumer, ignore_missing=False)
+        with pytest.raises(sdk.exceptions.NotFoundException):
+            placement.delete_allocation(consumer, ignore_missing=False)
+        placement.delete_resource_provider(host, ignore_missing=False)
