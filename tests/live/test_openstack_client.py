@@ -1,4 +1,4 @@
-"""The clients that operators and services use, against the running service: the walk of the README, and the SDK.
+"""The clients that operators and services use, against the running service: the openstack command, and the SDK.
 
 The commands are those of a shell, a process each.  `admin_token` is the authentication that goes with noauth2.
 """
