@@ -1,0 +1,152 @@
+"""Bugs that other services of this kind are known for, where no other test would meet them (docs/failure-modes.rst)."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from placement.db.engine import opened
+from tests.db import watch
+from tests.db.in_process import placement
+from tests.nonsense.things import NOWHERE
+
+
+@pytest.fixture
+def call(database):
+    """Calls the service."""
+    return placement(database)
+
+
+@pytest.fixture
+def other(database):
+    """Calls another process of the service: one that remembers other things."""
+    with opened(database.url) as elsewhere:
+        yield placement(elsewhere)
+
+
+def provider(call, **totals):
+    """A new provider with so much of each class."""
+    name = str(uuid.uuid4())
+    assert call("POST", "/resource_providers", 39, {"uuid": name, "name": name}).status == 200
+    assert call("PUT", f"/resource_providers/{name}/inventories", 39, has(0, **totals)).status == 200
+    return name
+
+
+def has(generation, **totals):
+    inventories = {name: {"total": total} for name, total in totals.items()}
+    return {"resource_provider_generation": generation, "inventories": inventories}
+
+
+def takes(held, generation=None, project="project", user="user"):
+    """What a consumer says that it takes."""
+    return {
+        "allocations": {name: {"resources": amounts} for name, amounts in held.items()},
+        "project_id": project,
+        "user_id": user,
+        "consumer_type": "INSTANCE",
+        "consumer_generation": generation,
+    }
+
+
+def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call):
+    """LP 1783130: a provider was looked for among the inventories of the reshape, and a KeyError found."""
+    host, other_host = provider(call, VCPU=4, VGPU=2), provider(call, DISK_GB=10)
+    device = provider(call, PGPU=1)
+    consumer = str(uuid.uuid4())
+    first = takes({host: {"VCPU": 1, "VGPU": 1}, other_host: {"DISK_GB": 5}})
+    assert call("PUT", f"/allocations/{consumer}", 39, first).status == 204
+    moved = takes({host: {"VCPU": 1}, other_host: {"DISK_GB": 6}, device: {"VGPU": 1}}, generation=1)
+    reshape = {
+        "inventories": {host: has(2, VCPU=4), device: has(1, VGPU=2)},
+        "allocations": {consumer: moved},
+    }
+    assert call("POST", "/reshaper", 39, reshape).status == 204
+    held = call("GET", f"/allocations/{consumer}").body["allocations"]
+    assert {name: shown["resources"] for name, shown in held.items()} == {
+        host: {"VCPU": 1},
+        other_host: {"DISK_GB": 6},
+        device: {"VGPU": 1},
+    }
+    generations = {name: shown["generation"] for name, shown in held.items()}
+    assert generations == {host: 5, other_host: 3, device: 4}
+
+
+def test_a_class_is_who_has_the_name_now(call, other):
+    """Story 2006232: a process remembered the ids of classes, and wrote under the id of another class."""
+    assert call("PUT", "/resource_classes/CUSTOM_BEFORE", 7).status == 201
+    old = provider(call, CUSTOM_BEFORE=1)
+    assert other("PUT", "/resource_classes/CUSTOM_BEFORE", 2, {"name": "CUSTOM_AFTER"}).status == 200
+    assert other("PUT", "/resource_classes/CUSTOM_BEFORE", 7).status == 201
+    new = provider(call, CUSTOM_BEFORE=2)
+    assert call("PUT", f"/allocations/{NOWHERE}", 39, takes({new: {"CUSTOM_BEFORE": 2}})).status == 204
+    for ask in (call, other):
+        assert ask("GET", f"/resource_providers/{old}/usages").body["usages"] == {"CUSTOM_AFTER": 0}
+        assert ask("GET", f"/resource_providers/{new}/usages").body["usages"] == {"CUSTOM_BEFORE": 2}
+
+
+def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
+    """Story 2006232 once more: the highest id is given again."""
+    assert call("PUT", "/resource_classes/CUSTOM_GONE", 7).status == 201
+    gone = provider(call, CUSTOM_GONE=1)
+    assert other("DELETE", f"/resource_providers/{gone}").status == 204
+    assert other("DELETE", "/resource_classes/CUSTOM_GONE").status == 204
+    assert other("PUT", "/resource_classes/CUSTOM_NEXT", 7).status == 201
+    name = str(uuid.uuid4())
+    assert call("POST", "/resource_providers", 39, {"uuid": name, "name": name}).status == 200
+    refused = call("PUT", f"/resource_providers/{name}/inventories", 39, has(0, CUSTOM_GONE=1))
+    assert refused.status == 400
+    assert "No such resource class CUSTOM_GONE." in refused.error["detail"]
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("taken", ["name", "uuid"])
+def test_a_name_that_is_taken_at_the_last_moment(database, call, other, taken):
+    """Story 2008750: what the database says of a duplicate differs by its version, and was read wrongly."""
+    winner = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4())}
+    loser = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4()), taken: winner[taken]}
+    won = []
+
+    def meanwhile(statement):
+        if statement.startswith("INSERT INTO resource_providers") and not won:
+            won.append(other("POST", "/resource_providers", 39, winner).status)
+
+    with watch.statements(database.engine, meanwhile):
+        refused = call("POST", "/resource_providers", 39, loser)
+    assert won == [200]
+    assert (refused.status, refused.error["code"]) == (409, "placement.duplicate_name")
+    assert f"Conflicting resource provider {taken}: {winner[taken]} already exists." in refused.error["detail"]
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_usages_are_grouped_as_strict_databases_want_it(database):
+    """LP 1765204: columns were missing in GROUP BY, which MySQL forgives unless it is told not to."""
+    with opened(database.url, mysql_sql_mode="TRADITIONAL,ONLY_FULL_GROUP_BY") as strict:
+        call = placement(strict)
+        host = provider(call, VCPU=4, DISK_GB=9)
+        for number in range(2):
+            claim = takes({host: {"VCPU": 1, "DISK_GB": 2}}, project="grouped")
+            assert call("PUT", f"/allocations/{uuid.UUID(int=number + 1)}", 39, claim).status == 204
+        assert call("GET", "/usages?project_id=grouped", 9).body["usages"] == {"VCPU": 2, "DISK_GB": 4}
+        both = {"consumer_count": 2, "VCPU": 2, "DISK_GB": 4}
+        assert call("GET", "/usages?project_id=grouped").body["usages"] == {"INSTANCE": both}
+        assert call("GET", "/usages?project_id=grouped&consumer_type=all").body["usages"] == {"all": both}
+        assert call("GET", f"/resource_providers/{host}/usages").body["usages"] == {"VCPU": 2, "DISK_GB": 4}
+        for resources in ("VCPU:2", "VCPU:2,DISK_GB:5"):
+            found = call("GET", f"/resource_providers?resources={resources}").body["resource_providers"]
+            assert [shown["uuid"] for shown in found] == [host]
+
+
+def test_a_user_is_not_the_project_of_the_same_number(call):
+    """LP 1785382: users were joined by the ids of projects."""
+    host = provider(call, VCPU=10)
+    owners = [("first", "first user"), ("second", "first user"), ("second", "second user"), ("third", "first user")]
+    for number, (project, user) in enumerate(owners):
+        consumer = uuid.UUID(int=number + 1)
+        claim = takes({host: {"VCPU": number + 1}}, project=project, user=user)
+        assert call("PUT", f"/allocations/{consumer}", 39, claim).status == 204
+        shown = call("GET", f"/allocations/{consumer}").body
+        assert (shown["project_id"], shown["user_id"]) == (project, user)
+    for number, (project, user) in enumerate(owners):
+        usages = call("GET", f"/usages?project_id={project}&user_id={user.replace(' ', '%20')}", 9).body["usages"]
+        assert usages == {"VCPU": number + 1}
