@@ -26,7 +26,11 @@ FLAGS = {
 def test_workers_share_neither_connections_nor_writers(database_url, flags):
     with running.uwsgi(database_url, processes=3, module="tests.load.probe", flags=flags) as service:
         storm = Storm(service.url)
-        looks = [answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36)]
+        looks = []
+        for _ in range(500):  # lazy workers are ready one after another: the first may have answered all so far
+            looks += [answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36)]
+            if len({look["process"] for look in looks}) > 1:
+                break
         assert {look["process"] for look in looks} <= set(service.workers)
         assert len({look["process"] for look in looks}) > 1, "one worker did it all"
         assert all(look["writing"] and look["reading"] for look in looks)
