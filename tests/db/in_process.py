@@ -5,6 +5,7 @@ from __future__ import annotations
 from placement import deploy, routes
 from placement.application import Application
 from placement.db.engine import Database
+from placement.index.keeper import Keeper
 from placement.policy import Policy
 from placement.request import Service
 from tests import caller, web
@@ -15,4 +16,5 @@ _POLICY = Policy(_CONF)
 
 def placement(database: Database) -> caller.Caller:
     """Calls the whole service, all its layers included."""
-    return caller.inside(deploy.onion(Application(routes.TABLE, Service(_CONF, database, _POLICY)), _CONF))
+    service = Service(_CONF, database, _POLICY, Keeper(database))
+    return caller.inside(deploy.onion(Application(routes.TABLE, service), _CONF))
