@@ -77,6 +77,9 @@ class Names(dict[str, str]):
                 page = f"/resource_providers/{self[name]}"
                 yield page
                 yield from (f"{page}/{of}" for of in ("inventories", "usages", "aggregates", "traits", "allocations"))
+                # From the index, which knows what the feed told it.
+                yield f"/resource_providers?uuid={self[name]}"
+                yield f"/allocation_candidates?in_tree={self[name]}&resources=VCPU:1"
 
 
 # --- what requests are made of ---------------------------------------------------------------------------------------
