@@ -22,6 +22,7 @@ DEADLY = (
     "move a subtree",
     "delete a provider",
     "claim for several",
+    "give back",
     "reshape",
 )
 
