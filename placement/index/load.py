@@ -49,21 +49,21 @@ def of_providers(db: Connection, ids: Collection[int]) -> Rows:
     return Rows(
         providers=providers,
         inventories=_some(db, _INVENTORIES, present),
-        usages=usages(db, present),
+        usages=_whole(_some(db, _USAGES, present)),
         traits=_named(db, _some(db, _TRAITS, present), _TRAIT_NAMES),
         aggregates=_named(db, _some(db, _AGGREGATES, present), _AGGREGATE_NAMES),
     )
 
 
-def usages(db: Connection, ids: Collection[int]) -> list[tuple[int, int, int]]:
-    """What is used of these providers: only of classes of which something is."""
-    # MySQL's sums are decimal numbers.
-    return [(provider_id, class_id, int(used)) for provider_id, class_id, used in _some(db, _USAGES, ids)]
+def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
+    """The generations of those providers that are there, by id; and what is used of them, class by class."""
+    rows = _some(db, _GENERATIONS_AND_USAGES, ids)
+    return {row[0]: row[1] for row in rows}, _whole((row[0], *row[2:]) for row in rows if row[2] is not None)
 
 
-def generations(db: Connection, ids: Collection[int]) -> dict[int, int]:
-    """The generations of those providers that are there, by id."""
-    return dict(_some(db, _GENERATIONS, ids))
+def _whole(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]]:
+    """The same with numbers as everybody has them: MySQL's sums are decimals."""
+    return [(provider_id, class_id, int(used)) for provider_id, class_id, used in usages]
 
 
 def class_names(db: Connection) -> dict[int, str]:
@@ -136,7 +136,11 @@ _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True, literal_execut
 _PROVIDERS = _Query.of(
     sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id),
 )
-_GENERATIONS = _Query.of(sa.select(_P.id, _P.generation))
+_GENERATIONS_AND_USAGES = _Query.of(
+    sa.select(_P.id, _P.generation, _A.resource_class_id, sa.func.sum(_A.used))
+    .select_from(resource_providers.outerjoin(allocations, _A.resource_provider_id == _P.id))
+    .group_by(_P.id, _P.generation, _A.resource_class_id)
+)
 _CENSUS = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation))
 _INVENTORIES = _Query.of(
     sa.select(

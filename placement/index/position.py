@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -33,8 +34,8 @@ class Position:
     def now(cls, db: Reading) -> Self:
         """Where the feed is; one statement, whatever the number of writers."""
         row = db.execute(_NOW).one()
-        newest = dict(pair.split(":") for pair in row.newest.split(",")) if row.newest else {}
-        return cls(row.instance, row.at, {int(writer): int(seq) for writer, seq in newest.items()})
+        numbers = orjson.loads(f"[{row.newest or ''}]")
+        return cls(row.instance, row.at, dict(zip(numbers[::2], numbers[1::2], strict=True)))
 
     def follows(self, earlier: Self) -> bool:
         """Whether both are of one feed, in this order, with so little time between them that it can be followed."""
@@ -42,23 +43,26 @@ class Position:
             self.instance is not None
             and self.instance == earlier.instance
             and abs(self.at - earlier.at) < _TRUSTED
-            and all(seq >= earlier.newest.get(writer, 0) for writer, seq in self.newest.items())
+            and all(seq >= known for _, known, seq in self._moved_since(earlier))
         )
+
+    def _moved_since(self, earlier: Self) -> list[tuple[int, int, int]]:
+        """Who is not where it was, and where it was, and where it is."""
+        moved = self.newest.items() - earlier.newest.items()
+        return [(writer, earlier.newest.get(writer, 0), seq) for writer, seq in moved]
 
     def changes_since(self, db: Connection, earlier: Self, most: int) -> dict[int, str] | None:
         """What changed, by provider; None if that cannot be told any more, or is more than ``most``.
 
         ``db`` must see the feed as it is at this position.
         """
-        known = {writer: earlier.newest.get(writer, 0) for writer in self.newest}
-        moved = [writer for writer, seq in self.newest.items() if seq > known[writer]]
-        if not moved:
+        next_numbers = {writer: known + 1 for writer, known, seq in self._moved_since(earlier) if seq > known}
+        if not next_numbers:
             return {}
-        ranges = " OR ".join(f"(writer_id = {writer:d} AND seq > {known[writer]:d})" for writer in moved)
+        ranges = " OR ".join(f"(writer_id = {writer:d} AND seq >= {seq:d})" for writer, seq in next_numbers.items())
         rows = db.exec_driver_sql(_CHANGES.format(ranges=ranges, most=most + 1)).all()
         # Numbers have no gaps and are cleared away from below: if the next one is there, all after it are.
-        oldest = {writer: min(row[1] for row in rows if row[0] == writer) for writer in {row[0] for row in rows}}
-        if len(rows) > most or any(oldest.get(writer) != known[writer] + 1 for writer in moved):
+        if len(rows) > most or not next_numbers.items() <= {(row[0], row[1]) for row in rows}:
             return None
         changes: dict[int, str] = {}
         for _, _, provider_id, what in rows:
@@ -76,7 +80,7 @@ _newest: sa.ScalarSelect[Any] = (
     .scalar_subquery()
 )
 _writers = sa.select(change_writers.c.id, sa.func.coalesce(_newest, 0).label("seq")).subquery()
-_pair = sa.cast(_writers.c.id, sa.String) + ":" + sa.cast(_writers.c.seq, sa.String)
+_pair = sa.cast(_writers.c.id, sa.String) + "," + sa.cast(_writers.c.seq, sa.String)
 # One row, since drivers take their time for each; and one that is there when there is no writer.
 _NOW = sa.select(
     sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),

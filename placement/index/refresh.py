@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -76,16 +76,11 @@ def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> S
     if shaped:
         snapshot = edit.with_providers(snapshot, shaped, load.of_providers(db, shaped))
     if used:
-        snapshot = edit.with_usage(snapshot, _generations(db, used), load.usages(db, used))
+        generations, usages = load.usage(db, used)
+        if missing := set(used) - generations.keys():
+            raise edit.OutOfStepError(*missing)
+        snapshot = edit.with_usage(snapshot, generations, usages)
     return snapshot
-
-
-def _generations(db: Connection, ids: Collection[int]) -> dict[int, int]:
-    generations = load.generations(db, ids)
-    for provider_id in ids:
-        if provider_id not in generations:
-            raise edit.OutOfStepError(provider_id)
-    return generations
 
 
 def agrees(db: Connection, indexed: Indexed) -> bool:

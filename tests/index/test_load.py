@@ -128,7 +128,7 @@ def test_some_are_the_same_as_among_all(database, world):
     assert as_sets(some(database, ids[:1])) == {
         name: [row for row in of if row[0] == ids[0]] for name, of in as_sets(rows).items()
     }
-    found = database.snapshot(lambda db: (load.generations(db, ids[1:]), load.usages(db, ids[1:])))
+    found = database.snapshot(lambda db: load.usage(db, ids[1:]))
     assert found[0] == {row[0]: row[3] for row in rows.providers if row[0] != ids[0]}
     assert sorted(found[1]) == [row for row in as_sets(rows)["usages"] if row[0] != ids[0]]
 

@@ -1,0 +1,49 @@
+"""bench/fill.py makes the clouds that it says it makes, in any database, and a service that runs learns of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import fill
+from placement.index.keeper import Keeper
+from placement.objects.provider import ResourceProvider
+
+
+@pytest.mark.parametrize(
+    ("topology", "size", "stock"),
+    [
+        ("flat", 1, {"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1}),
+        ("nested", 7, {"VCPU": 2, "MEMORY_MB": 2, "DISK_GB": 1, "FPGA": 2, "VGPU": 2}),
+        ("devices", 9, {"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1, "PGPU": 8}),
+    ],
+)
+def test_hosts_are_as_they_are_drawn(database, topology, size, stock):
+    keeper, hosts = Keeper(database), 90
+    assert len(keeper.current()) == 0
+    fill.fill(database.url, topology, hosts, used=0.5)
+    snapshot = keeper.current()
+    assert len(snapshot) == size * hosts
+    assert sum(snapshot.forest.is_root) == hosts
+    assert {len(snapshot.forest.tree(int(root))) for root in snapshot.forest.is_root.nonzero()[0]} == {size}
+    providers = [snapshot.provider(slot) for slot in snapshot.by_id.values()]
+    for name, count in stock.items():
+        column, class_id = snapshot.column(name), snapshot.class_ids[name]
+        having = [slot for slot, provider in enumerate(snapshot.providers) if provider and class_id in provider.classes]
+        assert len(having) == count * hosts
+        for slot in having:
+            inventory = column.inventory(slot)
+            assert inventory.used == int(inventory.capacity * 0.5)
+    roots = [provider for provider in providers if provider.parent < 0]
+    assert {len(provider.aggregates) for provider in roots} == {3}
+    assert {len(provider.traits - {fill.RARE}) for provider in roots} == {3}
+    assert snapshot.traits[fill.TRAIT].count == hosts
+    assert snapshot.traits[fill.RARE].count == 1
+    assert snapshot.aggregates[fill.aggregate("rack-0")].count == 40
+    assert snapshot.aggregates[fill.aggregate("zone-0")].count == 40
+
+
+def test_a_cloud_can_be_filled_again_and_written_to(database):
+    fill.fill(database.url, "flat", 3)
+    fill.fill(database.url, "nested", 2)
+    database.write(lambda db: ResourceProvider.create(db, uuid="mine", name="mine"))
+    assert len(Keeper(database).current()) == 3 + 2 * 7 + 1
