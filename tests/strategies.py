@@ -15,9 +15,14 @@ from tests.world import Stock, World
 _HUNDRED = settings().max_examples
 
 
+def scaled(number: int) -> int:
+    """So many, or as many times more as the profile wants."""
+    return number * _HUNDRED // 100
+
+
 def examples(number: int) -> settings:
     """So many examples, or as many times more as the profile wants."""
-    return settings(max_examples=number * _HUNDRED // 100)
+    return settings(max_examples=scaled(number))
 
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")

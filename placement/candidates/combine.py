@@ -36,6 +36,8 @@ def _alone(problem: Problem, provider: int) -> Candidate | None:
     plan, suppliers = problem.plan, problem.suppliers
     if plan.isolate and plan.suffixed > 1:
         return None
+    if problem.repeated and suppliers[provider].shares:
+        return None
     if any(any_of.isdisjoint(suppliers[provider].traits) for any_of in plan.required):
         return None
     if any(plan.whole[name] > suppliers[provider].room[name] for name in plan.contended):
