@@ -6,10 +6,11 @@ they return is that state, whatever is written meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -37,14 +38,27 @@ class Indexed(NamedTuple):
 def loaded(db: Connection) -> Indexed:
     """Everything, from the database."""
     began = time.monotonic()
-    position = Position.now(db)
-    snapshot = build(load.everything(db), load.class_names(db))
+    with _uncollected():
+        position = Position.now(db)
+        snapshot = build(load.everything(db), load.class_names(db))
     # Providers are no part of any cycle.  The garbage collector would look at all of them whenever large replies have
     # made it curious, a tenth of a second for a hundred thousand: whatever is alive now is out of its sight.
     gc.collect()
     gc.freeze()
     LOG.info("Read %d providers into the index in %.1f s.", len(snapshot), time.monotonic() - began)
     return Indexed(snapshot, position)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Spare the cycle collector: it would look through a million new rows again and again, for a third of all time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def refreshed(db: Connection, indexed: Indexed) -> Indexed:
