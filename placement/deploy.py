@@ -29,7 +29,7 @@ LOG = log.getLogger(__name__)
 
 # Outermost first (contract 5.2).  A profiler of requests would stand at the top.  CORS is outside authentication, so
 # that a browser may read a 401; the version is told further in than bugs are caught, so that a 500 tells none.
-LAYERS: tuple[Callable[[Any, cfg.ConfigOpts], Any], ...] = (
+LAYERS: tuple[Callable[[Any, Service], Any], ...] = (
     proxy_headers,
     RequestLog,
     cross_origin,
@@ -49,14 +49,15 @@ def loadapp(conf: cfg.ConfigOpts, database: Database | None = None) -> Any:
         database = _reached(conf)
     _prepare(database, conf)
     index = Keeper(database, conf.placement.index_verify_interval)
-    return onion(Application(routes.TABLE, Service(conf, database, _policy(conf), index)), conf)
+    return onion(Application(routes.TABLE, Service(conf, database, _policy(conf), index)))
 
 
-def onion(application: Any, conf: cfg.ConfigOpts) -> Any:
+def onion(application: Application) -> Any:
     """The application with all layers round it."""
+    layered: Any = application
     for layer in reversed(LAYERS):
-        application = layer(application, conf)
-    return application
+        layered = layer(layered, application.service)
+    return layered
 
 
 def _policy(conf: cfg.ConfigOpts) -> Policy:

@@ -40,7 +40,7 @@ def application(table: Table, **overrides: Any) -> Application:
 def service(table: Table, **overrides: Any) -> Any:
     """The application with all its layers."""
     conf = configuration(**overrides)
-    return deploy.onion(Application(table, Service(conf, None, Policy(conf))), conf)
+    return deploy.onion(Application(table, Service(conf, None, Policy(conf))))
 
 
 def ask(

@@ -6,23 +6,22 @@ from collections.abc import Iterable
 from typing import Any
 
 import webob.exc
-from oslo_config import cfg
 
 from placement.conf import StartError
-from placement.request import Environ
+from placement.request import Environ, Service
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
 
 
-def authentication(application: Any, conf: cfg.ConfigOpts) -> Any:
+def authentication(application: Any, service: Service) -> Any:
     """The application behind the ``[api]auth_strategy`` of the configuration."""
-    return _STRATEGIES[conf.api.auth_strategy](application, conf)
+    return _STRATEGIES[service.conf.api.auth_strategy](application, service)
 
 
 class Noauth2:
     """Believes the token: ``<user>[:<project>]``, and ``admin`` is an administrator.  For tests."""
 
-    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
@@ -45,14 +44,15 @@ class Noauth2:
 class Keystone:
     """Has the Identity service validate the token; the version document needs none."""
 
-    def __init__(self, application: Any, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: Any, service: Service) -> None:
         try:
             from keystonemiddleware import auth_token
         except ImportError:
             raise StartError(f"{_KEYSTONE} keystonemiddleware is missing, the extra 'keystone'") from None
         self.application = application
-        self.protected = auth_token.AuthProtocol(application, {"oslo_config_config": conf})
-        if not (conf.keystone_authtoken.auth_type or conf.keystone_authtoken.auth_section):
+        self.protected = auth_token.AuthProtocol(application, {"oslo_config_config": service.conf})
+        options = service.conf.keystone_authtoken
+        if not (options.auth_type or options.auth_section):
             raise StartError(f"{_KEYSTONE} [keystone_authtoken] must tell how to reach it: auth_type is missing")
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:

@@ -6,10 +6,8 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from oslo_config import cfg
-
 from placement import faults
-from placement.request import Environ
+from placement.request import Environ, Service
 
 LOG = logging.getLogger(__name__)
 
@@ -17,7 +15,7 @@ LOG = logging.getLogger(__name__)
 class Bugs:
     """The last net.  Nothing below it sends the first byte of an answer before it has the whole."""
 
-    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:

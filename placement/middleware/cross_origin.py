@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from oslo_config import cfg
 from oslo_middleware import cors
 
+from placement.request import Service
 
-def cross_origin(application: Any, conf: cfg.ConfigOpts) -> Any:
+
+def cross_origin(application: Any, service: Service) -> Any:
     """The application with CORS headers for ``[cors]allowed_origin``."""
-    if not conf.cors.allowed_origin:
+    if not service.conf.cors.allowed_origin:
         return application
-    return cors.CORS(application, conf)
+    return cors.CORS(application, service.conf)

@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import webob.exc
-from oslo_config import cfg
 from oslo_context.context import RequestContext
 
-from placement.request import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID, Environ
+from placement.request import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID, Environ, Service
 
 
 class Identity:
     """401 for whoever is nobody, but for the version document (contract 1.14)."""
 
-    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:

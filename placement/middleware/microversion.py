@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from oslo_config import cfg
-
 from placement import errors, faults
 from placement import microversion as mv
-from placement.request import VERSION, Environ
+from placement.request import VERSION, Environ, Service
 
 _HEADER = "openstack-api-version"
 
@@ -17,7 +15,7 @@ _HEADER = "openstack-api-version"
 class Microversion:
     """A version that nobody speaks is refused here, in an answer that names no version."""
 
-    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from oslo_config import cfg
 from oslo_middleware import http_proxy_to_wsgi
 
+from placement.request import Service
 
-def proxy_headers(application: Any, conf: cfg.ConfigOpts) -> Any:
+
+def proxy_headers(application: Any, service: Service) -> Any:
     """The application as it is behind a proxy that sends Forwarded or X-Forwarded-* (contract 1.11)."""
-    if not conf.oslo_middleware.enable_proxy_headers_parsing:
+    if not service.conf.oslo_middleware.enable_proxy_headers_parsing:
         return application
-    return http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
+    return http_proxy_to_wsgi.HTTPProxyToWSGI(application, service.conf)

@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from oslo_config import cfg
 from oslo_context.context import RequestContext, generate_request_id
 
 from placement.reply import JSON
-from placement.request import GLOBAL_REQUEST_ID, REQUEST_ID, VERSION, Environ
+from placement.request import GLOBAL_REQUEST_ID, REQUEST_ID, VERSION, Environ, Service
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +21,7 @@ _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{1
 class RequestLog:
     """The outermost layer that always exists: ids, the Accept header, the log (contract 1.3, 1.9, 5.2)."""
 
-    def __init__(self, application: Any, _conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:

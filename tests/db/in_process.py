@@ -17,4 +17,4 @@ _POLICY = Policy(_CONF)
 def placement(database: Database) -> caller.Caller:
     """Calls the whole service, all its layers included."""
     service = Service(_CONF, database, _POLICY, Keeper(database))
-    return caller.inside(deploy.onion(Application(routes.TABLE, service), _CONF))
+    return caller.inside(deploy.onion(Application(routes.TABLE, service)))
