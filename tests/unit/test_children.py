@@ -13,6 +13,8 @@ RUN = """
 import os, signal, sys, time
 from tests import children
 
+# Whatever started the tests may ignore Ctrl-C, as a shell does in the background; its children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 children.begin_run()
 child = children.Child([sys.executable, "-c", {program!r}], children.run_directory() / "log")
 child.wait_until(lambda: "ready" in child.log.read_text())
