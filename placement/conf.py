@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
-from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_middleware import basic_auth, cors, http_proxy_to_wsgi
+from oslo_middleware.healthcheck import opts as healthcheck
 from oslo_policy import opts as oslo_policy
 
 PROJECT = "placement"
@@ -20,6 +23,14 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 _NIL_UUID = "00000000-0000-0000-0000-000000000000"
 
 _DEFAULT = [
+    cfg.StrOpt(
+        "pybasedir",
+        default=str(Path(__file__).parent.parent),
+        sample_default="<Path>",
+        help="Where the program is, for other options to name as $pybasedir.",
+    ),
+    cfg.StrOpt("state_path", default="$pybasedir", help="A directory for other options to name as $state_path."),
+    cfg.StrOpt("tempdir", help="Accepted for the sake of existing configurations; nothing is kept there."),
     cfg.BoolOpt("log_options", default=True, help="Write all options to the log, at level DEBUG, at start."),
 ]
 
@@ -29,10 +40,30 @@ _API = [
         default="keystone",
         choices=[
             ("keystone", "tokens are validated by the Identity service"),
+            ("http_basic", "names and passwords of [oslo_middleware]http_basic_auth_user_file: no Identity service"),
             ("noauth2", "for tests: the token itself says who asks, and 'admin' may do all that an admin may"),
         ],
         deprecated_group="DEFAULT",
         help="How the service knows who sends a request.",
+    ),
+    cfg.ListOpt(
+        "http_basic_roles",
+        default=["admin", "service"],
+        help="The roles of everybody in [oslo_middleware]http_basic_auth_user_file. Who shall do less than others is "
+        "told apart in the policy file, by user_id.",
+    ),
+    cfg.IntOpt(
+        "max_request_body_size",
+        default=16 * 1024 * 1024,
+        min=1,
+        help="Bytes of a request's body. A longer one is answered with 413.",
+    ),
+    cfg.IntOpt(
+        "max_query_length",
+        default=64 * 1024,
+        min=1,
+        help="Bytes of a request's query string. A longer one is answered with 414. The web server has a limit for the "
+        "whole request line, which is often smaller.",
     ),
 ]
 
@@ -77,6 +108,22 @@ _PLACEMENT = [
         help="Which candidates a reply has when there are more than it may hold.",
     ),
     cfg.IntOpt(
+        "max_request_groups",
+        default=256,
+        min=1,
+        max=500,
+        help="What one GET /allocation_candidates may ask for: its suffixed groups and the resource classes of the "
+        "unsuffixed one. More are answered with 400.",
+    ),
+    cfg.IntOpt(
+        "max_allocations_per_request",
+        default=20000,
+        min=1,
+        help="What one request may write of allocations, an allocation being an amount of one resource class from one "
+        "provider for one consumer. More are answered with 400. All rows of a request are written in one transaction, "
+        "in which other writers of the same providers wait.",
+    ),
+    cfg.IntOpt(
         "index_verify_interval",
         default=600,
         min=0,
@@ -98,6 +145,12 @@ _WORKAROUNDS = [
 _DATABASE = [
     cfg.StrOpt("connection", required=True, secret=True, help="The URL of the database."),
     cfg.StrOpt("connection_parameters", default="", help="Added to the URL: name=value&name=value."),
+    cfg.StrOpt(
+        "slave_connection",
+        secret=True,
+        help="Accepted for the sake of existing configurations, and not connected to: what is read has to be as new as "
+        "the last answer, which a replica does not promise.",
+    ),
     cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema to the newest revision at every start."),
     cfg.BoolOpt("sqlite_synchronous", default=True, help="Whether SQLite waits until data is safe on disk."),
     cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="The SQL mode of MySQL; empty leaves the server's own."),
@@ -107,7 +160,18 @@ _DATABASE = [
     cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
     cfg.IntOpt("max_retries", default=10, min=-1, help="Tries to reach the database at start; -1 goes on for ever."),
     cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these tries."),
-    cfg.IntOpt("connection_debug", default=0, min=0, max=100, help="From 50 on, SQL statements are logged."),
+    cfg.IntOpt(
+        "connection_debug",
+        default=0,
+        min=0,
+        max=100,
+        help="From 50 on, SQL statements are logged with their values; at 100, what they return too.",
+    ),
+    cfg.BoolOpt(
+        "connection_trace",
+        default=False,
+        help="Tell the database, in a comment on each SQL statement, which line of the program it comes from.",
+    ),
 ]
 
 _GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
@@ -139,6 +203,8 @@ _CORS_DEFAULTS = {
     ],
     "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
 }
+_BASIC_AUTH_DEFAULTS = {"http_basic_auth_user_file": "/etc/placement/htpasswd"}
+_HEALTHCHECK_DEFAULTS = {"backends": ["placement_database"]}
 
 
 class StartError(Exception):
@@ -149,26 +215,44 @@ def register(conf: cfg.ConfigOpts) -> None:
     """Make all options of the service known to ``conf``, those of the libraries it uses included."""
     for group, options in _GROUPS.items():
         conf.register_opts(options, group=group)
-    conf.register_opts(cors.OPTS, group="cors")
-    for name, value in _CORS_DEFAULTS.items():
-        conf.set_default(name, value, group="cors")
-    conf.register_opts(http_proxy_to_wsgi.OPTS, group="oslo_middleware")
+    for group, options, defaults in _library_options():
+        conf.register_opts(options, group=group)
+        for name, value in defaults.items():
+            conf.set_default(name, value, group=group)
     for group, options in oslo_policy.list_opts():
         conf.register_opts(options, group=group)
 
 
-def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
-    """The configuration of this process: the file, then the environment over it.
+def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, Any]]]:
+    """The options of the middleware by group, and where their defaults are other than the library's."""
+    yield "cors", cors.OPTS, _CORS_DEFAULTS
+    yield "oslo_middleware", http_proxy_to_wsgi.OPTS, {}
+    yield "oslo_middleware", basic_auth.OPTS, _BASIC_AUTH_DEFAULTS
+    for options in (
+        healthcheck.HEALTHCHECK_OPTS,
+        healthcheck.DISABLE_BY_FILE_OPTS,
+        healthcheck.DISABLE_BY_FILES_OPTS,
+        healthcheck.ENABLE_BY_FILES_OPTS,
+    ):
+        defaults = _HEALTHCHECK_DEFAULTS if options is healthcheck.HEALTHCHECK_OPTS else {}
+        yield "healthcheck", options, defaults
 
-    The file is ``placement.conf`` in $OS_PLACEMENT_CONFIG_DIR, or else where oslo.config looks for it.  Raises
-    ``cfg.Error``, with a sentence for the operator, if there is no such file or an option is missing or wrong.
+
+def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
+    """The configuration of this process: the file, then more files over it, then the environment over all.
+
+    The file is ``placement.conf`` in $OS_PLACEMENT_CONFIG_DIR, or else where oslo.config looks for it; the others are
+    those of ``placement.conf.d`` beside it, or where oslo.config looks for that.  Raises ``cfg.Error``, with a sentence
+    for the operator, if there is no such file or an option is missing or wrong.
     """
     conf = cfg.ConfigOpts()
     register(conf)
     log.register_options(conf)
     directory = os.environ.get(CONFIG_DIR_VARIABLE, "").strip()
     files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
-    conf(list(arguments), project=PROJECT, default_config_files=files)
+    beside = os.path.join(directory, f"{PROJECT}.conf.d")
+    directories = [beside] if directory and os.path.isdir(beside) else None
+    conf(list(arguments), project=PROJECT, default_config_files=files, default_config_dirs=directories)
     check(conf)
     return conf
 
@@ -190,4 +274,5 @@ def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
 
 def set_library_defaults() -> None:
     """Let oslo-config-generator show the defaults of library options as they are in this service."""
-    cors.set_defaults(**_CORS_DEFAULTS)
+    for _, options, defaults in _library_options():
+        cfg.set_defaults(options, **defaults)

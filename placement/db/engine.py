@@ -24,7 +24,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, CursorResult
 
 from placement import errors
-from placement.db import dialects, feed, trouble
+from placement.db import dialects, feed, statements, trouble
 from placement.db.trouble import Trouble
 
 LOG = logging.getLogger(__name__)
@@ -279,8 +279,12 @@ def connect(conf: Any) -> Database:
         "max_overflow": group.max_overflow,
         "pool_timeout": group.pool_timeout,
         "pool_recycle": group.connection_recycle_time,
-        "echo": group.connection_debug >= 50,
         "mysql_sql_mode": group.mysql_sql_mode,
         "sqlite_synchronous": group.sqlite_synchronous,
     }
-    return Database(url, **{name: value for name, value in options.items() if value is not None})
+    statements.log(group.connection_debug)
+    database = Database(url, **{name: value for name, value in options.items() if value is not None})
+    if group.connection_trace:
+        for opened_engine in (database.engine, database.reading_engine):
+            statements.trace(opened_engine)
+    return database

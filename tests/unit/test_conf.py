@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 from oslo_config import cfg
 
@@ -48,13 +50,85 @@ def test_defaults(directory):
     assert (database.max_pool_size, database.max_overflow, database.pool_timeout) == (None, None, None)
     assert (database.max_retries, database.retry_interval, database.connection_debug) == (10, 10, 0)
     assert database.sync_on_startup is False
+    assert (database.slave_connection, database.connection_trace) == (None, False)
     assert conf.log_options is True
+    assert conf.tempdir is None
+    assert conf.state_path == conf.pybasedir == str(pathlib.Path(options.__file__).parent.parent)
+    assert conf.api.http_basic_roles == ["admin", "service"]
+    assert conf.oslo_middleware.http_basic_auth_user_file == "/etc/placement/htpasswd"
+    assert (conf.api.max_request_body_size, conf.api.max_query_length) == (2**24, 2**16)
+    assert (conf.placement.max_request_groups, conf.placement.max_allocations_per_request) == (256, 20000)
+    assert conf.healthcheck.backends == ["placement_database"]
     assert conf.oslo_policy.enforce_new_defaults is True
     assert conf.oslo_middleware.enable_proxy_headers_parsing is False
     assert conf.cors.allowed_origin is None
     assert conf.cors.allow_methods == ["GET", "PUT", "POST", "DELETE", "PATCH"]
     assert "OpenStack-API-Version" in conf.cors.allow_headers
     assert "OpenStack-API-Version" in conf.cors.expose_headers
+
+
+def test_files_beside_it_go_before_the_file_and_the_last_of_them_first(directory, monkeypatch):
+    write(directory, DATABASE + "[placement]\nallocation_conflict_retry_count = 3\nmax_allocation_candidates = 3\n")
+    (directory / "placement.conf.d").mkdir()
+    (directory / "placement.conf.d" / "10-a.conf").write_text("[placement]\nmax_allocation_candidates = 4\n")
+    (directory / "placement.conf.d" / "20-b.conf").write_text("[placement]\nmax_allocation_candidates = 5\n")
+    (directory / "placement.conf.d" / "30-c.other").write_text("[placement]\nmax_allocation_candidates = 6\n")
+    conf = options.load()
+    assert (conf.placement.allocation_conflict_retry_count, conf.placement.max_allocation_candidates) == (3, 5)
+    monkeypatch.setenv("OS_PLACEMENT__MAX_ALLOCATION_CANDIDATES", "7")
+    assert options.load().placement.max_allocation_candidates == 7
+
+
+def test_without_a_named_directory_both_are_where_others_have_them(tmp_path, monkeypatch):
+    monkeypatch.delenv(options.CONFIG_DIR_VARIABLE, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".placement" / "placement.conf.d").mkdir(parents=True)
+    write(tmp_path / ".placement", DATABASE)
+    (tmp_path / ".placement" / "placement.conf.d" / "x.conf").write_text("[api]\nauth_strategy = noauth2\n")
+    conf = options.load()
+    assert (conf.placement_database.connection, conf.api.auth_strategy) == ("sqlite://", "noauth2")
+
+
+def test_what_deployments_write_is_taken_as_they_mean_it(directory):
+    """Keys seen in the wild, those that are not ours among them."""
+    write(directory, (pathlib.Path(__file__).parent / "deployed.conf").read_text())
+    conf = options.load()
+    assert (conf.debug, conf.log_file, conf.max_logfile_count) == (True, "/var/log/placement/placement-api.log", 7)
+    assert conf.state_path == "/var/lib/placement"
+    assert conf.api.auth_strategy == "keystone"
+    assert conf.placement.max_allocation_candidates == -1
+    assert conf.placement.allocation_candidates_generation_strategy == "depth-first"
+    assert conf.placement.randomize_allocation_candidates is True
+    assert conf.placement.allocation_conflict_retry_count == 4
+    assert conf.placement.incomplete_consumer_user_id == "22222222-2222-2222-2222-222222222222"
+    assert conf.workarounds.optimize_for_wide_provider_trees is True
+    database = conf.placement_database
+    assert database.connection.endswith("/placement?charset=utf8&ssl_ca=/etc/ssl/ca.pem&ssl_verify_cert=true")
+    assert (database.connection_recycle_time, database.max_pool_size, database.max_overflow) == (10, 1, 50)
+    assert (database.max_retries, database.retry_interval, database.pool_timeout) == (-1, 5, 20)
+    assert (database.sqlite_synchronous, database.mysql_sql_mode) == (False, "STRICT_ALL_TABLES")
+    assert (database.connection_debug, database.connection_trace) == (50, True)
+    assert conf.oslo_policy.enforce_new_defaults is False
+    assert (conf.oslo_policy.policy_file, conf.oslo_policy.policy_dirs) == ("/etc/placement/policy.yaml", ["rules.d"])
+    assert conf.oslo_middleware.enable_proxy_headers_parsing is True
+    assert (conf.cors.allowed_origin, conf.cors.max_age) == (["https://a.example", "https://b.example"], 60)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "[api]\nauth_strategy = nonsense\n",
+        "[api]\nmax_request_body_size = 0\n",
+        "[api]\nmax_query_length = 0\n",
+        "[placement]\nmax_request_groups = 501\n",
+        "[placement]\nmax_allocations_per_request = 0\n",
+        "[placement_database]\nconnection_debug = 101\n",
+    ],
+)
+def test_a_value_that_makes_no_sense_is_found_at_start(directory, wrong):
+    write(directory, DATABASE + wrong)
+    with pytest.raises(cfg.Error, match=wrong.split("\n")[1].split()[0]):
+        options.load()
 
 
 def test_auth_strategy_is_also_read_where_it_was_of_old(directory):

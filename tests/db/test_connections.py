@@ -1,0 +1,125 @@
+"""What [placement_database] says of connections holds on every kind of database."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import engine
+from placement.objects.provider import ResourceProvider
+from tests import web
+
+
+@pytest.fixture
+def connected(database_url):
+    """Gives the database with options of the test's."""
+    with contextlib.ExitStack() as stack:
+
+        def connect(**options):
+            named = {f"placement_database__{name}": value for name, value in options.items()}
+            conf = web.configuration(placement_database__connection=database_url, **named)
+            database = engine.connect(conf)
+            stack.callback(database.dispose)
+            return database
+
+        yield connect
+
+
+def taken(database, most):
+    """How many connections for writes can be had at a time, of ``most`` that are asked for."""
+    with contextlib.ExitStack() as stack:
+        for number in range(most):
+            try:
+                stack.enter_context(database.engine.connect())
+            except sa.exc.TimeoutError:
+                return number
+    return most
+
+
+def test_the_pool_is_as_large_as_it_is_told(connected):
+    assert taken(connected(max_pool_size=2, max_overflow=1, pool_timeout=0), 9) == 3
+    assert taken(connected(max_pool_size=0, max_overflow=0, pool_timeout=0), 20) == 20
+    assert taken(connected(pool_timeout=0), 20) == 15
+
+
+def test_who_finds_no_connection_in_time_is_told_that_the_database_is_away(connected):
+    database = connected(max_pool_size=1, max_overflow=0, pool_timeout=0)
+    with database.engine.connect(), pytest.raises(errors.DatabaseUnavailable):
+        database.write(lambda db: db.execute(sa.select(1)))
+
+
+@pytest.mark.parametrize(("age", "same"), [(0, False), (3600, True), (-1, True)])
+def test_a_connection_is_made_anew_once_it_is_old(connected, age, same):
+    database = connected(connection_recycle_time=age)
+
+    def connection():
+        with database.engine.connect() as one:
+            return id(one.connection.dbapi_connection), one.connection.dbapi_connection
+
+    first = connection()
+    assert (connection()[0] == first[0]) is same
+
+
+def test_parameters_are_added_to_the_url(connected, backend):
+    name, value = {
+        "sqlite": ("timeout", "3"),
+        "mariadb": ("program_name", "placement_here"),
+        "postgresql": ("application_name", "placement_here"),
+    }[backend.kind]
+    database = connected(connection_parameters=f"{name}={value}")
+    assert database.url.query[name] == value
+    assert database.read(lambda db: db.execute(sa.select(1)).scalar()) == 1
+    if backend.kind == "postgresql":
+        ours = sa.select(sa.func.current_setting("application_name"))
+        assert database.read(lambda db: db.execute(ours).scalar()) == value
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@pytest.mark.parametrize(("mode", "strict"), [("TRADITIONAL", True), ("ANSI_QUOTES", False)])
+def test_the_sql_mode_of_mysql_is_ours_to_choose(connected, mode, strict):
+    database = connected(mysql_sql_mode=mode)
+    told = database.read(lambda db: db.execute(sa.text("SELECT @@SESSION.sql_mode")).scalar())
+    assert ("STRICT_TRANS_TABLES" in told) is strict
+    assert mode in told
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("waits", "level"), [(True, 2), (False, 1)])
+def test_sqlite_waits_for_the_disk_if_it_is_told_to(connected, waits, level):
+    database = connected(sqlite_synchronous=waits)
+    assert database.read(lambda db: db.execute(sa.text("PRAGMA synchronous")).scalar()) == level
+
+
+@pytest.fixture
+def statement_log():
+    logger = logging.getLogger("sqlalchemy.engine")
+    before = logger.level
+    yield
+    logger.setLevel(before)
+
+
+@pytest.mark.parametrize(("verbosity", "told"), [(0, (False, False)), (50, (True, False)), (100, (True, True))])
+def test_statements_are_logged_if_they_shall_be(connected, caplog, statement_log, verbosity, told):
+    database = connected(connection_debug=verbosity)
+    database.read(lambda db: db.execute(sa.select(sa.literal("asked") + "x")).all())
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("sqlalchemy.engine")]
+    assert (any("SELECT" in line for line in lines), any(line.startswith("Row (") for line in lines)) == told
+
+
+def test_statements_say_where_they_come_from_if_they_shall(connected):
+    seen = []
+    database = connected(connection_trace=True)
+
+    @sa.event.listens_for(database.reading_engine, "before_cursor_execute")
+    def see(_connection, _cursor, statement, *_):
+        seen.append(statement)
+
+    with contextlib.suppress(sa.exc.DBAPIError):  # there are no tables
+        database.read(lambda db: ResourceProvider.get(db, "c" * 36))
+    database.read(lambda db: db.execute(sa.select(1)).scalar())
+    assert "/* placement/objects/provider.py:" in seen[0]
+    assert "/*" not in seen[1]
