@@ -2,20 +2,24 @@
 
 The order of the steps is the correctness (docs/architecture.rst):
 
-1. lock the rows of all providers named, in the order of their ids;
-2. only then read the consumers, and after them inventories and usage;
-3. decide by the one fit rule, against what others use;
-4. write, where each consumer's row changes only if it is still the one that was read.
+1. read the consumers, with what they hold, and find the providers;
+2. write the consumers' rows, each only if it is still the one that was read: from here on nobody else can change what
+   our consumers hold;
+3. move the providers' generations, which locks their rows, in the order of their ids: from here on nobody else can add
+   usage to them;
+4. only then read inventories and usage, and decide by the one fit rule, against what others use;
+5. replace what the consumers hold.
 
-While a provider's row is locked nobody else can add usage to it.  Usage can vanish, since giving back locks nothing;
-but who gives back changes the consumer, and if it is one of ours then step 4 notices.
+Usage of others can still vanish, since giving back locks no provider; that only makes room.  Whoever waits does so at
+step 2 or 3, and holds then nothing that those before it need.  What nobody waits for, stands before the lock: a busy
+provider is locked for as few round trips as possible.
 """
 
 from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +27,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Again, Transaction
-from placement.db.tables import allocations, inventories, resource_classes, resource_providers, utcnow
+from placement.db.engine import Transaction
+from placement.db.tables import allocations, inventories, resource_classes, resource_providers
 from placement.objects import capacity
 from placement.objects.consumer import Consumer, Owner
 from placement.objects.provider import ResourceProvider
@@ -39,7 +43,8 @@ class Unchecked(enum.Enum):
 
 UNCHECKED = Unchecked.UNCHECKED
 
-Providers = dict[str, ResourceProvider]
+#: Ids by uuid.
+ProviderIds = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,38 +60,56 @@ class Claim:
 
 def place(db: Transaction, claims: Sequence[Claim]) -> None:
     """Make the consumers hold exactly what is claimed, all of them or none."""
-    providers = lock(db, claims)
-    settle(db, claims, providers, read_consumers(db, claims, providers))
+    consumers = read_consumers(db, claims)
+    providers = ResourceProvider.ids(db, {uuid for claim in claims for uuid in claim.resources})
+    check_named(claims, providers)
+    write_consumers(db, claims, consumers)
+    settle(db, claims, consumers, providers)
 
 
-def lock(db: Transaction, claims: Sequence[Claim], also: Iterable[str] = ()) -> Providers:
-    """The providers that the claims will change (and ``also`` these), locked."""
-    named = {uuid for claim in claims for uuid in claim.resources}.union(also)
-    emptied = [claim.consumer for claim in claims if not claim.resources]
-    # A consumer that is emptied moves the generation of every provider it leaves.
-    left = db.execute(_HELD_ON, {"consumers": emptied}).scalars().all() if emptied else ()
-    return ResourceProvider.lock_all(db, named, left)
-
-
-def read_consumers(db: Transaction, claims: Sequence[Claim], providers: Providers) -> dict[str, Consumer]:
-    """The consumers as they are, by uuid; raises if a client is mistaken about one, or names an unknown provider."""
+def read_consumers(db: Transaction, claims: Sequence[Claim]) -> dict[str, Consumer]:
+    """The consumers as they are, by uuid; raises if a client is mistaken about one's generation."""
     consumers = Consumer.read_all(db, [claim.consumer for claim in claims])
     for claim in claims:
         if claim.generation is not UNCHECKED:
             consumers[claim.consumer].expect(claim.generation)
+    return consumers
+
+
+def check_named(claims: Sequence[Claim], providers: Collection[str]) -> None:
+    """Nothing, if these are all the providers that claims name; raises UnknownAllocationProvider."""
     for claim in claims:
         for uuid in claim.resources:
             if uuid not in providers:
                 raise errors.UnknownAllocationProvider(uuid=uuid)
-    return consumers
 
 
-def settle(db: Transaction, claims: Sequence[Claim], providers: Providers, consumers: Mapping[str, Consumer]) -> None:
-    """``place`` for claims whose providers are locked and whose consumers were read after that."""
+def write_consumers(db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer]) -> None:
+    """Insert, advance or end the consumers' rows; raises Again if one is no longer as it was read."""
+    new: dict[str, Owner] = {}
+    for claim in sorted(claims, key=lambda claim: claim.consumer):
+        consumer = consumers[claim.consumer]
+        if not claim.resources:
+            consumer.remove(db)
+        elif consumer.id is None:
+            new[claim.consumer] = claim.owner
+        else:
+            consumer.advance(db, claim.owner)
+    Consumer.insert_all(db, new)
+
+
+def moved(claims: Iterable[Claim], consumers: Mapping[str, Consumer], providers: ProviderIds) -> set[int]:
+    """The providers whose generation the claims move: those named, and those that a consumer leaves as it ends."""
+    ids = {providers[uuid] for claim in claims for uuid in claim.resources}
+    return ids.union(*(consumers[claim.consumer].held_on for claim in claims if not claim.resources))
+
+
+def settle(db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer], providers: ProviderIds) -> None:
+    """``place`` from where the consumers are written: take the room, or raise why there is none."""
+    ResourceProvider.advance_all(db, moved(claims, consumers, providers))
     room = _read_room(db, claims, providers)
     _check(claims, room)
-    _advance(db, claims, consumers, providers)
-    _write(db, claims, consumers, providers, room)
+    _replace(db, claims, consumers, providers, room)
 
 
 def release(db: Transaction, uuid: str) -> None:
@@ -114,7 +137,7 @@ class _Room:
     held: int
 
 
-def _read_room(db: Transaction, claims: Sequence[Claim], providers: Providers) -> dict[tuple[str, str], _Room]:
+def _read_room(db: Transaction, claims: Sequence[Claim], providers: ProviderIds) -> dict[tuple[str, str], _Room]:
     """Room by provider uuid and class name, for the classes named; raises UnknownResourceClass."""
     names = list(dict.fromkeys(n for claim in claims for amounts in claim.resources.values() for n in amounts))
     if not names:
@@ -123,7 +146,7 @@ def _read_room(db: Transaction, claims: Sequence[Claim], providers: Providers) -
     rows = db.execute(
         _ROOM,
         {
-            "providers": [providers[uuid].id for uuid in named],
+            "providers": [providers[uuid] for uuid in named],
             "names": names,
             "consumers": [claim.consumer for claim in claims],
         },
@@ -172,40 +195,14 @@ def _check_one(uuid: str, name: str, amount: int, total: int, room: _Room | None
         raise errors.CapacityExceeded(resource_class=name, uuid=uuid)
 
 
-def _advance(db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer], providers: Providers) -> None:
-    """Move the generation of every provider that is named, or left by a consumer that ends."""
-    touched = {providers[uuid].id for claim in claims for uuid in claim.resources}
-    for claim in claims:
-        if not claim.resources:
-            touched |= consumers[claim.consumer].held_on
-    if not touched <= {provider.id for provider in providers.values()}:
-        # A consumer took something more between the two looks at what it holds.
-        raise Again
-    if touched and db.execute(_ADVANCE, {"ids": sorted(touched), "now": utcnow()}).rowcount != len(touched):
-        raise Again
-    for provider_id in touched:
-        # The generation is part of what a provider's record shows, but a search reads only its usage anew.
-        db.changed(provider_id, feed.USAGE)
-
-
-def _write(
+def _replace(
     db: Transaction,
     claims: Sequence[Claim],
     consumers: Mapping[str, Consumer],
-    providers: Providers,
+    providers: ProviderIds,
     room: Mapping[tuple[str, str], _Room],
 ) -> None:
-    """Replace what the consumers hold."""
-    new: dict[str, Owner] = {}
-    for claim in sorted(claims, key=lambda claim: claim.consumer):
-        consumer = consumers[claim.consumer]
-        if not claim.resources:
-            consumer.remove(db)
-        elif consumer.id is None:
-            new[claim.consumer] = claim.owner
-        else:
-            consumer.advance(db, claim.owner)
-    Consumer.insert_all(db, new)
+    """Delete what the consumers held, and insert what they hold from now on."""
     holding = [consumer for consumer in consumers.values() if consumer.held_on]
     if holding:
         db.execute(_DELETE, {"consumers": [consumer.uuid for consumer in holding]})
@@ -214,7 +211,7 @@ def _write(
             db.changed(provider_id, feed.USAGE)
     rows = [
         {
-            "resource_provider_id": providers[uuid].id,
+            "resource_provider_id": providers[uuid],
             "resource_class_id": room[uuid, name].class_id,
             "consumer_id": claim.consumer,
             "used": amount,
@@ -245,7 +242,6 @@ def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
     )
 
 
-_HELD_ON = sa.select(_A.resource_provider_id).where(_A.consumer_id.in_(_in("consumers"))).distinct()
 _ROOM = (
     sa.select(
         _P.uuid,
@@ -264,10 +260,5 @@ _ROOM = (
     .join(resource_providers, _P.id == _I.resource_provider_id)
     .join(resource_classes, _C.id == _I.resource_class_id)
     .where(_I.resource_provider_id.in_(_in("providers")), _C.name.in_(_in("names")))
-)
-_ADVANCE = (
-    sa.update(resource_providers)
-    .where(_P.id.in_(_in("ids")))
-    .values(generation=_P.generation + 1, updated_at=sa.bindparam("now"))
 )
 _DELETE = sa.delete(allocations).where(_A.consumer_id.in_(_in("consumers")))

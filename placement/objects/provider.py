@@ -80,13 +80,19 @@ class ResourceProvider:
         if not ids and len(uuids) == 1:
             (uuid,) = uuids
             return cls._locked(row for row in db.execute(_LOCK_BY_UUID, {"uuid": uuid}) if row.uuid == uuid)
-        wanted = set(ids)
-        if uuids:
-            # A database locks rows in the order in which it finds them, and finds them by uuid if asked by uuid.
-            wanted.update(db.execute(_IDS_BY_UUID, {"uuids": list(uuids)}).scalars())
+        # A database locks rows in the order in which it finds them, and finds them by uuid if asked by uuid.
+        wanted = {*cls.ids(db, uuids).values(), *ids}
         if not wanted:
             return {}
         return cls._locked(db.execute(_LOCK_BY_ID, {"ids": sorted(wanted)}))
+
+    @staticmethod
+    def ids(db: Reading, uuids: Collection[str]) -> dict[str, int]:
+        """The ids of these providers by uuid, which never change; those that do not exist are absent."""
+        if not uuids:
+            return {}
+        rows = db.execute(_IDS_BY_UUID, {"uuids": list(uuids)})
+        return {row.uuid: row.id for row in rows if row.uuid in uuids}
 
     @classmethod
     def of_ids(cls, db: Reading, ids: Collection[int]) -> list[Self]:
@@ -136,6 +142,24 @@ class ResourceProvider:
             raise Again
         db.changed(self.id, feed.SHAPE)
         return replace(self, generation=self.generation + by, updated_at=updated_at)
+
+    @staticmethod
+    def advance_all(db: Transaction, ids: Collection[int]) -> None:
+        """Move these providers one generation on, for a change of usage; their rows are locked by it.
+
+        Raises Again if one of them is gone.
+        """
+        if not ids:
+            return
+        among = {"ids": sorted(ids)}
+        if len(ids) > 1:
+            # An update takes its locks in whatever order it finds the rows.
+            db.execute(_LOCK, among)
+        if db.execute(_ADVANCE_ALL, among | {"now": utcnow()}).rowcount != len(ids):
+            raise Again
+        for provider_id in ids:
+            # The generation is part of what a provider's record shows, but a search reads only its usage anew.
+            db.changed(provider_id, feed.USAGE)
 
     @classmethod
     def create(cls, db: Transaction, *, uuid: str, name: str, parent_uuid: str | None = None) -> Self:
@@ -287,13 +311,15 @@ COLUMNS = (
 )
 _SELECT = sa.select(*COLUMNS)
 _BY_UUID = _SELECT.where(_P.c.uuid == sa.bindparam("uuid"))
-_BY_ID = _SELECT.where(_P.c.id.in_(sa.bindparam("ids", expanding=True))).order_by(_P.c.id)
+_AMONG = _P.c.id.in_(sa.bindparam("ids", expanding=True))
+_BY_ID = _SELECT.where(_AMONG).order_by(_P.c.id)
 # Ids never change, and PostgreSQL can be told: who refers to the row need not wait then, nor meet us in a deadlock.
 _NEWEST = sa.select(sa.func.max(sa.func.coalesce(_P.c.updated_at, _P.c.created_at)))
-_NEWEST_OF = _NEWEST.where(_P.c.id.in_(sa.bindparam("ids", expanding=True)))
+_NEWEST_OF = _NEWEST.where(_AMONG)
 _LOCK_BY_UUID = _BY_UUID.with_for_update(of=_P, key_share=True)
 _LOCK_BY_ID = _BY_ID.with_for_update(of=_P, key_share=True)
-_IDS_BY_UUID = sa.select(_P.c.id).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_LOCK = sa.select(_P.c.id).where(_AMONG).order_by(_P.c.id).with_for_update(key_share=True)
+_IDS_BY_UUID = sa.select(_P.c.id, _P.c.uuid).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
 _NAMED_PROVIDER = resource_providers.alias()
 #: One statement, so that the roots and the members of their trees are of one moment.
 _MEMBERS = sa.select(_P.c.id).where(
@@ -316,8 +342,7 @@ _ADVANCE = (
     .where(_P.c.id == sa.bindparam("id_"), _P.c.generation == sa.bindparam("was"))
     .values(generation=sa.bindparam("becomes"), updated_at=sa.bindparam("now"))
 )
+_ADVANCE_ALL = sa.update(_P).where(_AMONG).values(generation=_P.c.generation + 1, updated_at=sa.bindparam("now"))
 _RENAME = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(name=sa.bindparam("becomes"))
 _SET_PARENT = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(parent_provider_id=sa.bindparam("parent"))
-_SET_ROOT = (
-    sa.update(_P).where(_P.c.id.in_(sa.bindparam("ids", expanding=True))).values(root_provider_id=sa.bindparam("root"))
-)
+_SET_ROOT = sa.update(_P).where(_AMONG).values(root_provider_id=sa.bindparam("root"))

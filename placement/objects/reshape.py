@@ -6,13 +6,12 @@ inventory nor allocations could go first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement import errors
 from placement.db.engine import Transaction
-from placement.objects import claim
-from placement.objects.claim import Claim
+from placement.objects.claim import Claim, check_named, moved, read_consumers, settle, write_consumers
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
 
@@ -31,27 +30,35 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventory], claims: Se
     Claims are judged while every provider has both what it had and what it gets, the new definitions winning.  The
     generation of a provider moves with each step that changes it, up to three times (contract 3.8).
     """
-    providers = claim.lock(db, claims, also=inventories)
+    ids = ResourceProvider.ids(db, set(inventories).union(*(claim.resources for claim in claims)))
+    # Looked at before the locks, only so that this refusal comes before those about consumers.
+    _check_generations(inventories, _of_ids(db, ids.values()))
+    consumers = read_consumers(db, claims)
+    check_named(claims, ids)
+    write_consumers(db, claims, consumers)
+    providers = ResourceProvider.lock_all(db, inventories, moved(claims, consumers, ids))
+    _check_generations(inventories, providers)
+    with errors.saying("malformed reshaper data: ", errors.UnknownResourceClass):
+        for uuid, new in inventories.items():
+            if new.records:
+                Inventory.replace(db, providers[uuid], new.records, keeping=True)
+        settle(db, claims, consumers, ids)
+    with errors.saying("update conflict: ", errors.InventoryInUse):
+        for uuid, new in inventories.items():
+            Inventory.replace(db, providers[uuid], new.records)
+    for uuid, provider in _of_ids(db, [providers[uuid].id for uuid in inventories]).items():
+        provider.advance(db, by=2 if inventories[uuid].records else 1)
+
+
+def _check_generations(inventories: Mapping[str, NewInventory], providers: Mapping[str, ResourceProvider]) -> None:
     for uuid, new in inventories.items():
         if uuid not in providers:
             raise errors.ReshapedProviderNotFound(uuid=uuid)
         actual = providers[uuid].generation
         if new.generation != actual:
             raise errors.ReshapedGenerationConflict(uuid=uuid, actual=actual, given=new.generation)
-    consumers = claim.read_consumers(db, claims, providers)
-    with errors.saying("malformed reshaper data: ", errors.UnknownResourceClass):
-        for uuid, new in inventories.items():
-            if new.records:
-                Inventory.replace(db, providers[uuid], new.records, keeping=True)
-        claim.settle(db, claims, providers, consumers)
-    with errors.saying("update conflict: ", errors.InventoryInUse):
-        for uuid, new in inventories.items():
-            Inventory.replace(db, providers[uuid], new.records)
-    for uuid, provider in _as_they_are(db, providers).items():
-        if uuid in inventories:
-            provider.advance(db, by=2 if inventories[uuid].records else 1)
 
 
-def _as_they_are(db: Transaction, providers: Mapping[str, ResourceProvider]) -> dict[str, ResourceProvider]:
-    """The locked providers, with the generations that the claims have moved."""
-    return {provider.uuid: provider for provider in ResourceProvider.of_ids(db, [p.id for p in providers.values()])}
+def _of_ids(db: Transaction, ids: Collection[int]) -> dict[str, ResourceProvider]:
+    """The providers by uuid; of locked ones, with the generations that this transaction has moved."""
+    return {provider.uuid: provider for provider in ResourceProvider.of_ids(db, ids)}
