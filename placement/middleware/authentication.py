@@ -41,25 +41,12 @@ class Noauth2:
         return self.application(environ, start_response)
 
 
-class Keystone:
-    """Has the Identity service validate the token; the version document needs none."""
-
-    def __init__(self, application: Any, service: Service) -> None:
-        try:
-            from keystonemiddleware import auth_token
-        except ImportError:
-            raise StartError(f"{_KEYSTONE} keystonemiddleware is missing, the extra 'keystone'") from None
-        self.application = application
-        self.protected = auth_token.AuthProtocol(application, {"oslo_config_config": service.conf})
-        options = service.conf.keystone_authtoken
-        if not (options.auth_type or options.auth_section):
-            raise StartError(f"{_KEYSTONE} [keystone_authtoken] must tell how to reach it: auth_type is missing")
-
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        """The answer of the application, or 401 of the middleware."""
-        if environ["PATH_INFO"] in ("", "/"):
-            return self.application(environ, start_response)
-        return self.protected(environ, start_response)
+def _keystone(application: Any, service: Service) -> Any:
+    try:
+        from placement.middleware.keystone import Keystone
+    except ImportError:
+        raise StartError(f"{_KEYSTONE} keystonemiddleware is missing, the extra 'keystone'") from None
+    return Keystone(application, service)
 
 
-_STRATEGIES = {"noauth2": Noauth2, "keystone": Keystone}
+_STRATEGIES = {"noauth2": Noauth2, "keystone": _keystone}

@@ -1,0 +1,84 @@
+"""Has the Identity service validate the tokens, by keystonemiddleware (contract 1.14)."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import webob.exc
+from keystoneauth1.exceptions import ClientException
+from keystonemiddleware import auth_token
+from keystonemiddleware.auth_token._exceptions import ConfigurationError
+from oslo_config import cfg
+
+from placement import errors, faults
+from placement import microversion as mv
+from placement.conf import StartError
+from placement.middleware.bugs import Bugs
+from placement.request import VERSION, Environ, Service
+
+LOG = logging.getLogger(__name__)
+
+SECTION = "[keystone_authtoken]"
+
+
+class IdentityUnavailable(errors.Unavailable):
+    says = "The Identity service cannot validate tokens at the moment."
+
+
+class Keystone:
+    """Lets in whose token the Identity service knows; the version document needs none."""
+
+    def __init__(self, application: Any, service: Service) -> None:
+        self.application = application
+        self.protected = Bugs(_protocol(application, service.conf), service)
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """The answer of the application; 401 for a bad token, 503 if nobody can tell whether it is one."""
+        if environ["PATH_INFO"] in ("", "/"):
+            return self.application(environ, start_response)
+        return self.protected(environ, start_response)
+
+
+class _Protocol(auth_token.AuthProtocol):
+    """The middleware, with its failures in the form of this API."""
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        try:
+            return super().__call__(environ, start_response)
+        except (IdentityUnavailable, ClientException) as reason:
+            LOG.error("No token can be validated: %s", reason.__cause__ or reason)
+            with contextlib.suppress(errors.Failure):
+                # Clients read the code of an error, and there is one from some version on.
+                environ[VERSION] = mv.negotiate(environ.get("HTTP_OPENSTACK_API_VERSION"))
+            return faults.respond(IdentityUnavailable(), environ, start_response)
+
+    def process_request(self, request: Any) -> Any:
+        """What is answered right away, if anything; otherwise the identity headers are those of the user."""
+        try:
+            answer = super().process_request(request)
+        except webob.exc.HTTPServiceUnavailable as reason:
+            raise IdentityUnavailable from reason
+        if request.service_token and request.user_token_valid:
+            # The service's own scope took the place of that of the user for whom it asks.
+            request.set_user_headers(request.token_auth.user)
+        return answer
+
+
+def _protocol(application: Any, conf: cfg.ConfigOpts) -> _Protocol:
+    """The middleware as configured; raises StartError where it could not serve a single request."""
+    try:
+        protocol = _Protocol(application, {"oslo_config_config": conf})
+    except (ClientException, ConfigurationError) as reason:
+        raise StartError(f"{SECTION}: {reason}") from reason
+    # Application credentials may be restricted to requests of a service, so it must be told which one this is.
+    conf.set_default("service_type", mv.SERVICE_TYPE, group="keystone_authtoken")
+    options = conf.keystone_authtoken
+    if not (options.auth_type or options.auth_section):
+        raise StartError(f"{SECTION} must tell how to reach the Identity service: auth_type is missing")
+    if options.memcached_servers and importlib.util.find_spec("memcache") is None:
+        raise StartError(f"{SECTION} memcached_servers: python-memcached is missing, the extra 'keystone'")
+    return protocol

@@ -1,0 +1,247 @@
+"""A real Keystone of which the tests are the only users: SQLite, fernet tokens, a free port of 127.0.0.1.
+
+As a program, with the directory of a Keystone, it serves it; it makes the database first if there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import importlib.util
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgpack
+from cryptography.fernet import Fernet
+
+from tests import children
+from tests.servers import Missing
+
+PASSWORD = "not-a-secret-of-anybody"
+REGION = "here"
+
+_CONFIGURATION = """\
+[DEFAULT]
+use_stderr = true
+[database]
+connection = sqlite:///{directory}/keystone.sqlite
+[fernet_tokens]
+key_repository = {directory}/keys
+[fernet_receipts]
+key_repository = {directory}/keys
+[identity]
+password_hash_rounds = 4
+"""
+
+
+class Refused(Exception):
+    """What Keystone did not do, and why."""
+
+
+class Keystone:
+    """A running Keystone: `url` is that of its version 3, and all its users have the same `PASSWORD`.
+
+    It has the user admin, an administrator of everything, the projects "admin" and "service", and the user "placement",
+    by whom the service has tokens validated.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = children.free_port()
+        self.url = f"http://127.0.0.1:{self.port}/v3"
+        self._admin = ""
+
+    @staticmethod
+    def check_installed() -> None:
+        """Raise Missing if it cannot be started here."""
+        if importlib.util.find_spec("keystone") is None:
+            raise Missing("keystone is not installed: pip install keystone")
+
+    def start(self) -> None:
+        """Return once it answers; the first time it makes itself."""
+        fresh = not self.directory.exists()
+        if fresh:
+            self._initialise()
+        argv = [sys.executable, "-W", "ignore", __file__, str(self.directory), str(self.port)]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        environment["PYTHONPATH"] = str(Path(__file__).parent.parent)
+        self._child = children.Child(argv, self.directory / "log", signal.SIGTERM, env=environment)
+        self._child.wait_until(self._answers)
+        if fresh:
+            self.create_project("service")
+            self.create_user("placement", {"service": ["admin", "service"]})
+
+    def stop(self) -> None:
+        """Shut it down; `start` brings it back on the same port, with all it knew."""
+        self._child.stop()
+
+    # --- what the tests put into it ---
+
+    def create_project(self, name: str) -> str:
+        """The id of a new project."""
+        asked = {"project": {"name": name, "domain_id": "default"}}
+        return str(self._administer("POST", "/projects", asked)["project"]["id"])
+
+    def create_user(self, name: str, roles: Mapping[str, list[str]]) -> str:
+        """The id of a new user, who has these roles: by project, or in "system" or "domain"."""
+        asked = {"user": {"name": name, "domain_id": "default", "password": PASSWORD}}
+        user_id = str(self._administer("POST", "/users", asked)["user"]["id"])
+        for place, names in roles.items():
+            for role in names:
+                self._administer("PUT", f"{self._place(place)}/users/{user_id}/roles/{self._id('roles', role)}")
+        return user_id
+
+    def create_service(self, kind: str, url: str) -> None:
+        """A service in the catalog."""
+        service_id = self._administer("POST", "/services", {"service": {"type": kind, "name": kind}})["service"]["id"]
+        for interface in ("internal", "public"):
+            where = {"service_id": service_id, "interface": interface, "url": url, "region_id": REGION}
+            self._administer("POST", "/endpoints", {"endpoint": where})
+
+    def restrict(self, user: str, project: str, rules: list[dict[str, str]]) -> str:
+        """A token of an application credential of the user, good for these requests only."""
+        token = self.token(user, project)
+        user_id = self._id("users", user)
+        asked = {"application_credential": {"name": secrets.token_hex(4), "access_rules": rules}}
+        _, made = self.ask("POST", f"/users/{user_id}/application_credentials", asked, token)
+        known = {"id": made["application_credential"]["id"], "secret": made["application_credential"]["secret"]}
+        return self._issued({"methods": ["application_credential"], "application_credential": known})
+
+    # --- tokens ---
+
+    def token(self, user: str, scope: str | None = None) -> str:
+        """A new token of the user for a project, for "system" or "domain", or for nothing at all."""
+        named = {"name": user, "domain": {"id": "default"}, "password": PASSWORD}
+        identity = {"methods": ["password"], "password": {"user": named}}
+        scopes: dict[str | None, Any] = {
+            None: "unscoped",
+            "system": {"system": {"all": True}},
+            "domain": {"domain": {"id": "default"}},
+        }
+        return self._issued(identity, scopes.get(scope, {"project": {"name": scope, "domain": {"id": "default"}}}))
+
+    def revoke(self, token: str) -> None:
+        """Make the token worth nothing."""
+        self.ask("DELETE", "/auth/tokens", token=self._admin_token, subject=token)
+
+    def expiring(self, token: str, seconds: float) -> str:
+        """The same token as if it had been issued to last until so many seconds from now, which may be over."""
+        primary = max((self.directory / "keys").iterdir(), key=lambda path: int(path.name))
+        fernet = Fernet(primary.read_bytes())
+        padded = token + "=" * (-len(token) % 4)
+        payload = msgpack.unpackb(fernet.decrypt(padded.encode()))
+        # The moment of its end is the one number of the payload that is not whole.
+        [place] = [index for index, part in enumerate(payload) if isinstance(part, float)]
+        payload[place] = float(int(time.time() + seconds))
+        issued = int(time.time() + min(seconds, 0)) - 60
+        return fernet.encrypt_at_time(msgpack.packb(payload), issued).decode().rstrip("=")
+
+    # --- how it is asked ---
+
+    def ask(
+        self, method: str, path: str, body: Any = None, token: str = "", subject: str = ""
+    ) -> tuple[http.client.HTTPResponse, Any]:
+        """The answer and its body; raises Refused if that tells of an error."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {"Content-Type": "application/json", "X-Auth-Token": token, "X-Subject-Token": subject}
+        with contextlib.closing(connection):
+            content = None if body is None else json.dumps(body)
+            connection.request(method, "/v3" + path, content, {name: said for name, said in headers.items() if said})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        if answer.status >= 400:
+            raise Refused(f"{method} {path}: {answer.status} {text}")
+        return answer, json.loads(text) if text else None
+
+    @property
+    def _admin_token(self) -> str:
+        self._admin = self._admin or self.token("admin", "admin")
+        return self._admin
+
+    def _administer(self, method: str, path: str, body: Any = None) -> Any:
+        return self.ask(method, path, body, self._admin_token)[1]
+
+    def _issued(self, identity: dict[str, Any], scope: Any = None) -> str:
+        asked = {"auth": {"identity": identity} | ({"scope": scope} if scope else {})}
+        answer, _ = self.ask("POST", "/auth/tokens", asked)
+        return str(answer.headers["X-Subject-Token"])
+
+    def _id(self, nouns: str, name: str) -> str:
+        [found] = self._administer("GET", f"/{nouns}?name={urllib.parse.quote(name)}")[nouns]
+        return str(found["id"])
+
+    def _place(self, name: str) -> str:
+        if name in ("system", "domain"):
+            return {"system": "/system", "domain": "/domains/default"}[name]
+        return f"/projects/{self._id('projects', name)}"
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(OSError, http.client.HTTPException, Refused):
+            return self.ask("GET", "")[0].status == 200
+        return False
+
+    def _initialise(self) -> None:
+        keys = self.directory / "keys"
+        keys.mkdir(parents=True, mode=0o700)
+        for name in ("0", "1"):
+            (keys / name).write_bytes(Fernet.generate_key())
+            (keys / name).chmod(0o600)
+        (self.directory / "keystone.conf").write_text(_CONFIGURATION.format(directory=self.directory))
+
+
+@contextlib.contextmanager
+def keystone() -> Iterator[Keystone]:
+    """A Keystone of the caller's own; raises Missing."""
+    Keystone.check_installed()
+    started = Keystone(children.run_directory() / f"keystone-{secrets.token_hex(4)}")
+    started.start()
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def serve(directory: Path, port: int) -> None:
+    """Serve the Keystone of the directory until a signal ends it."""
+    import waitress
+    from keystone.server import wsgi
+
+    url = f"http://127.0.0.1:{port}/v3"
+    configuration = str(directory / "keystone.conf")
+    if not (directory / "keystone.sqlite").exists():
+        _manage(configuration, "db_sync")
+        places = [f"--bootstrap-{interface}-url={url}" for interface in ("internal", "public")]
+        _manage(
+            configuration, "bootstrap", f"--bootstrap-password={PASSWORD}", f"--bootstrap-region-id={REGION}", *places
+        )
+    os.environ["OS_KEYSTONE_CONFIG_FILES"] = configuration
+    sys.argv[1:] = []  # it would take them for its own
+    waitress.serve(wsgi.initialize_public_application(), host="127.0.0.1", port=port, threads=4)
+
+
+def _manage(configuration: str, *words: str) -> None:
+    """Run a command of keystone-manage, in a process of its own that need not import everything again."""
+    from keystone.cmd import cli
+
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            cli.main(["keystone-manage", "--config-file", configuration, *words])
+            code = 0
+        finally:
+            os._exit(code)
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit(f"keystone-manage {words[0]} failed")
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]))
