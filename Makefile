@@ -5,6 +5,7 @@
 #   make test-long   the tests, with longer searches for counterexamples
 #   make servers     install MariaDB and PostgreSQL from Debian's packages, and what uWSGI is compiled with
 #   make lint        style, types, layers, spelling
+#   make samples     write etc/placement/*.sample anew, from the code
 #   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')
 #   make clean       remove what the others made, but not ./var
 
@@ -13,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 TOX = .venv/bin/tox run --quiet
 
-.PHONY: serve test test-long servers lint bench clean
+.PHONY: serve test test-long servers lint samples bench clean
 
 serve: .venv/service
 	@.venv/bin/placement-serve $(ARGS)
@@ -26,6 +27,9 @@ test-long: .venv/gates
 
 lint: .venv/gates
 	$(TOX) -e lint
+
+samples: .venv/gates
+	$(TOX) -e samples
 
 bench: .venv/service
 	.venv/bin/python bench/claims.py $(or $(ARGS),http://127.0.0.1:8778)

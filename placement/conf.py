@@ -15,7 +15,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 from oslo_middleware import basic_auth, cors, http_proxy_to_wsgi
-from oslo_middleware.healthcheck import opts as healthcheck
+from oslo_middleware.opts import list_opts_healthcheck
 from oslo_policy import opts as oslo_policy
 
 PROJECT = "placement"
@@ -204,7 +204,6 @@ _CORS_DEFAULTS = {
     "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
 }
 _BASIC_AUTH_DEFAULTS = {"http_basic_auth_user_file": "/etc/placement/htpasswd"}
-_HEALTHCHECK_DEFAULTS = {"backends": ["placement_database"]}
 
 
 class StartError(Exception):
@@ -228,14 +227,8 @@ def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, An
     yield "cors", cors.OPTS, _CORS_DEFAULTS
     yield "oslo_middleware", http_proxy_to_wsgi.OPTS, {}
     yield "oslo_middleware", basic_auth.OPTS, _BASIC_AUTH_DEFAULTS
-    for options in (
-        healthcheck.HEALTHCHECK_OPTS,
-        healthcheck.DISABLE_BY_FILE_OPTS,
-        healthcheck.DISABLE_BY_FILES_OPTS,
-        healthcheck.ENABLE_BY_FILES_OPTS,
-    ):
-        defaults = _HEALTHCHECK_DEFAULTS if options is healthcheck.HEALTHCHECK_OPTS else {}
-        yield "healthcheck", options, defaults
+    for group, options in list_opts_healthcheck():
+        yield group, options, {}
 
 
 def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
