@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from placement import microversion as mv
+from placement import signals
 from placement.candidates.search import Found
 from placement.index.snapshot import Provider, Snapshot
 from placement.microversion import Version
@@ -44,6 +45,7 @@ class Form:
         )
 
 
+@signals.part("present")
 def present(found: Found, form: Form, asked: Collection[str]) -> dict[str, Any]:
     """The body of the reply.
 

@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection, CursorResult
 
-from placement import errors
+from placement import errors, signals
 from placement.db import dialects, feed, statements, trouble
 from placement.db.trouble import Trouble
 
@@ -92,6 +92,11 @@ class Database:
         # A database in memory is one connection, which readers share too.
         self._reading_turn: Any = self._turn if dialects.in_memory(self.url) else contextlib.nullcontext()
 
+    def clock_statements(self) -> None:
+        """Have the seconds of every statement told as part of its request, from now on; for the start."""
+        for engine in {self.engine, self.reading_engine}:
+            statements.clock(engine)
+
     def dispose(self) -> None:
         """Close all idle connections."""
         self.engine.dispose()
@@ -129,6 +134,7 @@ class Database:
         """
         return self._insist(lambda: self._attempt(work), attempts, exhausted)
 
+    @signals.part("database")
     def _insist(self, attempt: Callable[[], Result], attempts: int, exhausted: type[errors.Failure]) -> Result:
         """What ``attempt()`` returns, the first time that it neither collides nor loses its connection twice."""
         lost_before, deadline = False, time.monotonic() + _LONGEST_WRITE
@@ -136,9 +142,10 @@ class Database:
             try:
                 return attempt()
             except Again:
-                reason = "the ground moved"
+                cause, reason = "changed", "the ground moved"
             except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
-                kind, reason = trouble.of(error), trouble.sentence(error)
+                kind, cause, reason = trouble.of(error), trouble.name(error), trouble.sentence(error)
+                signals.refused(cause)
                 if kind is Trouble.VALUE:
                     raise errors.InvalidValue() from error
                 if kind is Trouble.BUG:
@@ -151,6 +158,7 @@ class Database:
             if time.monotonic() > deadline:
                 break
             if number < attempts:
+                signals.retried(cause)
                 time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**number)))
         raise exhausted()
 
@@ -191,7 +199,7 @@ class Database:
 
     def _commit(self, connection: Connection) -> None:
         try:
-            connection.commit()
+            _commit(connection)
         except exc.SQLAlchemyError as error:
             if trouble.of(error) is Trouble.LOST:
                 LOG.error("The answer to a COMMIT was lost: %s", trouble.sentence(error))
@@ -256,6 +264,11 @@ class Database:
                 LOG.warning("The database does not answer yet: %s", trouble.sentence(error))
             tries += 1
             time.sleep(retry_interval)
+
+
+@signals.part("sql")
+def _commit(connection: Connection) -> None:
+    connection.commit()
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import sqlite3
+from typing import Any
 
 from sqlalchemy import exc
 
@@ -24,7 +25,7 @@ class Trouble(enum.Enum):
 
 # MySQL and MariaDB: record changed since last read (1020), lock wait timeout (1205), deadlock, which is also how Galera
 # reports a failed certification (1213), snapshot too old to write (1412 table definition changed).
-_MYSQL_COLLISIONS = {1020, 1205, 1213, 1412}
+_MYSQL_COLLISIONS = {1020: "serialization", 1205: "lock_timeout", 1213: "deadlock", 1412: "serialization"}
 # Too many connections, shutdown in progress, WSREP not ready, connection killed, and the client library's own numbers.
 _MYSQL_LOST = {1040, 1047, 1053, 1152, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
 # Disk full, table full, a COMMIT that Galera could not finish, a primary that became a replica, statements that were
@@ -33,7 +34,7 @@ _MYSQL_LOST |= {1021, 1114, 1180, 1290, 1317, 1836, 1969, 3024}
 # A packet too big; characters that the columns or the connection have not, which MySQL says when they are compared.
 _MYSQL_VALUES = {1153, 1267, 1271, 1300, 3988}
 # Serialization failure, deadlock, lock not available.
-_POSTGRESQL_COLLISIONS = {"40001", "40P01", "55P03"}
+_POSTGRESQL_COLLISIONS = {"40001": "serialization", "40P01": "deadlock", "55P03": "lock_timeout"}
 # 57P0x is shutdowns, 57014 a cancelled statement, 25006 a primary that became a replica.
 _POSTGRESQL_LOST = {"57P01", "57P02", "57P03", "57014", "25006"}
 # Connection exceptions; too little of something, connections and disk included.
@@ -59,9 +60,7 @@ def of(error: BaseException) -> Trouble:
 
 def _of_driver(error: exc.DBAPIError) -> Trouble:
     origin = error.orig
-    state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
-    number = origin.args[0] if origin is not None and origin.args else None
-    sqlite_number = getattr(origin, "sqlite_errorcode", 0) & 0xFF
+    state, number, sqlite_number = _codes(error)
     if state in _POSTGRESQL_COLLISIONS or number in _MYSQL_COLLISIONS or sqlite_number in _SQLITE_COLLISIONS:
         return Trouble.COLLISION
     if error.connection_invalidated or number in _MYSQL_LOST or state in _POSTGRESQL_LOST:
@@ -78,6 +77,19 @@ def _of_driver(error: exc.DBAPIError) -> Trouble:
     return Trouble.BUG
 
 
+def name(error: BaseException) -> str:
+    """A word for what happened, of a few: for counting."""
+    if isinstance(error, exc.TimeoutError):
+        return "no_free_connection"
+    if isinstance(error, exc.IntegrityError):
+        return "duplicate"
+    kind = of(error)
+    if kind is not Trouble.COLLISION or not isinstance(error, exc.DBAPIError):
+        return kind.name.lower()
+    state, number, _ = _codes(error)
+    return _POSTGRESQL_COLLISIONS.get(state) or _MYSQL_COLLISIONS.get(number, "lock_timeout")
+
+
 def sentence(error: BaseException) -> str:
     """The driver's own words on one line, without the statement or its values."""
     origin = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
@@ -88,7 +100,13 @@ def is_missing_table(error: BaseException) -> bool:
     """Whether the statement named a table that is not there: the schema was never made, or is an older one."""
     if not isinstance(error, (exc.ProgrammingError, exc.OperationalError)):
         return False
+    state, number, _ = _codes(error)
+    return state == "42P01" or number == 1146 or "no such table" in str(error.orig)
+
+
+def _codes(error: exc.DBAPIError) -> tuple[Any, Any, int]:
+    """How PostgreSQL, MySQL and SQLite number the error; None, None and 0 where they do not."""
     origin = error.orig
     state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
     number = origin.args[0] if origin is not None and origin.args else None
-    return state == "42P01" or number == 1146 or "no such table" in str(origin)
+    return state, number, getattr(origin, "sqlite_errorcode", 0) & 0xFF

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 
-from placement import errors
+from placement import errors, signals
 from placement.db.engine import Database
 from placement.index.position import Position
 from placement.index.refresh import Indexed, agrees, loaded, refreshed
@@ -38,6 +38,7 @@ class Keeper:
         self._begun = self._ended = 0
         self._failure: errors.Failure | None = None
 
+    @signals.part("index")
     def current(self) -> Snapshot:
         """All providers as of now; raises DatabaseUnavailable."""
         if self._process != os.getpid():
@@ -55,8 +56,10 @@ class Keeper:
 
     def _renew(self) -> None:
         self._begun += 1
+        began, before = time.perf_counter(), self._indexed
         try:
             self._indexed, self._failure = self._renewed(), None
+            _tell(time.perf_counter() - began, self._indexed, before)
         except errors.Unavailable as failure:
             # Who waited meanwhile need not wait for the same once more.
             self._failure = failure
@@ -66,6 +69,7 @@ class Keeper:
         indexed = self._indexed
         if indexed is None:
             self._verified = time.monotonic()
+            signals.reloaded("start")
             return self._database.snapshot(loaded)
         if self._verify_interval and time.monotonic() - self._verified > self._verify_interval:
             return self._verify(indexed)
@@ -84,4 +88,11 @@ class Keeper:
             "The index differs from the database: something writes to it that leaves nothing in the change feed "
             "(another Placement, or a hand).  Reading everything again."
         )
+        signals.reloaded("differs")
         return self._database.snapshot(loaded)
+
+
+def _tell(seconds: float, now: Indexed, before: Indexed | None) -> None:
+    if signals.refreshed.heard:
+        missed = 0 if before is None else now.position.transactions_since(before.position)
+        signals.refreshed(seconds, missed, len(now.snapshot))

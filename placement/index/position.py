@@ -46,6 +46,10 @@ class Position:
             and all(seq >= known for _, known, seq in self._moved_since(earlier))
         )
 
+    def transactions_since(self, earlier: Self) -> int:
+        """How many transactions there were in between, as far as their numbers tell."""
+        return sum(seq - known for _, known, seq in self._moved_since(earlier) if seq > known)
+
     def _moved_since(self, earlier: Self) -> list[tuple[int, int, int]]:
         """Who is not where it was, and where it was, and where it is."""
         moved = self.newest.items() - earlier.newest.items()

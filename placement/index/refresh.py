@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
+from placement import signals
 from placement.db import feed
 from placement.index import edit, load
 from placement.index.build import build
@@ -67,15 +68,18 @@ def refreshed(db: Connection, indexed: Indexed) -> Indexed:
     position = Position.now(db)
     if not position.follows(earlier):
         LOG.info("The change feed cannot be followed from where the index stands.")
+        signals.reloaded("feed_lost")
         return loaded(db)
     changes = position.changes_since(db, earlier, max(_FEW, len(snapshot) // _DEARER))
     if changes is None:
         LOG.info("The change feed has more to say than everything.")
+        signals.reloaded("feed_long")
         return loaded(db)
     try:
         return Indexed(applied(db, snapshot, changes), position)
     except edit.OutOfStepError as error:
         LOG.error("The change feed names provider %s, which is not in the index: reading everything again.", error)
+        signals.reloaded("out_of_step")
         return loaded(db)
 
 
