@@ -19,9 +19,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgpack
-from cryptography.fernet import Fernet
-
 from tests import children
 from tests.servers import Missing
 
@@ -134,6 +131,9 @@ class Keystone:
 
     def expiring(self, token: str, seconds: float) -> str:
         """The same token as if it had been issued to last until so many seconds from now, which may be over."""
+        import msgpack
+        from cryptography.fernet import Fernet
+
         primary = max((self.directory / "keys").iterdir(), key=lambda path: int(path.name))
         fernet = Fernet(primary.read_bytes())
         padded = token + "=" * (-len(token) % 4)
@@ -189,6 +189,8 @@ class Keystone:
         return False
 
     def _initialise(self) -> None:
+        from cryptography.fernet import Fernet
+
         keys = self.directory / "keys"
         keys.mkdir(parents=True, mode=0o700)
         for name in ("0", "1"):

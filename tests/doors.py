@@ -1,0 +1,130 @@
+"""Who may do what, written down from the contract (5.1) and not from the program, and tried over HTTP.
+
+A request without body that policy lets in ends in a status that is known beforehand, so that "not 403" is never
+mistaken for "allowed".  Whoever makes a class or a trait on the way may also remove it, so everybody finds the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+UUID = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a11"  # of no provider and no consumer
+
+# The rule; the request; the status for who may; who may; who else may where the defaults are the legacy ones.  A reader
+# is one of the project that the request is about.
+_TABLE = """
+resource_classes:update               PUT    /resource_classes/CUSTOM_POLICY             201 admin,service        =
+resource_classes:list                 GET    /resource_classes                           200 admin,service        =
+resource_classes:create               POST   /resource_classes                           400 admin,service        =
+resource_classes:show                 GET    /resource_classes/CUSTOM_POLICY             200 admin,service        =
+resource_classes:delete               DELETE /resource_classes/CUSTOM_POLICY             204 admin,service        =
+resource_providers:list               GET    /resource_providers                         200 admin,service        =
+resource_providers:create             POST   /resource_providers                         400 admin,service        =
+resource_providers:show               GET    /resource_providers/{uuid}                  404 admin,service        =
+resource_providers:update             PUT    /resource_providers/{uuid}                  404 admin,service        =
+resource_providers:delete             DELETE /resource_providers/{uuid}                  404 admin,service        =
+resource_providers:inventories:list   GET    /resource_providers/{uuid}/inventories      404 admin,service        =
+resource_providers:inventories:create POST   /resource_providers/{uuid}/inventories      404 admin,service        =
+resource_providers:inventories:update PUT    /resource_providers/{uuid}/inventories      404 admin,service        =
+resource_providers:inventories:delete DELETE /resource_providers/{uuid}/inventories      404 admin,service        =
+resource_providers:inventories:show   GET    /resource_providers/{uuid}/inventories/VCPU 404 admin,service        =
+resource_providers:inventories:update PUT    /resource_providers/{uuid}/inventories/VCPU 404 admin,service        =
+resource_providers:inventories:delete DELETE /resource_providers/{uuid}/inventories/VCPU 404 admin,service        =
+resource_providers:aggregates:list    GET    /resource_providers/{uuid}/aggregates       404 admin,service        =
+resource_providers:aggregates:update  PUT    /resource_providers/{uuid}/aggregates       404 admin,service        =
+resource_providers:usages             GET    /resource_providers/{uuid}/usages           404 admin,service        =
+resource_providers:allocations:list   GET    /resource_providers/{uuid}/allocations      404 admin,service        =
+resource_providers:traits:list        GET    /resource_providers/{uuid}/traits           404 admin,service        =
+resource_providers:traits:update      PUT    /resource_providers/{uuid}/traits           400 admin,service        =
+resource_providers:traits:delete      DELETE /resource_providers/{uuid}/traits           404 admin,service        =
+traits:update                         PUT    /traits/CUSTOM_POLICY                       201 admin,service        =
+traits:list                           GET    /traits                                     200 admin,service        =
+traits:show                           GET    /traits/CUSTOM_POLICY                       204 admin,service        =
+traits:delete                         DELETE /traits/CUSTOM_POLICY                       204 admin,service        =
+allocations:manage                    POST   /allocations                                400 admin,service        =
+allocations:list                      GET    /allocations/{uuid}                         200 admin,service        =
+allocations:update                    PUT    /allocations/{uuid}                         400 admin,service        =
+allocations:delete                    DELETE /allocations/{uuid}                         404 admin,service        =
+allocation_candidates:list            GET    /allocation_candidates                      400 admin,service        =
+usages                                GET    /usages?project_id={project}                200 admin,service,reader =
+reshaper:reshape                      POST   /reshaper                                   400 service              +admin
+"""
+
+
+class Door(NamedTuple):
+    """A rule, and a request that it guards."""
+
+    rule: str
+    method: str
+    path: str
+    status: int  # for who may
+    secure: frozenset[str]
+    legacy: frozenset[str]
+
+    def lets_in(self, caller: str, *, legacy: bool) -> bool:
+        """Whether the contract lets this kind of caller in; a kind that the table does not name may nothing."""
+        return caller in (self.legacy if legacy else self.secure)
+
+
+def _door(line: str) -> Door:
+    rule, method, path, status, secure, legacy = line.split()
+    may = frozenset(secure.split(","))
+    return Door(f"placement:{rule}", method, path, int(status), may, may | set(legacy.strip("=+").split(",")))
+
+
+DOORS = [_door(line) for line in _TABLE.strip().splitlines()]
+
+
+class Answer(NamedTuple):
+    """What came back through a door; ``said`` is the last line of a refusal."""
+
+    status: int
+    said: str
+
+
+@contextlib.contextmanager
+def asking(port: int, headers: dict[str, str], project: str) -> Iterator[Caller]:
+    """Somebody with these headers; what is about a project is about this one."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        yield Caller(connection, headers, project)
+
+
+class Caller:
+    """Sends requests over one connection."""
+
+    def __init__(self, connection: http.client.HTTPConnection, headers: dict[str, str], project: str) -> None:
+        self._connection = connection
+        self._headers = {"Content-Type": "application/json", "OpenStack-API-Version": "placement 1.39", **headers}
+        self._project = project
+
+    def knock(self, door: Door) -> Answer:
+        """The answer to the request of the door."""
+        path = door.path.format(uuid=UUID, project=self._project)
+        self._connection.request(door.method, path, headers=self._headers)
+        answer = self._connection.getresponse()
+        text = answer.read().decode()
+        if answer.status < 400:
+            return Answer(answer.status, "")
+        [error] = json.loads(text)["errors"]
+        return Answer(answer.status, error["detail"].splitlines()[-1].strip())
+
+    def walk(self) -> dict[Door, Answer]:
+        """The answers at all doors, in the order of the table."""
+        return {door: self.knock(door) for door in DOORS}
+
+
+def check(answers: dict[Door, Answer], kind: str, *, legacy: bool, scope: str = "project") -> None:
+    """Raise unless each door opened, or stayed shut and said why, as the table has it for this kind of caller."""
+    for door, answer in answers.items():
+        if scope == "project" and door.lets_in(kind, legacy=legacy):
+            assert answer.status == door.status, (door, answer)
+        else:
+            # A token of the wrong scope is told nothing but the rule.
+            told = f"Policy does not allow {door.rule} to be performed." if scope == "project" else door.rule
+            assert answer == (403, told), door
+        assert answer.said or answer.status < 400, (door, "a path that nobody serves is no door")

@@ -1,0 +1,86 @@
+"""Every rule, asked by every kind of caller, in both sets of defaults, over HTTP (contract 5.1)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from placement import policy, routes
+from tests import doors, running, servers
+
+pytestmark = [
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("policy"),
+]
+
+MINE, YOURS = "mine", "yours"
+
+# Roles as Keystone hands them out, with those that they imply; and what the table calls who has them.
+CALLERS = {
+    "admin": ("admin,manager,member,reader", MINE, "admin"),
+    "admin of another project": ("admin,manager,member,reader", YOURS, "admin"),
+    "admin and nothing else": ("admin", YOURS, "admin"),
+    "service": ("service", YOURS, "service"),
+    "manager": ("manager,member,reader", MINE, "reader"),
+    "member": ("member,reader", MINE, "reader"),
+    "reader": ("reader", MINE, "reader"),
+    "reader of another project": ("reader", YOURS, "stranger"),
+    "member who is no reader": ("member", MINE, "stranger"),
+    "somebody with a role of their own": ("Admins", MINE, "stranger"),
+    "nobody": ("", MINE, "stranger"),
+}
+
+
+@pytest.fixture(scope="module", params=["secure", "legacy"])
+def legacy(request):
+    return request.param == "legacy"
+
+
+@pytest.fixture(scope="module")
+def port(backend, legacy):
+    """That of a service with noauth2, which believes any roles."""
+    url = backend.create_database()
+    with running.embedded(url, {"oslo_policy": {"enforce_new_defaults": not legacy}}) as service:
+        yield service.port
+    backend.drop_database(url)
+
+
+@pytest.mark.parametrize("name", CALLERS)
+def test_each_caller_gets_through_the_right_doors(port, legacy, name):
+    roles, project, kind = CALLERS[name]
+    with doors.asking(port, {"X-Auth-Token": f"somebody:{project}", "X-Roles": roles}, MINE) as caller:
+        doors.check(caller.walk(), kind, legacy=legacy)
+
+
+@pytest.mark.parametrize("roles", ["admin,manager,member,reader", "service", "reader", ""])
+def test_no_door_opens_to_a_token_of_the_system(port, legacy, roles):
+    headers = {"X-Auth-Token": f"somebody:{MINE}", "X-Roles": roles, "OpenStack-System-Scope": "all"}
+    with doors.asking(port, headers, MINE) as caller:
+        doors.check(caller.walk(), "system", legacy=legacy, scope="system")
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Auth-Token": "nobody"}, {"OpenStack-System-Scope": "all"}])
+def test_the_root_is_open_to_all(port, headers):
+    with doors.asking(port, headers, MINE) as caller:
+        root = doors.Door("", "GET", "/", 200, frozenset(), frozenset())
+        assert caller.knock(root).status == 200
+
+
+def test_the_table_knows_every_route_and_every_rule(backend):
+    served = {(method, path) for path, methods in routes.TABLE.items() for method in methods} - {("GET", "/")}
+    assert {(door.method, _template(door.path)) for door in doors.DOORS} == {
+        (method, re.sub("{.*?}", "{}", path)) for method, path in served
+    }
+    assert len(doors.DOORS) == len(served)
+    assert {door.rule for door in doors.DOORS} == {rule.name for rule in policy.RULES} - {
+        "admin_api",
+        "service_api",
+        "admin_or_service_api",
+        "project_reader_api",
+        "admin_or_project_reader_or_service_api",
+    }
+
+
+def _template(path):
+    return re.sub(r"{uuid}|(?<=/)(CUSTOM_POLICY|VCPU)", "{}", path.partition("?")[0])
