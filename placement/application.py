@@ -24,6 +24,8 @@ class Application:
 
     def __init__(self, table: Table, service: Service) -> None:
         self.service = service
+        self._largest_body = service.conf.api.max_request_body_size
+        self._longest_query = service.conf.api.max_query_length
         self._table = table
         self._mapper = routes.Mapper(controller_scan=None, explicit=True)
         for path in table:
@@ -33,7 +35,7 @@ class Application:
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """The reply of the endpoint, or the failure that kept it from one; a bug is for somebody further out."""
         try:
-            _check_length(environ)
+            self._check_size(environ)
             methods, path_values = self._match(environ)
             endpoint = _endpoint(methods, environ["REQUEST_METHOD"], environ[VERSION])
             req = Request(environ, self.service)
@@ -43,6 +45,20 @@ class Application:
         content = reply.content()
         start_response(reply.status_line, reply.headers(req.version, len(content)))
         return [content]
+
+    def _check_size(self, environ: Environ) -> None:
+        """What can be said about a query and a body before anybody knows what they are for (contract 1.1)."""
+        if len(environ.get("QUERY_STRING", "")) > self._longest_query:
+            raise errors.TooLong(most=self._longest_query)
+        length = environ.get("CONTENT_LENGTH")
+        if not length:
+            return
+        if not (length.isascii() and length.isdigit() and len(length) <= _LONGEST_LENGTH):
+            raise faults.LengthNotInteger()
+        if int(length) > self._largest_body:
+            raise errors.TooLarge(most=self._largest_body)
+        if int(length) and not environ.get("CONTENT_TYPE"):
+            raise faults.ContentTypeMissing()
 
     def _match(self, environ: Environ) -> tuple[Methods, dict[str, str]]:
         """The methods of the path, and the values in it."""
@@ -66,14 +82,3 @@ def _endpoint(methods: Methods, method: str, version: mv.Version) -> Endpoint:
     if isinstance(found, Endpoint):
         return found
     return next(endpoint for endpoint in found if endpoint.until is None or version < endpoint.until)
-
-
-def _check_length(environ: Environ) -> None:
-    """What can be said about a body before anybody knows what it is for (contract 1.1)."""
-    length = environ.get("CONTENT_LENGTH")
-    if not length:
-        return
-    if not (length.isascii() and length.isdigit() and len(length) <= _LONGEST_LENGTH):
-        raise faults.LengthNotInteger()
-    if int(length) and not environ.get("CONTENT_TYPE"):
-        raise faults.ContentTypeMissing()

@@ -5,19 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from placement import errors
 from placement.objects.claim import UNCHECKED, Claim
 from placement.objects.consumer import Owner
 from placement.request import Request
 
 
 def of_consumer(req: Request, consumer: str, body: Mapping[str, Any]) -> Claim:
-    """What ``body`` says that the consumer is to hold from now on.
+    """What ``body`` says that the consumer is to hold from now on; raises TooManyAllocations.
 
     Its project, its user and its type come into being here, on first sight, even if the claim is refused later.
     """
+    return of_consumers(req, {consumer: body})[0]
+
+
+def of_consumers(req: Request, bodies: Mapping[str, Any]) -> list[Claim]:
+    """``of_consumer`` for several consumers."""
+    resources = {consumer: _resources(body["allocations"]) for consumer, body in bodies.items()}
+    count = sum(_written(held) for held in resources.values())
+    most = req.conf.placement.max_allocations_per_request
+    if count > most:
+        raise errors.TooManyAllocations(count=count, most=most)
+    return [_claim(req, consumer, resources[consumer], body) for consumer, body in bodies.items()]
+
+
+def _claim(req: Request, consumer: str, resources: dict[str, dict[str, int]], body: Mapping[str, Any]) -> Claim:
     return Claim(
         consumer=consumer,
-        resources=_resources(body["allocations"]),
+        resources=resources,
         owner=Owner.ensure(
             req.database,
             body.get("project_id") or req.conf.placement.incomplete_consumer_project_id,
@@ -28,9 +43,9 @@ def of_consumer(req: Request, consumer: str, body: Mapping[str, Any]) -> Claim:
     )
 
 
-def of_consumers(req: Request, bodies: Mapping[str, Any]) -> list[Claim]:
-    """``of_consumer`` for several consumers."""
-    return [of_consumer(req, consumer, body) for consumer, body in bodies.items()]
+def _written(resources: Mapping[str, Mapping[str, int]]) -> int:
+    """How many allocations; ending all that a consumer holds is work like one."""
+    return sum(len(amounts) for amounts in resources.values()) or 1
 
 
 def _resources(allocations: Any) -> dict[str, dict[str, int]]:

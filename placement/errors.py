@@ -76,6 +76,18 @@ class NotAcceptable(Failure):
     """The service does not speak what the client wants to hear."""
 
 
+class TooLarge(Failure):
+    """The body is larger than the service reads."""
+
+    says = "The body of a request may have %(most)d bytes at most ([api]max_request_body_size)."
+
+
+class TooLong(Failure):
+    """The query is longer than the service reads."""
+
+    says = "The query of a request may have %(most)d bytes at most ([api]max_query_length)."
+
+
 # --- the request itself ----------------------------------------------------------------------------------------------
 
 
@@ -344,6 +356,13 @@ class ConsumerGenerationConflict(Conflict):
     says = "consumer generation conflict - expected %(expected)s but got %(given)s"
 
 
+class TooManyAllocations(BadRequest):
+    says = (
+        "The request writes %(count)d allocations; there may be %(most)d at most "
+        "([placement]max_allocations_per_request)."
+    )
+
+
 class UnknownAllocationProvider(BadRequest):
     says = "Allocation for resource provider '%(uuid)s' that does not exist."
 
@@ -470,6 +489,13 @@ class GroupOutsideSubtree(BadRequest):
 class UnknownSuffixes(BadRequest):
     code = QUERY_BAD_VALUE
     says = "Real suffixes should be specified in `same_subtree`: %(suffixes)s not found in %(groups)s."
+
+
+class TooManyGroups(BadRequest):
+    says = (
+        "The request asks for %(count)d things that are placed each for itself, suffixed groups and the resource "
+        "classes of the unsuffixed one; there may be %(most)d at most ([placement]max_request_groups)."
+    )
 
 
 class NoGroupPolicy(BadRequest):

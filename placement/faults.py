@@ -68,6 +68,8 @@ _STATUS: dict[type[BaseException], HTTPStatus] = {
     MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
     errors.NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
     errors.Conflict: HTTPStatus.CONFLICT,
+    errors.TooLarge: HTTPStatus(413),  # Python gave it, and the next one, another name in 3.13
+    errors.TooLong: HTTPStatus(414),
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Failure: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -86,6 +88,8 @@ _DETAILS = {
         "\n\n {message}"
     ),
     409: _USUAL % "There was a conflict when trying to complete your request.",
+    413: _USUAL % "The body of your request was too large for this server.",
+    414: _USUAL % "The request URI was too long for this server.",
     415: "The request media type {content_type} is not supported by this server. \n\n {message}",
     500: _USUAL % "The server has either erred or is incapable of performing the requested operation.",
     503: _USUAL % "The server is currently unavailable. Please try again at a later time.",

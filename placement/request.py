@@ -127,10 +127,28 @@ class Request:
 
     def _read_body(self) -> Any:
         try:
-            value = parse_json(_content(self.environ))
+            value = parse_json(self._content())
         except RecursionError:
             raise errors.MalformedJSON(reason="nested too deeply") from None
         return self.body_schema.validate(value, self.version)
+
+    def _content(self) -> bytes:
+        """The bytes of the body.  That a length is a number, and not too large, was checked before the routing."""
+        environ = self.environ
+        try:
+            if length := int(environ.get("CONTENT_LENGTH") or 0):
+                content: bytes = environ["wsgi.input"].read(length)
+                return content
+            if not environ.get("wsgi.input_terminated"):
+                return b""
+            # A chunked body, and a server that knows where it ends.
+            most = self.conf.api.max_request_body_size
+            content = environ["wsgi.input"].read(most + 1)
+        except OSError as error:  # the client went away, or sends slower than the server waits
+            raise errors.MalformedJSON(reason=error) from None
+        if len(content) > most:
+            raise errors.TooLarge(most=most)
+        return content
 
     def _read_query(self) -> Parameters:
         if self.query_schema is None:
@@ -207,19 +225,6 @@ def _refuse_unstorable(value: Any) -> None:
             waiting.extend(item)
         elif isinstance(item, str) and any(char == "\0" or "\ud800" <= char <= "\udfff" for char in item):
             raise errors.MalformedJSON(reason="a string holds NUL or half of a surrogate pair")
-
-
-def _content(environ: Environ) -> bytes:
-    """The bytes of the body.  That ``CONTENT_LENGTH`` is a number was checked before the routing."""
-    content = b""
-    try:
-        if length := int(environ.get("CONTENT_LENGTH") or 0):
-            content = environ["wsgi.input"].read(length)
-        elif environ.get("wsgi.input_terminated"):  # a chunked body, and a server that knows where it ends
-            content = environ["wsgi.input"].read()
-    except OSError as error:  # the client went away, or sends slower than the server waits
-        raise errors.MalformedJSON(reason=error) from None
-    return content
 
 
 def _pairs(environ: Environ) -> list[tuple[str, str]]:

@@ -69,9 +69,13 @@ def ask_inside(
     roles: str = "admin",
 ) -> webob.Response:
     """The answer to a request as the innermost layer would pass it on."""
-    found = {
+    return ask(app, method, path, headers, body, insider(version, roles))
+
+
+def insider(version: mv.Version = mv.LATEST, roles: str = "admin") -> dict[str, Any]:
+    """What the layers have found out about a request by the time it reaches the innermost."""
+    return {
         REQUEST_ID: REQUEST,
         VERSION: version,
         CONTEXT: RequestContext(user_id="u", project_id="p", roles=roles.split(","), overwrite=False),
     }
-    return ask(app, method, path, headers, body, found)

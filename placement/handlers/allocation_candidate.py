@@ -9,7 +9,7 @@ from placement import microversion as mv
 from placement.candidates import names
 from placement.candidates.parse import parse
 from placement.candidates.present import Form, present
-from placement.candidates.request import CandidateRequest
+from placement.candidates.request import UNSUFFIXED, CandidateRequest
 from placement.candidates.search import search
 from placement.endpoint import endpoint
 from placement.index.snapshot import Snapshot
@@ -22,6 +22,7 @@ from placement.schemas import allocation_candidate as schema
 def list(req: Request) -> Reply:
     """Where what is asked for would fit."""
     asked = parse(req.query, req.version)
+    _check_size(asked, req.conf.placement.max_request_groups)
     snapshot = req.index.current()
     _check_names(req, asked, snapshot)
     conf = req.conf.placement
@@ -34,6 +35,13 @@ def list(req: Request) -> Reply:
     )
     classes = {name for group in asked.groups for name in group.resources}
     return ok(present(found, Form.of(req.version), classes), modified=NOW)
+
+
+def _check_size(asked: CandidateRequest, most: int) -> None:
+    """Raises TooManyGroups: the search goes one step deeper for each thing that it has to find a place for."""
+    count = sum(len(group.resources) if group.suffix == UNSUFFIXED else 1 for group in asked.groups)
+    if count > most:
+        raise errors.TooManyGroups(count=count, most=most)
 
 
 def _check_names(req: Request, asked: CandidateRequest, snapshot: Snapshot) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+import webob
 
 from placement import errors
 from placement import microversion as mv
@@ -123,6 +124,39 @@ def test_a_body_without_a_type_is_refused_before_the_routing(app, path):
     answer = web.ask_inside(app, "PUT", path, {"content-type": ""}, b"x")
     assert answer.status_int == 400
     assert "content-type header required when content-length > 0" in answer.json["errors"][0]["detail"]
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    return web.application(TABLE, api__max_request_body_size=10, api__max_query_length=10)
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status", "sentence"),
+    [
+        ("x=34567890", b"1234567890", 404, ""),
+        ("x=345678901", b"", 414, "The query of a request may have 10 bytes at most ([api]max_query_length)."),
+        ("", b"12345678901", 413, "The body of a request may have 10 bytes at most ([api]max_request_body_size)."),
+        ("x=345678901", b"12345678901", 414, "The query"),
+    ],
+)
+def test_what_is_too_much_is_refused_before_the_routing(narrow, query, body, status, sentence):
+    answer = web.ask_inside(narrow, "PUT", f"/nope?{query}", {"content-type": "application/json"}, body)
+    assert answer.status_int == status
+    assert answer.content_type == "application/json"
+    [error] = answer.json["errors"]
+    assert error["status"] == status
+    assert sentence in error["detail"]
+
+
+def test_what_is_too_much_is_not_read(narrow):
+    class Unread:
+        def read(self, *_):
+            raise AssertionError
+
+    environ = {"wsgi.input": Unread(), "CONTENT_LENGTH": "11", "CONTENT_TYPE": "application/json"}
+    request = webob.Request.blank("/things", method="POST", environ=environ | web.insider())
+    assert request.get_response(narrow).status_int == 413
 
 
 @pytest.mark.parametrize("length", ["", "0", "00"])

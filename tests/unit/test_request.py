@@ -14,7 +14,11 @@ from placement import errors
 from placement import microversion as mv
 from placement.request import CONTEXT, REQUEST_ID, VERSION, Request, Service, User, parse_json
 from placement.schemas import provider as schema
-from tests import json_strategies
+from tests import json_strategies, web
+
+#: As many bytes of a body are read at most.
+MOST = 40
+CONF = web.configuration(api__max_request_body_size=MOST)
 
 
 def request(path="/", body=None, query_schema=None, body_schema=None, **environ):
@@ -22,7 +26,7 @@ def request(path="/", body=None, query_schema=None, body_schema=None, **environ)
     if body is not None:
         made.body = body
     made.environ.update({VERSION: mv.LATEST, REQUEST_ID: "req-1"} | environ)
-    req = Request(made.environ, Service(None, None, None))
+    req = Request(made.environ, Service(CONF, None, None))
     req.body_schema = body_schema
     req.query_schema = query_schema
     if body_schema is not None:
@@ -130,6 +134,19 @@ def test_a_chunked_body_ends_where_the_server_says():
     stream = io.BytesIO(b'{"name": "a"}')
     req = request(body_schema=schema.CREATE, **{"wsgi.input": stream, "wsgi.input_terminated": True})
     assert req.body == {"name": "a"}
+
+
+@pytest.mark.parametrize(("length", "kind"), [(MOST, dict), (MOST + 1, errors.TooLarge), (10**6, errors.TooLarge)])
+def test_a_chunked_body_is_read_up_to_the_limit_and_no_further(length, kind):
+    content = b'{"name": "a"}'
+    stream = io.BytesIO(content + b" " * (length - len(content)))
+    req = request(body_schema=schema.CREATE, **{"wsgi.input": stream, "wsgi.input_terminated": True})
+    if kind is dict:
+        assert req.body == {"name": "a"}
+    else:
+        with pytest.raises(kind, match=f"may have {MOST} bytes at most"):
+            req.body  # noqa: B018
+    assert stream.tell() <= MOST + 1
 
 
 def test_a_client_that_goes_away_has_sent_no_json():

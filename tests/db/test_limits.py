@@ -1,0 +1,111 @@
+"""A request that asks for more than anybody needs is refused in words; what is just allowed is served."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from placement import deploy
+from tests import caller, web
+
+HOST = "c0000000-0000-4000-8000-000000000001"
+DEVICES = [f"d0000000-0000-4000-8000-{number:012}" for number in range(3)]
+
+pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def serve(database):
+    """Gives a service with these options: a host with two devices, all of one class."""
+
+    def served(**options):
+        named = {f"placement__{name}": value for name, value in options.items()}
+        call = caller.inside(deploy.loadapp(web.configuration(**named), database))
+        for provider, parent in ((HOST, None), *((device, HOST) for device in DEVICES)):
+            body = {"name": provider, "uuid": provider, "parent_provider_uuid": parent}
+            assert call("POST", "/resource_providers", 39, body).status == 200
+            records = {name: {"total": 10000} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+            body = {"resource_provider_generation": 0, "inventories": records}
+            assert call("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+        return call
+
+    return served
+
+
+def search(call, groups, unsuffixed="", more="&limit=1"):
+    asked = "&".join(f"resources_{number}=VCPU:1" for number in range(groups))
+    return call("GET", f"/allocation_candidates?group_policy=none&{asked}{unsuffixed}{more}")
+
+
+def test_a_search_may_have_so_many_groups(serve):
+    call = serve(max_request_groups=4)
+    assert search(call, 4).status == 200
+    for groups, unsuffixed in (
+        (5, ""),
+        (4, "&resources=VCPU:1"),
+        (1, "&resources=VCPU:1,MEMORY_MB:1,DISK_GB:1,PGPU:1"),
+    ):
+        answer = search(call, groups, unsuffixed)
+        assert answer.status == 400
+        assert "asks for 5 things" in answer.error["detail"]
+        assert "4 at most ([placement]max_request_groups)" in answer.error["detail"]
+
+
+@pytest.mark.parametrize("more", ["&limit=1", "&limit=1000", "&limit=1&same_subtree=_0,_1"])
+def test_the_most_groups_that_can_be_allowed_are_served(serve, more):
+    call = serve(max_request_groups=500)
+    answer = search(call, 500, more=more)
+    assert answer.status == 200
+    assert answer.body["allocation_requests"]
+    assert all(len(found["mappings"]) == 500 for found in answer.body["allocation_requests"])
+
+
+@pytest.mark.parametrize("groups", [501, 1500, 2500])
+def test_thousands_of_groups_are_refused_and_break_nothing(serve, groups):
+    call = serve(max_request_groups=500)
+    assert search(call, groups).status == 400
+    assert search(call, groups, more="&limit=1&same_subtree=_0,_1").status == 400
+
+
+def claim(resources, consumer_generation=None):
+    return {
+        "allocations": {provider: {"resources": amounts} for provider, amounts in resources.items()},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": consumer_generation,
+        "consumer_type": "INSTANCE",
+    }
+
+
+THREE = {HOST: {"VCPU": 1, "MEMORY_MB": 1}, DEVICES[0]: {"VCPU": 1}}
+FOUR = {HOST: {"VCPU": 1, "MEMORY_MB": 1}, DEVICES[0]: {"VCPU": 1, "DISK_GB": 1}}
+
+
+def told(answer):
+    assert answer.status == 400
+    return "4 allocations; there may be 3 at most ([placement]max_allocations_per_request)" in answer.error["detail"]
+
+
+def test_a_claim_may_write_so_many_allocations(serve):
+    call = serve(max_allocations_per_request=3)
+    consumer = str(uuid.uuid4())
+    assert told(call("PUT", f"/allocations/{consumer}", 39, claim(FOUR)))
+    assert call("GET", f"/allocations/{consumer}").body["allocations"] == {}
+    assert call("PUT", f"/allocations/{consumer}", 39, claim(THREE)).status == 204
+    listed = [{"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in FOUR.items()]
+    assert told(call("PUT", f"/allocations/{consumer}", 0, {"allocations": listed}))
+
+
+def test_several_claims_count_together_and_an_end_counts_as_one(serve):
+    call = serve(max_allocations_per_request=3)
+    one = {HOST: {"VCPU": 1}}
+    four = {str(uuid.uuid4()): claim(one) for _ in range(4)}
+    three = dict(list(four.items())[:3])
+    assert told(call("POST", "/allocations", 39, four))
+    inventories = {HOST: {"resource_provider_generation": 1, "inventories": {}}}
+    assert told(call("POST", "/reshaper", 39, {"inventories": inventories, "allocations": four}))
+    assert call("POST", "/allocations", 39, three).status == 204
+    ends = {consumer: claim({}, 1) for consumer in three}
+    assert told(call("POST", "/allocations", 39, ends | {str(uuid.uuid4()): claim({})}))
+    assert call("POST", "/allocations", 39, ends).status == 204
