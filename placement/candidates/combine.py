@@ -25,7 +25,7 @@ def combine(problem: Problem, memory: Memory | None = None) -> Iterator[Candidat
     :param memory: what was found for other problems of the same plan.
     """
     first = problem.options[0]
-    if len(first) == 1 and all(places == first for places in problem.options):
+    if len(first) == 1 and problem.options.count(first) == len(problem.options):
         candidate = _alone(problem, first[0])
         return iter(()) if candidate is None else iter((candidate,))
     return _solved(problem, {} if memory is None else memory)
@@ -33,17 +33,18 @@ def combine(problem: Problem, memory: Memory | None = None) -> Iterator[Candidat
 
 def _alone(problem: Problem, provider: int) -> Candidate | None:
     """The one candidate there may be when one provider has to serve everything."""
-    plan, suppliers = problem.plan, problem.suppliers
+    plan = problem.plan
     if plan.isolate and plan.suffixed > 1:
         return None
-    if problem.repeated and suppliers[provider].shares:
-        return None
-    if any(any_of.isdisjoint(suppliers[provider].traits) for any_of in plan.required):
-        return None
-    if any(plan.whole[name] > suppliers[provider].room[name] for name in plan.contended):
-        return None
-    place = (provider,)
-    return Candidate({provider: plan.whole}, {pick.suffix: place for pick in plan.picks})
+    if plan.required or plan.contended or problem.repeated:
+        supplier = problem.suppliers[provider]
+        if problem.repeated and supplier.shares:
+            return None
+        if any(any_of.isdisjoint(supplier.traits) for any_of in plan.required):
+            return None
+        if any(plan.whole[name] > supplier.room[name] for name in plan.contended):
+            return None
+    return Candidate({provider: plan.whole}, dict.fromkeys(plan.suffixes, (provider,)))
 
 
 def _solved(problem: Problem, memory: Memory) -> Iterator[Candidate]:

@@ -64,16 +64,20 @@ def _allocation_requests(found: Found, form: Form) -> Iterator[dict[str, Any]]:
     for amounts, mappings in found.candidates:
         allocations: Any = {}
         for slot, given in amounts.items():
-            if id(given) not in taken:
-                taken[id(given)] = {"resources": given}
-            allocations[providers[slot].uuid] = taken[id(given)]
+            shown = taken.get(id(given))
+            if shown is None:
+                shown = taken[id(given)] = {"resources": given}
+            allocations[providers[slot].uuid] = shown
         if form.listed:
             allocations = [{"resource_provider": {"uuid": uuid}, **given} for uuid, given in allocations.items()]
-        if form.mappings:
-            served = {suffix: [providers[slot].uuid for slot in slots] for suffix, slots in mappings.items()}
-            yield {"allocations": allocations, "mappings": served}
-        else:
+        if not form.mappings:
             yield {"allocations": allocations}
+            continue
+        served = {}
+        for suffix, slots in mappings.items():
+            # Mostly there is one, and a comprehension costs as much as all the rest.
+            served[suffix] = [providers[slots[0]].uuid] if len(slots) == 1 else [providers[slot].uuid for slot in slots]
+        yield {"allocations": allocations, "mappings": served}
 
 
 def _providers(snapshot: Snapshot) -> Sequence[Provider]:
@@ -83,11 +87,12 @@ def _providers(snapshot: Snapshot) -> Sequence[Provider]:
 
 def _summarised(found: Found, form: Form) -> list[int]:
     """The providers that have a summary, in order."""
-    used = {slot for candidate in found.candidates for slot in candidate.amounts}
+    used: set[int] = set()
+    used.update(*(candidate.amounts for candidate in found.candidates))
     if form.trees:
         forest = found.snapshot.forest
-        roots = set(forest.roots(np.fromiter(used, np.intp)).tolist())
-        used = {slot for root in roots for slot in forest.tree(root)}
+        for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):
+            used.update(forest.tree(root))
     return sorted(used)
 
 
@@ -112,8 +117,7 @@ def _summaries(
                     shown = traits[provider.traits] = sorted(provider.traits)
                 summary["traits"] = shown
             if form.lineage:
-                parent = provider.parent
-                summary["parent_provider_uuid"] = providers[parent].uuid if parent >= 0 else None
+                summary["parent_provider_uuid"] = providers[provider.parent].uuid if provider.parent >= 0 else None
                 summary["root_provider_uuid"] = providers[provider.root].uuid
             yield provider.uuid, summary
 

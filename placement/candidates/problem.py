@@ -50,6 +50,11 @@ class Plan:
         return cls(tuple(picks), request.isolate, request.same_subtrees, required, request.nested)
 
     @cached_property
+    def suffixes(self) -> tuple[str, ...]:
+        """The groups that the picks are for."""
+        return tuple(dict.fromkeys(pick.suffix for pick in self.picks))
+
+    @cached_property
     def suffixed(self) -> int:
         """How many of the picks are for suffixed groups."""
         return sum(pick.suffix != UNSUFFIXED for pick in self.picks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Hashable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -67,6 +68,8 @@ def _one_of_each(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) 
 class _Trees:
     def __init__(self, narrowed: Narrowed, order: random.Random | None) -> None:
         self._plan = narrowed.plan
+        #: Where there is only one provider, it has the traits that the tree was found to have.
+        self._plan_for_one = replace(narrowed.plan, required=())
         self._snapshot = narrowed.snapshot
         self._order = order
         self._fields = list(dict.fromkeys(narrowed.fields))
@@ -82,7 +85,7 @@ class _Trees:
         tree = self._snapshot.forest.tree(root)
         if len(tree) == 1 and not self._sharing:
             # Its only provider serves every pick, or the tree would not be here.
-            return Problem(self._plan, ((root,),) * len(self._places), self._suppliers)
+            return Problem(self._plan_for_one, ((root,),) * len(self._places), self._suppliers)
         options = [self._options(number, root, tree) for number in range(len(self._fields))]
         repeats = repeated = False
         if self._sharing:
