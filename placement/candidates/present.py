@@ -89,8 +89,8 @@ def _summarised(found: Found, form: Form) -> list[int]:
     """The providers that have a summary, in order."""
     used: set[int] = set()
     used.update(*(candidate.amounts for candidate in found.candidates))
-    if form.trees:
-        forest = found.snapshot.forest
+    forest = found.snapshot.forest
+    if form.trees and forest.members:
         for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):
             used.update(forest.tree(root))
     return sorted(used)
