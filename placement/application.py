@@ -7,10 +7,11 @@ from typing import Any
 
 import routes
 
-from placement import errors, faults
+from placement import errors, faults, signals
 from placement import microversion as mv
 from placement.endpoint import Endpoint
-from placement.request import VERSION, Environ, Request, Service
+from placement.reply import Reply
+from placement.request import ROUTE, VERSION, Environ, Request, Service
 
 Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
 Table = dict[str, Methods]
@@ -42,7 +43,7 @@ class Application:
             reply = endpoint(req, **path_values)
         except errors.Failure as failure:
             return faults.respond(failure, environ, start_response)
-        content = reply.content()
+        content = _encoded(reply)
         start_response(reply.status_line, reply.headers(req.version, len(content)))
         return [content]
 
@@ -71,7 +72,13 @@ class Application:
         if match is None:
             raise faults.NoSuchRoute()
         path_values, route = match
+        environ[ROUTE] = route.routepath
         return self._table[route.routepath], path_values
+
+
+@signals.part("encode")
+def _encoded(reply: Reply) -> bytes:
+    return reply.content()
 
 
 def _endpoint(methods: Methods, method: str, version: mv.Version) -> Endpoint:

@@ -65,6 +65,22 @@ _API = [
         help="Bytes of a request's query string. A longer one is answered with 414. The web server has a limit for the "
         "whole request line, which is often smaller.",
     ),
+    cfg.FloatOpt(
+        "slow_request_threshold",
+        default=0,
+        min=0,
+        help="Seconds from which on a request is slow: the line about it in the log has the level WARNING, and goes on "
+        "with what took the time. 0 finds none slow. Taking the time costs about a hundredth of it.",
+    ),
+]
+
+_METRICS = [
+    cfg.StrOpt(
+        "directory",
+        help="Where the processes of the service count what they do; 'placement-metrics <directory>' shows the sum to "
+        "Prometheus. The directory is for this service on this machine alone, and better in memory, below /run; it is "
+        "made if it is not there. Without it nothing is counted. Needs prometheus_client, the extra 'metrics'.",
+    ),
 ]
 
 _PLACEMENT = [
@@ -177,6 +193,7 @@ _DATABASE = [
 _GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     None: _DEFAULT,
     "api": _API,
+    "metrics": _METRICS,
     "placement": _PLACEMENT,
     "placement_database": _DATABASE,
     "workarounds": _WORKAROUNDS,
@@ -220,6 +237,10 @@ def register(conf: cfg.ConfigOpts) -> None:
             conf.set_default(name, value, group=group)
     for group, options in oslo_policy.list_opts():
         conf.register_opts(options, group=group)
+
+
+#: The name under which other projects' tests know it (contract 5.5).
+register_opts = register
 
 
 def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, Any]]]:

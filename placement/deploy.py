@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_log import log
 
-from placement import errors, routes
+from placement import errors, metrics, routes
 from placement.application import Application
 from placement.conf import StartError
 from placement.db import engine, schema, standard, trouble
@@ -29,7 +29,8 @@ LOG = log.getLogger(__name__)
 
 # Outermost first (contract 5.2).  A profiler of requests would stand at the top.  CORS is outside authentication, so
 # that a browser may read a 401; the version is told further in than bugs are caught, so that a 500 tells none.
-LAYERS: tuple[Callable[[Any, Service], Any], ...] = (
+Layers = tuple[Callable[[Any, Service], Any], ...]
+LAYERS: Layers = (
     proxy_headers,
     RequestLog,
     cross_origin,
@@ -40,24 +41,33 @@ LAYERS: tuple[Callable[[Any, Service], Any], ...] = (
 )
 
 
-def loadapp(conf: cfg.ConfigOpts, database: Database | None = None) -> Any:
+def loadapp(conf: cfg.ConfigOpts, database: Database | None = None, layers: Layers = LAYERS) -> Any:
     """The WSGI application for a configuration, its database ready to be used; raises StartError.
 
     Nothing of it is global: every call gives an application of its own.
     """
     if database is None:
-        database = _reached(conf)
+        database = reached(conf)
     _prepare(database, conf)
+    _observe(database, conf)
     index = Keeper(database, conf.placement.index_verify_interval)
-    return onion(Application(routes.TABLE, Service(conf, database, _policy(conf), index)))
+    return onion(Application(routes.TABLE, Service(conf, database, _policy(conf), index)), layers)
 
 
-def onion(application: Application) -> Any:
+def onion(application: Application, layers: Layers = LAYERS) -> Any:
     """The application with all layers round it."""
     layered: Any = application
-    for layer in reversed(LAYERS):
+    for layer in reversed(layers):
         layered = layer(layered, application.service)
     return layered
+
+
+def _observe(database: Database, conf: cfg.ConfigOpts) -> None:
+    """Have counted and clocked what the configuration wants to know."""
+    if conf.metrics.directory:
+        metrics.start(conf.metrics.directory)
+    if conf.api.slow_request_threshold:
+        database.clock_statements()
 
 
 def _policy(conf: cfg.ConfigOpts) -> Policy:
@@ -67,8 +77,8 @@ def _policy(conf: cfg.ConfigOpts) -> Policy:
         raise StartError(f"[oslo_policy]policy_file: {error}") from error
 
 
-def _reached(conf: cfg.ConfigOpts) -> Database:
-    """The database of the configuration, once it answers."""
+def reached(conf: cfg.ConfigOpts) -> Database:
+    """The database of the configuration, once it answers; raises StartError."""
     options = conf.placement_database
     try:
         database = engine.connect(conf)

@@ -14,7 +14,7 @@ from webob.acceptparse import create_accept_header
 from placement import errors
 from placement import microversion as mv
 from placement.reply import JSON
-from placement.request import REQUEST_ID, VERSION, Environ
+from placement.request import FAILURE, REQUEST_ID, VERSION, Environ
 
 # --- failures that only HTTP knows -----------------------------------------------------------------------------------
 
@@ -116,6 +116,7 @@ def status_of(failure: BaseException) -> HTTPStatus:
 
 def respond(failure: errors.Failure, environ: Environ, start_response: Any) -> Iterable[bytes]:
     """Answer with the failure, in the form that the client likes best."""
+    environ[FAILURE] = type(failure)
     status = status_of(failure)
     content_type, content = render(failure, status, environ)
     headers = [("content-length", str(len(content)))]

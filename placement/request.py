@@ -20,6 +20,9 @@ REQUEST_ID = "placement.request_id"
 GLOBAL_REQUEST_ID = "placement.global_request_id"
 CONTEXT = "placement.context"
 VERSION = "placement.version"
+#: The path of the route in the table, and the class of the failure, for whoever counts.
+ROUTE = "placement.route"
+FAILURE = "placement.failure"
 
 
 class User(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 Facts = ParamSpec("Facts")
 Given = ParamSpec("Given")
@@ -52,17 +52,22 @@ spent: Signal[[str, float]] = Signal()
 #: A request was answered: its environ, the status, the seconds.
 answered: Signal[[Mapping[str, Any], int, float]] = Signal()
 
-#: The database or its driver refused something: ``trouble.name`` of it.
-refused: Signal[[str]] = Signal()
+Refusal = Literal[
+    "deadlock", "lock_timeout", "serialization", "duplicate", "lost", "no_free_connection", "value", "bug"
+]
+#: The database or its driver refused something.
+refused: Signal[[Refusal]] = Signal()
 
-#: A transaction is about to be run again: why.
-retried: Signal[[str]] = Signal()
+Retry = Literal["changed", Refusal]
+#: A transaction is about to be run again: "changed" if it found out by itself that it must be, else what refused it.
+retried: Signal[[Retry]] = Signal()
 
 #: The index is as new as can be again: the seconds it took, the transactions that it had missed, its providers.
 refreshed: Signal[[float, int, int]] = Signal()
 
-#: The index is read as a whole: why.
-reloaded: Signal[[str]] = Signal()
+Reload = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs"]
+#: All providers are read into the index: why.
+reloaded: Signal[[Reload]] = Signal()
 
 #: A search for candidates has ended: the seconds it took, how many it found, whether that is all that were wanted, and
 #: if there are none the rule that left nothing.

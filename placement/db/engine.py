@@ -142,9 +142,11 @@ class Database:
             try:
                 return attempt()
             except Again:
-                cause, reason = "changed", "the ground moved"
+                cause: signals.Retry = "changed"
+                reason = "the ground moved"
             except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
-                kind, cause, reason = trouble.of(error), trouble.name(error), trouble.sentence(error)
+                kind, reason = trouble.of(error), trouble.sentence(error)
+                cause = trouble.name(error)
                 signals.refused(cause)
                 if kind is Trouble.VALUE:
                     raise errors.InvalidValue() from error

@@ -13,6 +13,8 @@ from typing import Any
 
 from sqlalchemy import exc
 
+from placement.signals import Refusal
+
 
 class Trouble(enum.Enum):
     """What happened to a statement or a COMMIT."""
@@ -25,7 +27,12 @@ class Trouble(enum.Enum):
 
 # MySQL and MariaDB: record changed since last read (1020), lock wait timeout (1205), deadlock, which is also how Galera
 # reports a failed certification (1213), snapshot too old to write (1412 table definition changed).
-_MYSQL_COLLISIONS = {1020: "serialization", 1205: "lock_timeout", 1213: "deadlock", 1412: "serialization"}
+_MYSQL_COLLISIONS: dict[int, Refusal] = {
+    1020: "serialization",
+    1205: "lock_timeout",
+    1213: "deadlock",
+    1412: "serialization",
+}
 # Too many connections, shutdown in progress, WSREP not ready, connection killed, and the client library's own numbers.
 _MYSQL_LOST = {1040, 1047, 1053, 1152, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
 # Disk full, table full, a COMMIT that Galera could not finish, a primary that became a replica, statements that were
@@ -34,7 +41,11 @@ _MYSQL_LOST |= {1021, 1114, 1180, 1290, 1317, 1836, 1969, 3024}
 # A packet too big; characters that the columns or the connection have not, which MySQL says when they are compared.
 _MYSQL_VALUES = {1153, 1267, 1271, 1300, 3988}
 # Serialization failure, deadlock, lock not available.
-_POSTGRESQL_COLLISIONS = {"40001": "serialization", "40P01": "deadlock", "55P03": "lock_timeout"}
+_POSTGRESQL_COLLISIONS: dict[str, Refusal] = {
+    "40001": "serialization",
+    "40P01": "deadlock",
+    "55P03": "lock_timeout",
+}
 # 57P0x is shutdowns, 57014 a cancelled statement, 25006 a primary that became a replica.
 _POSTGRESQL_LOST = {"57P01", "57P02", "57P03", "57014", "25006"}
 # Connection exceptions; too little of something, connections and disk included.
@@ -43,6 +54,13 @@ _SQLITE_COLLISIONS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SQLITE_LOST = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
 # More names in a request than a statement takes: these have no number of their own.
 _TOO_MANY_VALUES = ("too many SQL variables", "Expression tree is too large", "number of parameters must be between")
+
+_NAMES: dict[Trouble, Refusal] = {
+    Trouble.COLLISION: "lock_timeout",  # SQLite's only one
+    Trouble.LOST: "lost",
+    Trouble.VALUE: "value",
+    Trouble.BUG: "bug",
+}
 
 
 def of(error: BaseException) -> Trouble:
@@ -77,17 +95,17 @@ def _of_driver(error: exc.DBAPIError) -> Trouble:
     return Trouble.BUG
 
 
-def name(error: BaseException) -> str:
-    """A word for what happened, of a few: for counting."""
+def name(error: BaseException) -> Refusal:
+    """A word for what happened, for counting."""
     if isinstance(error, exc.TimeoutError):
         return "no_free_connection"
     if isinstance(error, exc.IntegrityError):
         return "duplicate"
     kind = of(error)
     if kind is not Trouble.COLLISION or not isinstance(error, exc.DBAPIError):
-        return kind.name.lower()
+        return _NAMES[kind]
     state, number, _ = _codes(error)
-    return _POSTGRESQL_COLLISIONS.get(state) or _MYSQL_COLLISIONS.get(number, "lock_timeout")
+    return _POSTGRESQL_COLLISIONS.get(state) or _MYSQL_COLLISIONS.get(number) or _NAMES[kind]
 
 
 def sentence(error: BaseException) -> str:

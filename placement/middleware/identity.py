@@ -21,6 +21,7 @@ class Identity:
         """The answer of the application."""
         context = RequestContext.from_environ(
             environ,
+            auth_token=None,  # nobody further in needs it, and what is not here cannot get into a log
             request_id=environ[REQUEST_ID],
             global_request_id=environ[GLOBAL_REQUEST_ID],
             overwrite=True,

@@ -1,17 +1,25 @@
-"""Gives every request an id, and writes one line about it when it is answered."""
+"""Gives every request an id, and writes one line about it when it is answered.
+
+The line is at level INFO, in the form that operators of this API know.  A request that took longer than it should is at
+level WARNING, and its line goes on with what took the time.  Both carry the same facts by name, for formatters that
+write them so (``use_json``).
+"""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from oslo_context.context import RequestContext, generate_request_id
 
+from placement import signals
+from placement.middleware.parts import PARTS
 from placement.reply import JSON
-from placement.request import GLOBAL_REQUEST_ID, REQUEST_ID, VERSION, Environ, Service
+from placement.request import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, VERSION, Environ, Service
 
 LOG = logging.getLogger(__name__)
 
@@ -21,11 +29,18 @@ _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{1
 class RequestLog:
     """The outermost layer that always exists: ids, the Accept header, the log (contract 1.3, 1.9, 5.2)."""
 
-    def __init__(self, application: Any, _service: Service) -> None:
+    def __init__(self, application: Any, service: Service) -> None:
         self.application = application
+        #: Seconds from which on a request is slow; 0: none is.
+        self._slow: float = service.conf.api.slow_request_threshold
+        if self._slow:
+            PARTS.listen()
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """The answer of the application, with the id of the request in its headers."""
+        began = time.perf_counter()
+        if self._slow:
+            PARTS.begin()
         request_id = environ[REQUEST_ID] = generate_request_id()
         global_id = environ.get("HTTP_X_OPENSTACK_REQUEST_ID")
         environ[GLOBAL_REQUEST_ID] = global_id if global_id and _GLOBAL_ID.fullmatch(global_id) else None
@@ -38,22 +53,45 @@ class RequestLog:
 
         def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
             headers.append(("x-openstack-request-id", request_id))
-            if LOG.isEnabledFor(logging.INFO):
-                _write(environ, status, headers)
+            seconds = time.perf_counter() - began
+            if signals.answered.heard:
+                signals.answered(environ, int(status[:3]), seconds)
+            self._write(environ, status, headers, seconds)
             return start_response(status, headers, *exc_info)
 
         return self.application(environ, start)
 
+    def _write(self, environ: Environ, status: str, headers: list[tuple[str, str]], seconds: float) -> None:
+        """Write the line of a request that is answered."""
+        slow = 0 < self._slow <= seconds
+        level = logging.WARNING if slow else logging.INFO
+        if not LOG.isEnabledFor(level):
+            return
+        length = next((value for name, value in headers if name.lower() == "content-length"), "-")
+        code, version = status.partition(" ")[0], environ.get(VERSION, "-")
+        line = f"{_request_line(environ)} status: {code} len: {length} microversion: {version}"
+        facts = {
+            "client": environ.get("REMOTE_ADDR"),
+            "method": environ["REQUEST_METHOD"],
+            "route": environ.get(ROUTE),
+            "status": int(code),
+            "length": int(length) if length.isdigit() else None,
+            "microversion": str(version),
+            "seconds": round(seconds, 6),
+        }
+        if FAILURE in environ:
+            facts["failure"] = environ[FAILURE].__name__
+        if slow:
+            facts["parts"] = parts = PARTS.told()
+            line += f" seconds: {seconds:.3f} parts: {', '.join(map(_in_words, parts.items())) or '-'}"
+        LOG.log(level, line, extra={"extra": facts})
 
-def _write(environ: Environ, status: str, headers: list[tuple[str, str]]) -> None:
-    length = next((value for name, value in headers if name.lower() == "content-length"), "-")
-    LOG.info(
-        "%s status: %s len: %s microversion: %s",
-        _request_line(environ),
-        status.partition(" ")[0],
-        length,
-        environ.get(VERSION, "-"),
-    )
+
+def _in_words(part: tuple[str, Mapping[str, float]]) -> str:
+    """``sql 0.412 in 9``; without the number for what was done once."""
+    name, spent = part
+    times = f" in {spent['times']}" if spent["times"] > 1 else ""
+    return f"{name} {spent['seconds']:.3f}{times}"
 
 
 def _request_line(environ: Environ) -> str:

@@ -1,0 +1,49 @@
+"""placement-metrics: shows Prometheus what all processes of the service on this machine have counted.
+
+They count in the directory that [metrics]directory names; this shows their sum at http://HOST:PORT/metrics.  Run it
+beside the service, as the same user: "attach-daemon = placement-metrics DIRECTORY" in uWSGI's file does that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+
+import waitress
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code, once it was told to end."""
+    told = _parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        from placement.metrics.directory import Directory
+        from placement.metrics.page import Page
+    except ImportError:
+        print("placement-metrics: prometheus_client is missing, the extra 'metrics'", file=sys.stderr)
+        return 1
+    try:
+        server = waitress.create_server(Page(Directory(told.directory)), host=told.host, port=told.port, threads=2)
+    except (OSError, ValueError) as reason:
+        print(f"placement-metrics: {reason}", file=sys.stderr)
+        return 1
+    print(f"Metrics of {told.directory} at http://{told.host}:{told.port}/metrics", flush=True)
+    server.run()  # returns at a signal
+    server.close()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="placement-metrics", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("directory", help="what [metrics]directory of the service names")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument("--port", default=9178, type=int, help="the port to listen on (default: %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Numbers about the service, for Prometheus.
+
+    counted     what is counted, and which signals of the layers below tell it
+    directory   where every process counts, and how all of it is added up
+    page        what Prometheus is shown
+
+Each process of the service counts for itself, in files of its own in a directory that all processes share.
+``placement-metrics`` is another process that shows their sum.  So a scrape takes no time from a worker, is answered
+when all workers are busy or dead, and needs no token; and nothing is lost when a worker ends.
+
+Nothing here runs unless ``[metrics]directory`` is set, and prometheus_client need not even be there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from placement.conf import StartError
+
+
+def start(path: str) -> None:
+    """Count from now on, in this process and in those that are forked off it; raises StartError.
+
+    Nothing if this process counts already.  The numbers are those of a process: it counts in one directory.
+    """
+    if _counting:
+        return
+    # The library looks there: at its import, for how to keep a number, and in each process, for where.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
+    try:
+        from prometheus_client import values
+
+        from placement.metrics.counted import Metrics
+        from placement.metrics.directory import Directory
+    except ImportError:
+        raise StartError("[metrics]directory: prometheus_client is missing, the extra 'metrics'") from None
+    values.ValueClass = values.get_value_class()  # somebody may have imported it before
+    try:
+        directory = Directory(path)
+        directory.join()
+    except OSError as error:
+        raise StartError(f"[metrics]directory: {error}") from error
+    Metrics(directory.join).connect()
+    _counting.append(path)
+
+
+#: The directory, once there is one.
+_counting: list[str] = []

@@ -1,0 +1,142 @@
+"""What is counted.  docs/observability.rst says what each number means to an operator.
+
+Labels have few values each: a route as it stands in the table, never a path; a failure by its class, never by its
+words; nothing that a client can choose.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from placement import signals
+from placement.request import FAILURE, ROUTE
+
+LOG = logging.getLogger(__name__)
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_COUNTS = (0, 1, 10, 100, 1000, 10000)
+_METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
+
+#: What succeeds where a request writes allocations.
+CLAIMS = {
+    ("PUT", "/allocations/{consumer_uuid}"): "placed",
+    ("POST", "/allocations"): "placed",
+    ("DELETE", "/allocations/{consumer_uuid}"): "released",
+    ("POST", "/reshaper"): "reshaped",
+}
+
+
+class Metrics:
+    """Counters, and who tells them."""
+
+    def __init__(self, join: Callable[[], None], registry: CollectorRegistry | None = None) -> None:
+        """:param join: called in each process before it counts.  :param registry: where to find them, in one process.
+
+        Raises OSError.
+        """
+        self._join = join
+
+        def counter(name: str, what: str, *labels: str) -> Counter:
+            return Counter(f"placement_{name}", what, labels, registry=registry)
+
+        def histogram(name: str, what: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(f"placement_{name}", what, labels, buckets=buckets, registry=registry)
+
+        requests = histogram("request_seconds", "Requests answered", _SECONDS, "route", "method", "status")
+        claims = counter("claims", "Writes of allocations, by how they ended", "outcome")
+        conflicts = counter("conflicts", "Requests answered with 409", "cause")
+        retries = counter("retries", "Transactions that were run again", "cause")
+        errors = counter("database_errors", "What the database or its driver refused", "error")
+        searches = counter("candidate_searches", "Searches for candidates", "outcome", "obstacle")
+        reloads = counter("index_reloads", "Times that a worker read all providers", "cause")
+        # One call to find the number for some labels, which the library takes its time for.
+        self._request = functools.cache(requests.labels)
+        self._claim = functools.cache(claims.labels)
+        self._conflict = functools.cache(conflicts.labels)
+        self._retry = functools.cache(retries.labels)
+        self._error = functools.cache(errors.labels)
+        self._search = functools.cache(searches.labels)
+        self._reload = functools.cache(reloads.labels)
+        self._search_seconds = histogram("candidate_search_seconds", "Time to search for candidates", _SECONDS)
+        self._found = histogram("candidates_found", "Candidates found by a search", _COUNTS)
+        self._refresh_seconds = histogram("index_refresh_seconds", "Time to bring the index up to date", _SECONDS)
+        self._missed = histogram("index_missed_transactions", "Transactions that a refresh made up for", _COUNTS)
+        self._providers = Gauge(
+            "placement_index_providers",
+            "Providers in the index",
+            registry=registry,
+            multiprocess_mode="livemostrecent",
+        )
+        # The first of something rare is an increase only where there was a zero before.
+        for error in get_args(signals.Refusal):
+            self._error(error)
+        for cause in get_args(signals.Reload):
+            self._reload(cause)
+        self._heard: list[tuple[signals.Signal[Any], Callable[..., None]]] = [
+            (signals.answered, self._guarded(self._answered)),
+            (signals.refused, self._guarded(lambda error: self._error(error).inc())),
+            (signals.retried, self._guarded(lambda cause: self._retry(cause).inc())),
+            (signals.refreshed, self._guarded(self._refreshed)),
+            (signals.reloaded, self._guarded(lambda cause: self._reload(cause).inc())),
+            (signals.searched, self._guarded(self._searched)),
+        ]
+
+    def connect(self) -> None:
+        """Count from now on."""
+        for signal, listener in self._heard:
+            signal.connect(listener)
+
+    def disconnect(self) -> None:
+        """Count no more."""
+        for signal, listener in self._heard:
+            signal.disconnect(listener)
+
+    def _guarded(self, listener: Callable[..., None]) -> Callable[..., None]:
+        """The listener, in a process that has joined.  A disk that is full is no reason to refuse a claim."""
+
+        def guarded(*facts: Any) -> None:
+            try:
+                self._join()
+                listener(*facts)
+            except OSError as error:
+                self.disconnect()
+                LOG.error("This process counts for its metrics no more: %s", error)
+
+        return guarded
+
+    def _answered(self, environ: Mapping[str, Any], status: int, seconds: float) -> None:
+        method, route = environ["REQUEST_METHOD"], environ.get(ROUTE, "none")
+        self._request(route, method if method in _METHODS else "other", str(status)).observe(seconds)
+        success = CLAIMS.get((method, route))
+        if status < 400:
+            if success is not None:
+                self._claim(success).inc()
+            return
+        cause = _word(environ.get(FAILURE))
+        if success is not None:
+            self._claim(cause).inc()
+        if status == 409:
+            self._conflict(cause).inc()
+
+    def _searched(self, seconds: float, found: int, limited: bool, obstacle: str) -> None:
+        self._search("none" if obstacle else "limited" if limited else "all", obstacle).inc()
+        self._search_seconds.observe(seconds)
+        self._found.observe(found)
+
+    def _refreshed(self, seconds: float, missed: int, providers: int) -> None:
+        self._refresh_seconds.observe(seconds)
+        if missed:
+            self._missed.observe(missed)
+        self._providers.set(providers)
+
+
+@functools.cache
+def _word(failure: type[BaseException] | None) -> str:
+    """``capacity_exceeded`` for CapacityExceeded."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", failure.__name__).lower() if failure else "other"
