@@ -8,6 +8,7 @@ from typing import Any
 import webob.exc
 
 from placement.conf import StartError
+from placement.middleware.http_basic import HttpBasic
 from placement.request import Environ, Service
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
@@ -49,4 +50,4 @@ def _keystone(application: Any, service: Service) -> Any:
     return Keystone(application, service)
 
 
-_STRATEGIES = {"noauth2": Noauth2, "keystone": _keystone}
+_STRATEGIES = {"noauth2": Noauth2, "keystone": _keystone, "http_basic": HttpBasic}
