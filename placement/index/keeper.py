@@ -37,6 +37,8 @@ class Keeper:
         #: The numbers of the last refresh that was begun, and of the last that has ended.
         self._begun = self._ended = 0
         self._failure: errors.Failure | None = None
+        #: Whether something had moved the last time; then most likely it has again.
+        self._busy = False
 
     @signals.part("index")
     def current(self) -> Snapshot:
@@ -73,11 +75,14 @@ class Keeper:
             return self._database.snapshot(loaded)
         if self._verify_interval and time.monotonic() - self._verified > self._verify_interval:
             return self._verify(indexed)
-        # Mostly nothing has moved, which one statement tells.
-        position = self._database.read(Position.now)
-        if position.follows(indexed.position) and position.newest == indexed.position.newest:
-            return Indexed(indexed.snapshot, position)
-        return self._database.snapshot(lambda db: refreshed(db, indexed))
+        if not self._busy:
+            # Mostly nothing has moved, which one statement tells.
+            position = self._database.read(Position.now)
+            if position.follows(indexed.position) and position.newest == indexed.position.newest:
+                return Indexed(indexed.snapshot, position)
+        fresh = self._database.snapshot(lambda db: refreshed(db, indexed))
+        self._busy = fresh.snapshot is not indexed.snapshot
+        return fresh
 
     def _verify(self, indexed: Indexed) -> Indexed:
         fresh, agreed = self._database.snapshot(lambda db: ((now := refreshed(db, indexed)), agrees(db, now)))
