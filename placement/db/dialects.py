@@ -37,8 +37,13 @@ def normalise(url: str | sa.URL) -> sa.URL:
 
 
 def in_memory(url: sa.URL) -> bool:
-    """Whether the database is SQLite's and lives as long as its one connection."""
-    return url.get_backend_name() == "sqlite" and (url.database in (None, "", ":memory:"))
+    """Whether the database is SQLite's and lives in this process, where one connection is all that it is given.
+
+    One with a name (``vfs=memdb``) may have several, of several ``Database``; nobody waits well for their locks.
+    """
+    return url.get_backend_name() == "sqlite" and (
+        url.database in (None, "", ":memory:") or url.query.get("vfs") == "memdb"
+    )
 
 
 def writing_engine(url: sa.URL, options: dict[str, Any]) -> Engine:

@@ -19,6 +19,13 @@ ENTRY_POINTS = [
     for line in group.splitlines()
     if line.strip()
 ]
+PACKAGE = ROOT / "placement"
+#: What is only imported where an extra is wanted.
+OPTIONAL = {
+    "keystone": {PACKAGE / "middleware" / "keystone.py"},
+    "metrics": {PACKAGE / "metrics" / "counted.py", PACKAGE / "metrics" / "directory.py"},
+    "testing": {PACKAGE / "direct.py", PACKAGE / "testing.py", *(PACKAGE / "tests").rglob("*.py")},
+}
 
 
 def normal(name):
@@ -45,12 +52,23 @@ def test_an_entry_point_leads_to_something_that_can_be_called(entry_point):
     assert callable(getattr(importlib.import_module(module), name))
 
 
-def test_what_the_service_imports_is_required_and_nothing_else_is():
-    modules = {name for path in (ROOT / "placement").rglob("*.py") for name in imported_at_start(path)}
-    foreign = modules - set(sys.stdlib_module_names) - {"placement"}
+def needed(paths):
+    """The distributions that modules cannot do without."""
+    modules = {name for path in paths for name in imported_at_start(path)}
     distributions = importlib.metadata.packages_distributions()
-    needed = {normal(distributions[name][0]) for name in foreign}
-    assert needed == required(SETUP["options"]["install_requires"])
+    return {normal(distributions[name][0]) for name in modules - set(sys.stdlib_module_names) - {"placement"}}
+
+
+def test_what_the_service_imports_is_required_and_nothing_else_is():
+    always = set(PACKAGE.rglob("*.py")).difference(*OPTIONAL.values())
+    assert needed(always) == required(SETUP["options"]["install_requires"])
+
+
+@pytest.mark.parametrize("extra", OPTIONAL)
+def test_what_some_modules_need_besides_is_in_their_extra(extra):
+    besides = needed(OPTIONAL[extra]) - required(SETUP["options"]["install_requires"])
+    assert besides
+    assert besides <= required(SETUP["options.extras_require"][extra])
 
 
 def test_all_files_of_the_package_are_packaged():

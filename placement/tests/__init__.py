@@ -1,0 +1,1 @@
+"""Where other projects' tests look for our fixtures; our own tests are not here."""
