@@ -18,6 +18,7 @@ from placement.index.keeper import Keeper
 from placement.middleware.authentication import authentication
 from placement.middleware.bugs import Bugs
 from placement.middleware.cross_origin import cross_origin
+from placement.middleware.health import Health
 from placement.middleware.identity import Identity
 from placement.middleware.microversion import Microversion
 from placement.middleware.proxy_headers import proxy_headers
@@ -33,6 +34,7 @@ Layers = tuple[Callable[[Any, Service], Any], ...]
 LAYERS: Layers = (
     proxy_headers,
     RequestLog,
+    Health,
     cross_origin,
     authentication,
     Identity,

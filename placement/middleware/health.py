@@ -1,0 +1,67 @@
+"""Tells load balancers whether this process can serve: /healthcheck of oslo.middleware, with a look at the database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_middleware.healthcheck import Healthcheck
+from oslo_middleware.healthcheck.pluginbase import HealthcheckResult
+
+from placement import errors
+from placement.db import trouble
+from placement.db.engine import Database
+from placement.request import Environ, Service
+
+PATH = "/healthcheck"
+#: Seconds that a check waits for another one that is under way.
+_PATIENCE = 2.0
+
+
+class Health:
+    """Answers on one path, without authentication: 200, or 503 with the reason."""
+
+    def __init__(self, application: Any, service: Service) -> None:
+        self.application = application
+        self._check = _Check(application, service)
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """What the checks say; elsewhere the answer of the application."""
+        answering = self._check if environ["PATH_INFO"] == PATH else self.application
+        answer: Iterable[bytes] = answering(environ, start_response)
+        return answer
+
+
+class _Check(Healthcheck):
+    """The middleware with its options, ``[healthcheck]backends`` among them, and the check of the database always."""
+
+    def __init__(self, application: Any, service: Service) -> None:
+        super().__init__(application, service.conf)
+        self._backends = [SimpleNamespace(obj=DatabaseCheck(service.database)), *self._backends]
+
+
+class DatabaseCheck:
+    """Whether the database answers.  One statement, and of concurrent checks one at a time: where the database hangs,
+    they take one thread and not all."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+
+    def healthcheck(self, _server_port: int) -> HealthcheckResult:
+        """What there is to say; the driver's own words, which may name hosts and users, are details."""
+        if not self._lock.acquire(timeout=_PATIENCE):
+            return HealthcheckResult(False, "The database has not answered yet.")
+        try:
+            self._database.read(lambda db: db.execute(sa.select(1)).scalar())
+        except errors.Unavailable as failure:
+            details = trouble.sentence(failure.__cause__) if failure.__cause__ else ""
+            return HealthcheckResult(False, "The database cannot be reached.", details)
+        except sa.exc.SQLAlchemyError as error:
+            return HealthcheckResult(False, "The database answers with an error.", trouble.sentence(error))
+        finally:
+            self._lock.release()
+        return HealthcheckResult(True, "OK")

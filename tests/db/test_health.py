@@ -1,0 +1,85 @@
+"""/healthcheck: 200 while this process can serve, 503 and why otherwise."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import pytest
+
+from placement import deploy
+from placement.db import schema, standard
+from placement.db.engine import opened
+from tests import web
+
+TEXT = {"accept": "text/plain"}
+
+
+def serve(database, **options):
+    return deploy.loadapp(web.configuration(**options), database)
+
+
+def test_it_needs_no_token_and_says_that_all_is_well(database):
+    app = serve(database)
+    answer = web.ask(app, "GET", "/healthcheck", TEXT)
+    assert (answer.status_int, answer.text) == (200, "OK")
+    assert "x-openstack-request-id" in answer.headers
+    assert web.ask(app, "GET", "/healthcheck").json == {"detailed": False, "reasons": ["OK"]}
+    assert web.ask(app, "HEAD", "/healthcheck").status_int == 204
+    assert web.ask(app, "GET", "/healthcheck/").status_int == 401
+
+
+@pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+def test_it_says_that_the_database_is_away_until_it_is_back(private_server):
+    with opened(private_server.create_database()) as database:
+        schema.sync(database.engine)
+        standard.insert(database)
+        app, detailed = serve(database), serve(database, healthcheck__detailed=True)
+        assert web.ask(app, "GET", "/healthcheck").status_int == 200
+        private_server.kill()
+        answer = web.ask(app, "GET", "/healthcheck", TEXT)
+        assert (answer.status_int, answer.text) == (503, "The database cannot be reached.")
+        [reason] = web.ask(detailed, "GET", "/healthcheck").json["reasons"]
+        assert "refused" in reason["details"]
+        assert web.ask(app, "GET", "/").status_int == 200
+        private_server.start()
+        assert web.ask(app, "GET", "/healthcheck").status_int == 200
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_database_that_hangs_takes_one_thread_and_not_all(database_url):
+    with opened(database_url, pool_size=1, max_overflow=0) as database:
+        schema.sync(database.engine)
+        app = serve(database)
+        answers = queue.SimpleQueue()
+        askers = [
+            threading.Thread(target=lambda: answers.put(web.ask(app, "GET", "/healthcheck", TEXT))) for _ in range(2)
+        ]
+        with database.reading_engine.connect():
+            for asker in askers:
+                asker.start()
+            first = answers.get(timeout=20)
+        second = answers.get(timeout=20)
+        assert (first.status_int, first.text) == (503, "The database has not answered yet.")
+        assert (second.status_int, second.text) == (200, "OK")
+        for asker in askers:
+            asker.join()
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_an_operator_may_take_it_out_of_service_with_a_file(database, tmp_path):
+    disabled = tmp_path / "disabled"
+    app = serve(database, healthcheck__backends=["disable_by_file"], healthcheck__disable_by_file_path=str(disabled))
+    assert web.ask(app, "GET", "/healthcheck").status_int == 200
+    disabled.touch()
+    answer = web.ask(app, "GET", "/healthcheck")
+    assert answer.status_int == 503
+    assert "DISABLED BY FILE" in answer.json["reasons"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_for_others_than_those_it_is_for_it_is_no_route(database):
+    app = serve(database, healthcheck__allowed_source_ranges=["192.0.2.0/24"])
+    for address, status in (("192.0.2.7", 200), ("198.51.100.7", 404)):
+        answer = web.ask(app, "GET", "/healthcheck", {"x-auth-token": "admin"}, environ={"REMOTE_ADDR": address})
+        assert answer.status_int == status
