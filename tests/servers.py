@@ -109,7 +109,9 @@ class ServerProcess(Server):
                 os.chown(self.directory, self._identity["user"], self._identity["group"])
             self._initialise()
         log = self.directory.parent / f"{self.directory.name}.log"
-        self.child = children.Child(self._command(), log, self.stop_with, cwd="/", **self._identity)
+        self.child = children.Child(
+            self._command(), log, self.stop_with, cwd="/", env=self._environment, **self._identity
+        )
         self.child.wait_until(self._answers)
 
     def stop(self) -> None:
@@ -158,9 +160,14 @@ class ServerProcess(Server):
         return False
 
     def _run(self, argv: list[str]) -> None:
-        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", **self._identity)
+        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity)
         if done.returncode:
             raise RuntimeError(f"{argv!r} failed:\n{done.stdout}{done.stderr}")
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        """Ours, but for the place of temporary files, where its user may not be allowed to write."""
+        return {**os.environ, "TMPDIR": str(self.directory)}
 
     @property
     def _identity(self) -> dict[str, Any]:
