@@ -4,7 +4,7 @@
 #   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL   (ARGS='-k claim' for pytest's)
 #   make test-long   the tests, with longer searches for counterexamples
 #   make servers     install MariaDB and PostgreSQL from Debian's packages, and what uWSGI is compiled with
-#   make lint        style, types, layers, spelling
+#   make lint        style, types, layers, spelling, dangerous habits
 #   make samples     write etc/placement/*.sample anew, from the code
 #   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')
 #   make clean       remove what the others made, but not ./var
