@@ -98,7 +98,8 @@ _PLACEMENT = [
         "allocation_conflict_retry_count",
         default=10,
         min=0,
-        help="How often a write of allocations that collided with others is run again before the client is told.",
+        help="Attempts at a write of allocations, the first included, before the client is told that it collided with "
+        "others. With 0 every write fails.",
     ),
     cfg.BoolOpt(
         "randomize_allocation_candidates",
