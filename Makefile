@@ -3,6 +3,7 @@
 #   make serve       run the service on 127.0.0.1:8778 with a SQLite file in ./var   (ARGS='--port 9000' for its options)
 #   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL   (ARGS='-k claim' for pytest's)
 #   make test-long   the tests, with longer searches for counterexamples
+#   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install MariaDB and PostgreSQL from Debian's packages, and what uWSGI is compiled with
 #   make lint        style, types, layers, spelling, dangerous habits
 #   make samples     write etc/placement/*.sample anew, from the code
@@ -14,7 +15,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 TOX = .venv/bin/tox run --quiet
 
-.PHONY: serve test test-long servers lint samples bench clean
+.PHONY: serve test test-long test-nova servers lint samples bench clean
 
 serve: .venv/service
 	@.venv/bin/placement-serve $(ARGS)
@@ -24,6 +25,9 @@ test: .venv/gates
 
 test-long: .venv/gates
 	$(TOX) -e py3 -- --hypothesis-profile=long $(ARGS)
+
+test-nova: .venv/gates
+	$(TOX) -e nova $(if $(ARGS),-- $(ARGS))
 
 lint: .venv/gates
 	$(TOX) -e lint

@@ -1,0 +1,46 @@
+"""Claims by green threads, on a service in their process; run by test_fixtures.py."""
+
+import eventlet
+
+eventlet.monkey_patch()  # before anything else is imported, as nova does
+
+import tempfile  # noqa: E402
+import uuid  # noqa: E402
+
+import sqlalchemy as sa  # noqa: E402
+
+from tests.projects.nova import PlacementFixture  # noqa: E402
+
+
+class InFile(PlacementFixture):
+    """The service on a database in a file."""
+
+    def _configure_placement(self, conf_fixture):
+        super()._configure_placement(conf_fixture)
+        url = f"sqlite:///{self.directory}/placement.sqlite"
+        conf_fixture.config(connection=url, group="placement_database")
+
+
+def main():
+    # Whoever is about to execute a statement lets all others go first.
+    sa.event.listen(sa.Engine, "before_cursor_execute", lambda *_: eventlet.sleep())
+    tell(PlacementFixture())
+    with tempfile.TemporaryDirectory() as InFile.directory:
+        tell(InFile())
+
+
+def tell(fixture):
+    with fixture as placement:
+        host = placement.add_host(vcpus=16)
+
+        def claim(_number):
+            placement.ask("GET", "/allocation_candidates?resources=VCPU:1")
+            return placement.claim(uuid.uuid4(), host)
+
+        statuses = list(eventlet.GreenPool().imap(claim, range(24)))
+        used = placement.used(host)
+        print(f"{statuses.count(204)} taken, {statuses.count(409)} refused, {used} used")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

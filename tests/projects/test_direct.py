@@ -1,0 +1,106 @@
+"""The service inside the process of its client: what a client says arrives, what the service says comes back."""
+
+import uuid
+
+import pytest
+from keystoneauth1 import exceptions
+from oslo_config import fixture as config_fixture
+from oslo_context import context
+
+from placement.direct import PlacementDirect
+from placement.testing import Database
+from tests import web
+
+
+@pytest.fixture
+def conf():
+    """A configuration for Keystone, which nobody is to ask, and a new database in memory."""
+    conf = web.configuration(api__auth_strategy="keystone")
+    with Database(config_fixture.Config(conf), set_config=True):
+        yield conf
+
+
+@pytest.fixture
+def client(conf):
+    with PlacementDirect(conf, latest_microversion=True) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("latest", "version"), [(False, "placement 1.0"), (True, "placement 1.39")])
+def test_requests_speak_the_oldest_version_or_the_latest(conf, latest, version):
+    with PlacementDirect(conf, latest_microversion=latest) as client:
+        assert client.get("/resource_providers").headers["openstack-api-version"] == version
+
+
+def test_a_request_may_name_its_version(client):
+    assert client.post("/resource_providers", json={"name": "a"}, microversion="1.19").status_code == 201
+
+
+def test_the_client_may_do_what_the_policy_lets_an_administrator_do(conf):
+    nothing = {"inventories": {str(uuid.uuid4()): {}}, "allocations": {}}
+    with PlacementDirect(conf, latest_microversion=True) as client:
+        assert client.get("/resource_providers").status_code == 200
+        assert client.post("/reshaper", json=nothing).status_code == 403
+    conf.set_override("enforce_new_defaults", False, group="oslo_policy")
+    with PlacementDirect(conf, latest_microversion=True) as client:
+        assert client.post("/reshaper", json=nothing).status_code == 400
+
+
+def test_the_configuration_is_left_as_it_is(conf):
+    with PlacementDirect(conf):
+        assert conf.api.auth_strategy == "keystone"
+
+
+def test_a_failure_is_an_answer_and_no_exception(client):
+    answer = client.get("/resource_providers/nobody")
+    assert (answer.status_code, answer.reason) == (404, "Not Found")
+    assert answer.json()["errors"][0]["request_id"] == answer.headers["x-openstack-request-id"]
+
+
+def test_paths_queries_and_bodies_arrive_as_they_were_sent(client):
+    name = "ä & b?c=d/é%41"
+    made = client.post("/resource_providers", json={"name": name}).json()
+    assert made["name"] == name
+    found = client.get("/resource_providers", params={"name": name}).json()["resource_providers"]
+    assert [provider["uuid"] for provider in found] == [made["uuid"]]
+    assert client.get("/resource%5Fproviders/" + made["uuid"]).json()["name"] == name
+
+
+def test_a_body_may_be_missing_and_may_come_in_pieces(client):
+    assert client.put("/traits/CUSTOM_BARE").status_code == 201
+    pieces = (piece for piece in (b'{"name": ', b'"CUSTOM_PIECEMEAL"}'))
+    headers = {"content-type": "application/json"}
+    assert client.post("/resource_classes", data=pieces, headers=headers).status_code == 201
+    assert client.post("/resource_classes", data='{"name": "CUSTOM_TEXT"}', headers=headers).status_code == 201
+
+
+def test_a_location_can_be_followed(client):
+    location = client.post("/resource_providers", json={"name": "a"}).headers["location"]
+    assert client.get(location).json()["name"] == "a"
+
+
+def test_clients_of_one_database_see_what_each_of_them_wrote(conf):
+    query = "/allocation_candidates?resources=VCPU:1"
+    with PlacementDirect(conf, True) as one, PlacementDirect(conf, True) as other:
+        for number in range(3):
+            writer, reader = (one, other) if number % 2 else (other, one)
+            made = writer.post("/resource_providers", json={"name": str(number)}).json()
+            inventory = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}
+            assert writer.put(f"/resource_providers/{made['uuid']}/inventories", json=inventory).status_code == 200
+            assert len(reader.get(query).json()["allocation_requests"]) == number + 1
+
+
+def test_afterwards_the_client_is_told_that_nobody_is_there(conf):
+    with PlacementDirect(conf) as client:
+        pass
+    with pytest.raises(exceptions.ConnectFailure, match="the service was stopped"):
+        client.get("/")
+
+
+@pytest.mark.parametrize("mine", [None, "mine"])
+def test_the_thread_keeps_the_request_context_of_its_owner(client, mine):
+    before = mine and context.RequestContext(user_id=mine)
+    if not mine:
+        vars(context._request_store).clear()
+    client.get("/resource_providers")
+    assert context.get_current() is before
