@@ -25,8 +25,6 @@ def start(path: str) -> None:
     """
     if _counting:
         return
-    # The library looks there: at its import, for how to keep a number, and in each process, for where.
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
     try:
         from prometheus_client import values
 
@@ -34,12 +32,14 @@ def start(path: str) -> None:
         from placement.metrics.directory import Directory
     except ImportError:
         raise StartError("[metrics]directory: prometheus_client is missing, the extra 'metrics'") from None
-    values.ValueClass = values.get_value_class()  # somebody may have imported it before
     try:
         directory = Directory(path)
         directory.join()
     except OSError as error:
         raise StartError(f"[metrics]directory: {error}") from error
+    # Where the library looks, at its import - which was before - and in each process.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
+    values.ValueClass = values.get_value_class()
     Metrics(directory.join).connect()
     _counting.append(path)
 

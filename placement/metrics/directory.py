@@ -16,7 +16,6 @@ import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from prometheus_client import CollectorRegistry, exposition, multiprocess
 from prometheus_client.mmap_dict import MmapedDict
@@ -32,7 +31,8 @@ class Directory:
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
         self._process = 0
-        self._alive: IO[str] | None = None
+        #: What holds the lock, for as long as the process lives.
+        self._alive: int | None = None
         with self._alone():
             pass  # it is ours to write to
 
@@ -46,8 +46,14 @@ class Directory:
         with self._alone():
             if self._process == os.getpid():
                 return  # another thread was faster
-            alive = self._note(str(os.getpid())).open("w")
-            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alive = os.open(self._note(str(os.getpid())), os.O_CREAT | os.O_WRONLY, 0o644)
+            try:
+                fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(alive)
+                raise
+            if self._alive is not None:
+                os.close(self._alive)  # our copy of our parent's
             self._alive, self._process = alive, os.getpid()
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
@@ -94,7 +100,7 @@ class Directory:
         try:
             for key, value, _, _ in MmapedDict.read_all_values_from_file(str(file)):
                 numbers.write_value(key, numbers.read_value(key)[0] + value, 0.0)
-        except (struct.error, RuntimeError) as error:  # it died while it made the file
+        except (struct.error, ValueError, RuntimeError) as error:  # it died while it made the file
             LOG.warning("%s cannot be read and is left out: %s", file, error)
             return
         finally:

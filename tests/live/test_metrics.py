@@ -1,0 +1,172 @@
+"""What the processes of a service have counted, added up for Prometheus, whichever of them still live."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests import children, running
+from tests.conftest import missing
+from tests.load.storm import Call, Storm, claim, new, statuses
+from tests.servers import Missing
+
+ROUTE = "/allocations/{consumer_uuid}"
+WAYS = {
+    "forked, threads": ("--enable-threads", "--threads", "2"),
+    "lazy": ("--lazy-apps", "--enable-threads"),
+}
+
+
+class Shown:
+    """What placement-metrics shows of a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.port = children.free_port()
+        argv = [sys.executable, "-m", "placement.cmd.metrics", str(directory), "--port", str(self.port)]
+        self.child = children.Child(argv, directory.parent / f"{directory.name}.log")
+        self.child.wait_until(self._answers)
+
+    def text(self, page="/metrics", accept="text/plain"):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{page}", headers={"Accept": accept})
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.read().decode()
+
+    def samples(self):
+        return [sample for family in text_string_to_metric_families(self.text()) for sample in family.samples]
+
+    def sum(self, name, **labels):
+        """The sum over the samples that have these labels."""
+        return sum(
+            sample.value
+            for sample in self.samples()
+            if sample.name == f"placement_{name}" and labels.items() <= sample.labels.items()
+        )
+
+    def _answers(self):
+        with contextlib.suppress(urllib.error.URLError):
+            self.text()
+            return True
+        return False
+
+
+@pytest.fixture
+def directory():
+    return children.run_directory() / f"metrics-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def shown(directory):
+    page = Shown(directory)
+    yield page
+    page.child.stop()
+
+
+def counting(directory):
+    """The processes that have files of their own."""
+    return {int(path.stem.rpartition("_")[2]) for path in directory.glob("counter_*.db") if "ended" not in path.name}
+
+
+def claiming(directory):
+    """The processes that have answered a claim."""
+    return [path for path in directory.glob("histogram_*.db") if ROUTE.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("flags", WAYS.values(), ids=WAYS.keys())
+def test_what_workers_count_is_added_up_and_outlives_them(database_url, directory, shown, flags):
+    try:
+        running.uwsgi_binary()
+    except Missing as reason:
+        missing(reason)
+    with running.uwsgi(
+        database_url, processes=3, flags=flags, options={"metrics": {"directory": directory}}
+    ) as service:
+        storm = Storm(service.url)
+        provider = storm.provider(VCPU=20)
+        claims = 0
+        while len(claiming(directory)) < 2:
+            claims += 12
+            assert claims < 3000, "one worker does it all"
+            assert storm.together(*(claim([provider]) for _ in range(12)))
+        placed = min(claims, 20)
+        assert shown.sum("claims_total", outcome="placed") == placed
+        assert shown.sum("claims_total", outcome="capacity_exceeded") == claims - placed
+        assert shown.sum("request_seconds_count", route=ROUTE, method="PUT") == claims
+        assert shown.sum("request_seconds_count", route=ROUTE, status="204") == placed
+        assert shown.sum("conflicts_total", cause="capacity_exceeded") == claims - placed
+
+        searches = statuses(storm.together(*[Call("GET", "/allocation_candidates?resources=VCPU:1")] * 8))
+        assert searches == {200: 8}
+        # Several threads may share one refresh.
+        assert shown.sum("candidate_searches_total") == 8
+        assert 1 <= shown.sum("index_refresh_seconds_count") <= 8
+        assert shown.sum("index_providers") == 1
+        assert 1 <= shown.sum("index_reloads_total", cause="start") <= 3
+
+        killed = service.kill_worker()
+        service.wait_until(lambda: len(service.workers) == 3 and killed not in service.workers)
+        assert shown.sum("claims_total") == claims
+        assert killed not in counting(directory)
+        assert not list(directory.glob(f"*{killed}*"))
+        more = statuses(storm.together(*(Call("DELETE", f"/allocations/{new()}") for _ in range(5))))
+        assert more == {404: 5}
+        assert shown.sum("claims_total") == claims + 5
+
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(urllib.request.Request(f"{service.url}/metrics", headers={"X-Auth-Token": "admin"}))
+
+    # Nobody lives, and nothing that was counted is lost; what only the living have is not shown.
+    assert shown.sum("claims_total") == claims + 5
+    assert shown.sum("request_seconds_bucket", route=ROUTE, method="PUT", le="+Inf") == claims
+    assert "placement_index_providers " not in shown.text()
+    assert not counting(directory)
+    assert sorted(path.name for path in directory.iterdir()) == ["counter_ended.db", "histogram_ended.db", "lock"]
+
+
+def test_the_page_speaks_both_forms_and_has_no_neighbours(shown):
+    assert shown.text(accept="application/openmetrics-text; version=1.0.0").endswith("# EOF\n")
+    assert "# EOF" not in shown.text()
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        shown.text("/")
+    with pytest.raises(urllib.error.HTTPError, match="405"):
+        urllib.request.urlopen(f"http://127.0.0.1:{shown.port}/metrics", data=b"", timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(["/dev/null/x"], "Not a directory"), (["{}", "--port", "{port}"], "Address already in use")],
+)
+def test_what_cannot_be_shown_is_told_in_one_line(shown, tmp_path, arguments, says):
+    told = [argument.format(tmp_path, port=shown.port) for argument in arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", "placement.cmd.metrics", *told], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("placement-metrics: ")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+OFF = """
+import sys
+from placement import deploy, signals
+from tests import caller, web
+app = deploy.loadapp(web.configuration(placement_database__sync_on_startup=True))
+assert caller.inside(app)("GET", "/allocation_candidates?resources=VCPU:1").status == 200
+print("prometheus_client" in sys.modules)
+print([name for name, it in vars(signals).items() if isinstance(it, signals.Signal) and it.heard])
+"""
+
+
+def test_nothing_is_counted_unless_it_is_wanted():
+    done = subprocess.run([sys.executable, "-c", OFF], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split("\n")[-3:] == ["False", "[]", ""]

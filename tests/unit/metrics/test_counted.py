@@ -1,0 +1,194 @@
+"""What is counted of requests, by labels of which there are few."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from placement import errors, routes, signals
+from placement.endpoint import endpoint
+from placement.metrics import counted
+from placement.reply import no_content
+from tests import web
+
+ADMIN = {"x-auth-token": "admin"}
+CONSUMER = "/allocations/{consumer_uuid}"
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "observability.rst").read_text()
+
+
+@endpoint()
+def well(_req, **_values):
+    return no_content()
+
+
+@endpoint()
+def full(_req, **_values):
+    raise errors.CapacityExceeded(resource_class="VCPU", uuid="some")
+
+
+@endpoint()
+def broken(_req, **_values):
+    raise RuntimeError("secret")
+
+
+TABLE = {
+    "/": {"GET": well},
+    "/traits/{name}": {"GET": well},
+    CONSUMER: {"PUT": full, "DELETE": well},
+    "/allocations": {"POST": well},
+    "/reshaper": {"POST": broken},
+}
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.service(TABLE)
+
+
+@pytest.fixture
+def registry():
+    """What has been counted since."""
+    registry = CollectorRegistry()
+    metrics = counted.Metrics(lambda: None, registry)
+    metrics.connect()
+    yield registry
+    metrics.disconnect()
+
+
+def samples(registry, name):
+    """The values of a number by the values of its labels, where there are any."""
+    return {
+        tuple(sample.labels.values()): sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == f"placement_{name}" and sample.value
+    }
+
+
+def test_requests_are_counted_by_route_method_and_status(app, registry):
+    for path in ("/traits/A", "/traits/B", "/nowhere", "/nowhere/else"):
+        web.ask(app, "GET", path, ADMIN)
+    web.ask(app, "GET", "/traits/A")
+    web.ask(app, "POST", "/traits/A", ADMIN)
+    web.ask(app, "GET", "/", {"openstack-api-version": "placement 9.9"})
+    assert samples(registry, "request_seconds_count") == {
+        ("/traits/{name}", "GET", "204"): 2,
+        ("/traits/{name}", "POST", "405"): 1,
+        ("none", "GET", "404"): 2,
+        ("none", "GET", "401"): 1,
+        ("none", "GET", "406"): 1,
+    }
+    seconds = samples(registry, "request_seconds_sum")
+    assert seconds.keys() == samples(registry, "request_seconds_count").keys()
+    assert all(0 < each < 60 for each in seconds.values())
+
+
+def test_claims_are_counted_by_how_they_ended(app, registry):
+    for method, path in [
+        ("PUT", "/allocations/a"),
+        ("PUT", "/allocations/b"),
+        ("DELETE", "/allocations/a"),
+        ("POST", "/allocations"),
+        ("POST", "/reshaper"),
+    ]:
+        web.ask(app, method, path, ADMIN)
+    web.ask(app, "GET", "/traits/A", ADMIN)
+    assert samples(registry, "claims_total") == {
+        ("capacity_exceeded",): 2, ("released",): 1, ("placed",): 1, ("bug",): 1,
+    }  # fmt: skip
+    assert samples(registry, "conflicts_total") == {("capacity_exceeded",): 2}
+
+
+def test_the_routes_of_claims_are_routes():
+    assert all(method in routes.TABLE[path] for method, path in counted.CLAIMS)
+
+
+@given(method=st.from_regex("[A-Z]{1,12}", fullmatch=True), path=st.text(st.characters(codec="latin-1")))
+def test_no_client_can_make_up_a_label(app, method, path):
+    registry = CollectorRegistry()
+    metrics = counted.Metrics(lambda: None, registry)
+    metrics.connect()
+    try:
+        web.ask(app, method, "/", ADMIN, environ={"PATH_INFO": f"/{path}"})
+    finally:
+        metrics.disconnect()
+    [(route, counted_method, _)] = samples(registry, "request_seconds_count")
+    assert route in {*TABLE, "none"}
+    assert counted_method in {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "other"}
+
+
+def test_what_is_told_from_below_is_counted(registry):
+    signals.refused("deadlock")
+    signals.retried("changed")
+    signals.retried("deadlock")
+    signals.reloaded("differs")
+    signals.refreshed(0.25, 3, 700)
+    signals.refreshed(0.25, 0, 701)
+    signals.searched(0.5, 10, True, "")
+    signals.searched(0.5, 2, False, "")
+    signals.searched(0.5, 0, False, "resources")
+    assert samples(registry, "database_errors_total") == {("deadlock",): 1}
+    assert samples(registry, "retries_total") == {("changed",): 1, ("deadlock",): 1}
+    assert samples(registry, "index_reloads_total") == {("differs",): 1}
+    assert samples(registry, "index_refresh_seconds_sum") == {(): 0.5}
+    assert samples(registry, "index_missed_transactions_sum") == {(): 3}
+    assert samples(registry, "index_missed_transactions_count") == {(): 1}
+    assert samples(registry, "index_providers") == {(): 701}
+    assert samples(registry, "candidate_searches_total") == {
+        ("limited", ""): 1, ("all", ""): 1, ("none", "resources"): 1,
+    }  # fmt: skip
+    assert samples(registry, "candidate_search_seconds_sum") == {(): 1.5}
+    assert samples(registry, "candidates_found_sum") == {(): 12}
+
+
+def test_the_first_of_something_rare_is_an_increase(registry):
+    assert registry.get_sample_value("placement_index_reloads_total", {"cause": "feed_lost"}) == 0
+    assert registry.get_sample_value("placement_database_errors_total", {"error": "lost"}) == 0
+
+
+def test_who_cannot_count_serves_all_the_same(app, caplog):
+    def join():
+        raise OSError("No space left on device")
+
+    registry = CollectorRegistry()
+    counted.Metrics(join, registry).connect()
+    assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
+    assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
+    assert [record.message for record in caplog.records if record.name == counted.__name__] == [
+        "This process counts for its metrics no more: No space left on device"
+    ]
+    assert not signals.answered.heard
+    assert samples(registry, "request_seconds_count") == {}
+
+
+# --- the document ---
+
+
+def test_every_number_stands_in_the_document_with_its_labels():
+    registry = CollectorRegistry()
+    metrics = counted.Metrics(lambda: None, registry)
+    assert metrics
+    for metric in registry._collector_to_names:
+        total = "_total" if metric._type == "counter" else ""
+        [row] = re.findall(rf"^``{metric._name}{total}``  .*?(?=^``|^==)", DOCUMENT, re.MULTILINE | re.DOTALL)
+        assert metric._type in row
+        assert all(f"``{label}``" in row for label in metric._labelnames), metric._name
+
+
+def test_every_number_that_the_document_names_exists():
+    registry = CollectorRegistry()
+    counted.Metrics(lambda: None, registry)
+    known = {name for names in registry._collector_to_names.values() for name in names}
+    named = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENT)) - {"placement_database"}
+    assert named
+    assert {name for name in named if name not in known} == set()
+
+
+@pytest.mark.parametrize("word", [*signals.Refusal.__args__, *signals.Reload.__args__, "changed"])
+def test_every_cause_stands_in_the_document(word):
+    assert f"``{word}``" in DOCUMENT

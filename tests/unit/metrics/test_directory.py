@@ -1,0 +1,172 @@
+"""The numbers of processes that live and of those that have ended, in one sum; and who may not count."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+
+import pytest
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
+
+from placement import metrics
+from placement.conf import StartError
+from placement.metrics.directory import Directory
+
+#: A process that cannot be: ids end below.
+NOBODY = 2**22 + 1
+BUCKET = ("placement_s", "placement_s_bucket", ["le"])
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return Directory(str(tmp_path / "deep" / "metrics"))
+
+
+def leave(directory, process, kind, value, *labels, name="claims"):
+    """What a process leaves that has counted."""
+    (directory.path / f"{process}.alive").touch()
+    numbers = MmapedDict(str(directory.path / f"{kind}_{process}.db"))
+    total = "_total" if kind == "counter" else ""
+    key = mmap_key(f"placement_{name}", f"placement_{name}{total}", ["outcome"][: len(labels)], list(labels), "Help")
+    numbers.write_value(key, value, 1.0)
+    numbers.close()
+
+
+def lines(directory):
+    return [line for line in directory.text()[0].decode().splitlines() if not line.startswith("#")]
+
+
+def files(directory):
+    return sorted(path.name for path in directory.path.iterdir())
+
+
+def test_what_the_dead_have_counted_is_kept_and_their_files_are_not(directory):
+    for process, value in ((NOBODY, 2), (NOBODY + 1, 3)):
+        leave(directory, process, "counter", value, "placed")
+        leave(directory, process, "gauge_livemostrecent", 7, name="index_providers")
+    leave(directory, NOBODY, "counter", 1, "released", name="other")
+    for _ in range(2):
+        assert lines(directory) == [
+            'placement_claims_total{outcome="placed"} 5.0',
+            'placement_other_total{outcome="released"} 1.0',
+        ]
+        assert files(directory) == ["counter_ended.db", "lock"]
+    leave(directory, NOBODY, "counter", 10, "placed")  # somebody with the same id
+    assert lines(directory)[0] == 'placement_claims_total{outcome="placed"} 15.0'
+
+
+def test_buckets_of_the_dead_are_not_accumulated_twice(directory):
+    for process in (NOBODY, NOBODY + 1):
+        (directory.path / f"{process}.alive").touch()
+        numbers = MmapedDict(str(directory.path / f"histogram_{process}.db"))
+        for bound, value in (("1.0", 2), ("+Inf", 1)):
+            numbers.write_value(mmap_key(*BUCKET, [bound], "Help"), value, 0.0)
+        numbers.write_value(mmap_key("placement_s", "placement_s_sum", [], [], "Help"), 4.5, 0.0)
+        numbers.close()
+    for _ in range(2):
+        assert set(lines(directory)) == {
+            'placement_s_bucket{le="1.0"} 4.0', 'placement_s_bucket{le="+Inf"} 6.0',
+            "placement_s_count 6.0", "placement_s_sum 9.0",
+        }  # fmt: skip
+
+
+def test_the_files_of_the_living_are_theirs(directory):
+    directory.join()
+    leave(directory, os.getpid(), "counter", 2, "placed")
+    leave(directory, os.getpid(), "gauge_livemostrecent", 7, name="index_providers")
+    before = files(directory)
+    assert set(lines(directory)) == {'placement_claims_total{outcome="placed"} 2.0', "placement_index_providers 7.0"}
+    assert files(directory) == before
+
+
+def test_a_forks_child_lives_for_itself(directory):
+    """And its parent does not live on in it: the child closes what it has of its parent's lock."""
+    directory.join()
+    told, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        directory.join()
+        leave(directory, os.getpid(), "counter", 1, "placed")
+        os.write(tell, b".")
+        os.close(tell)
+        os.kill(os.getpid(), 19)  # until it is killed
+    os.read(told, 1)
+    try:
+        assert lines(directory) == ['placement_claims_total{outcome="placed"} 1.0']
+        assert f"counter_{child}.db" in files(directory)
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert lines(directory) == ['placement_claims_total{outcome="placed"} 1.0']
+    assert files(directory) == [f"{os.getpid()}.alive", "counter_ended.db", "lock"]
+
+
+@pytest.mark.parametrize("content", [b"", struct.pack("ii", 64, 0) + b"\x7f" * 56], ids=["empty", "garbage"])
+def test_who_died_over_its_file_stops_nobody(directory, content, caplog):
+    leave(directory, NOBODY, "counter", 2, "placed")
+    (directory.path / f"{NOBODY + 1}.alive").touch()
+    (directory.path / f"counter_{NOBODY + 1}.db").write_bytes(content)
+    assert lines(directory) == ['placement_claims_total{outcome="placed"} 2.0']
+    assert files(directory) == ["counter_ended.db", "lock"]
+    assert "is left out" in caplog.text
+
+
+# --- the start ---
+
+
+def test_a_directory_that_cannot_be_keeps_the_service_from_starting(monkeypatch):
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")  # so that it is put back
+    with pytest.raises(StartError, match=r"\[metrics\]directory: .*Not a directory"):
+        metrics.start("/dev/null/x")
+
+
+def test_two_that_cannot_be_told_apart_do_not_count_in_one_directory(monkeypatch, tmp_path):
+    """Containers, whose processes have the same ids."""
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    with (tmp_path / f"{os.getpid()}.alive").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(StartError, match=r"\[metrics\]directory: "):
+            metrics.start(str(tmp_path))
+
+
+WITHOUT = """
+import sys
+sys.modules["prometheus_client"] = None
+from placement import metrics
+from placement.cmd import metrics as command
+try:
+    metrics.start(sys.argv[1])
+except metrics.StartError as error:
+    print(error)
+print(command.main([sys.argv[1]]))
+"""
+
+
+def test_without_the_library_there_is_one_line_that_says_so(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "[metrics]directory: prometheus_client is missing, the extra 'metrics'\n1\n"
+    assert done.stderr == "placement-metrics: prometheus_client is missing, the extra 'metrics'\n"
+
+
+TWICE = """
+import sys
+import prometheus_client  # somebody else has imported it
+from placement import metrics, signals
+from placement.metrics.directory import Directory
+metrics.start(sys.argv[1])
+metrics.start(sys.argv[1])
+signals.retried("deadlock")
+print(Directory(sys.argv[1]).text()[0].decode())
+"""
+
+
+def test_several_applications_in_one_process_count_once(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", TWICE, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert 'placement_retries_total{cause="deadlock"} 1.0' in done.stdout
