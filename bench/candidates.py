@@ -158,7 +158,7 @@ def play(topology: Topology, arguments: argparse.Namespace, wanted: Sequence[str
             if who == "peer"
             else (lambda url=url: serve_pair.start_ours(url, arguments.workers))
         )
-        urls[who] = start()
+        urls[who] = start().url
         fill.fill(url, topology.kind, topology.hosts, topology.used, consumers=1)
     asked = {who: claims.reached(url, "admin") for who, url in urls.items()}
     print(f"\n{topology.kind}, {topology.hosts:,} hosts" + (f", {topology.used:.0%} used" if topology.used else ""))

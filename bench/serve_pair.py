@@ -20,6 +20,7 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests import children, servers
@@ -34,8 +35,16 @@ sync_on_startup = true
 """
 
 
-def start_ours(database: str, workers: int) -> str:
-    """The URL of this project under uWSGI, once it answers."""
+class Service(NamedTuple):
+    """A server that answers."""
+
+    url: str
+    #: Of its first process.
+    pid: int
+
+
+def start_ours(database: str, workers: int) -> Service:
+    """This project under uWSGI, once it answers; SIGHUP has it begin anew, without losing a request."""
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
         raise SystemExit(f"there is no {uwsgi}: pip install uwsgi")
@@ -51,19 +60,19 @@ def start_ours(database: str, workers: int) -> str:
     return _start("ours", command, port, dict(os.environ, OS_PLACEMENT_CONFIG_DIR=str(directory)))
 
 
-def start_peer(template: str, database: str) -> str:
-    """The URL of the peer, once it answers."""
+def start_peer(template: str, database: str) -> Service:
+    """The peer, once it answers."""
     port = children.free_port()
     return _start("peer", shlex.split(template.format(port=port, database=database)), port, dict(os.environ))
 
 
-def _start(name: str, command: list[str], port: int, environment: dict[str, str]) -> str:
+def _start(name: str, command: list[str], port: int, environment: dict[str, str]) -> Service:
     url = f"http://127.0.0.1:{port}"
     directory = children.run_directory()  # not here, where the peer would find our package under its own name
     started = children.Child(command, directory / f"{name}.log", env=environment, cwd=directory)
     started.wait_until(_answers(url), seconds=300)
     print(f"{name}: {url}", flush=True)
-    return url
+    return Service(url, started.pid)
 
 
 def _answers(url: str) -> Callable[[], bool]:
@@ -85,8 +94,8 @@ def main() -> int:
     children.begin_run()
     try:
         with servers.private(arguments.database) as server:
-            urls = [start_peer(arguments.peer, server.create_database())] if arguments.peer else []
-            urls.append(start_ours(server.create_database(), arguments.workers))
+            urls = [start_peer(arguments.peer, server.create_database()).url] if arguments.peer else []
+            urls.append(start_ours(server.create_database(), arguments.workers).url)
             if arguments.command:
                 return subprocess.run([*arguments.command, *urls]).returncode
             print("serving until interrupted", flush=True)

@@ -4,8 +4,8 @@
     python bench/until_full.py [--hosts 10000] [--clients 4] [--until 0.95] [--workers 2] [--database mariadb]
 
 A private database server gets so many hosts of one kind, and this project serves them under uWSGI.  Every client asks
-for an instance of an eighth or a quarter of a host, with limit=10, and claims one of the places found.  Told are, for each
-part of the way, how long searches and claims took, how many claims came too late, and the rate of searches with a
+for an instance of an eighth or a quarter of a host, with limit=10, and claims one of the places found.  Told are, for
+each part of the way, how long searches and claims took, how many claims came too late, and the rate of searches with a
 claim: a service that searches by trying hosts in turn gets slower the fuller the cloud is.
 """
 
@@ -117,7 +117,7 @@ def main() -> int:
     try:
         with servers.private(arguments.database) as database:
             url = database.create_database()
-            service = serve_pair.start_ours(url, arguments.workers)
+            service = serve_pair.start_ours(url, arguments.workers).url
             fill.fill(url, "flat", arguments.hosts)
             cloud = Cloud(arguments.hosts, arguments.until)
             server = claims.reached(service, "admin")
