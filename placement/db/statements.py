@@ -54,7 +54,7 @@ def _ends(*_: Any) -> None:
 
 
 def _fails(failed: Any) -> None:
-    if failed.cursor is not None:  # otherwise nothing was sent
+    if failed.execution_context is not None:  # otherwise nothing was sent
         _ends()
 
 

@@ -18,6 +18,11 @@ class Parts(threading.local):
         signals.spent.connect(self._add)
         signals.retried.connect(self._retried)
 
+    def ignore(self) -> None:
+        """Be told of no more parts."""
+        signals.spent.disconnect(self._add)
+        signals.retried.disconnect(self._retried)
+
     def begin(self) -> None:
         """A new request, that has not spent anything."""
         self._spent = {}

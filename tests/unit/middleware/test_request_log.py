@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
 from oslo_context import context as oslo_context
 
+from placement import errors, signals
 from placement.endpoint import endpoint
+from placement.middleware.parts import PARTS
 from placement.reply import no_content, ok
 from tests import web
 
@@ -26,7 +29,27 @@ def nothing(_req):
     return no_content()
 
 
-TABLE = {"/": {"GET": ids}, "/ids": {"GET": ids}, "/nothing": {"GET": nothing}}
+@endpoint()
+def laborious(_req):
+    """A handler whose work tells what it spends, as databases and searches do."""
+    for seconds in (0.25, 0.5):
+        signals.spent("sql", seconds)
+    signals.retried("deadlock")
+    return ok({})
+
+
+@endpoint()
+def missing(_req, name):
+    raise errors.ProviderNotFound(uuid=name)
+
+
+TABLE = {
+    "/": {"GET": ids},
+    "/ids": {"GET": ids},
+    "/nothing": {"GET": nothing},
+    "/laborious": {"GET": laborious},
+    "/missing/{name}": {"GET": missing},
+}
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +147,81 @@ def test_a_line_has_the_id_of_its_own_request_whoever_was_before(app):
         logger.removeHandler(handler)
         logger.setLevel(level)
     assert seen == [answer.headers["x-openstack-request-id"] for answer in answers for _ in range(2)]
+
+
+# --- the facts of a line, by name ---
+
+
+def facts(caplog):
+    (record,) = [one for one in caplog.records if "request_log" in one.name]
+    return record.extra
+
+
+def test_a_line_carries_its_facts_by_name(app, caplog):
+    caplog.set_level(logging.INFO)
+    answer = web.ask(app, "GET", "/missing/some", ADMIN, environ={"REMOTE_ADDR": "192.0.2.1"})
+    told = facts(caplog)
+    assert 0 < told.pop("seconds") < 60
+    assert told == {
+        "client": "192.0.2.1",
+        "method": "GET",
+        "route": "/missing/{name}",
+        "status": 404,
+        "length": answer.content_length,
+        "microversion": "1.0",
+        "failure": "ProviderNotFound",
+    }
+
+
+def test_a_line_has_no_facts_that_never_came_to_be(app, caplog):
+    caplog.set_level(logging.INFO)
+    web.ask(app, "GET", "/ids")
+    told = facts(caplog)
+    assert (told["status"], told["route"], told["microversion"]) == (401, None, "-")
+    assert told.keys().isdisjoint({"failure", "parts"})
+
+
+# --- slow requests ---
+
+
+@pytest.fixture
+def clocked():
+    """Gives the application that finds requests slow from a time on."""
+    yield lambda threshold: web.service(TABLE, api__slow_request_threshold=threshold)
+    PARTS.ignore()
+
+
+def test_a_slow_request_is_a_warning_that_tells_its_parts(clocked, caplog):
+    slow = clocked(1e-9)
+    caplog.set_level(logging.WARNING)
+    web.ask(slow, "GET", "/laborious", ADMIN)
+    (line,) = lines(caplog, logging.WARNING)
+    pattern = r'"GET /laborious" status: 200 len: 2 microversion: 1.0 seconds: \d+\.\d{3} parts: (.*)'
+    parts = re.search(pattern, line)[1].split(", ")
+    assert parts[:2] == ["sql 0.750 in 2", "retry after deadlock 0.000"]
+    assert re.fullmatch(r"encode \d+\.\d{3}", parts[2])
+    told = facts(caplog)["parts"]
+    assert told["sql"] == {"seconds": 0.75, "times": 2}
+    assert told.keys() == {"sql", "retry after deadlock", "encode"}
+
+
+def test_what_the_request_before_spent_is_not_told_again(clocked, caplog):
+    slow = clocked(1e-9)
+    web.ask(slow, "GET", "/laborious", ADMIN)
+    caplog.clear()
+    web.ask(slow, "GET", "/missing/x", ADMIN)
+    (line,) = lines(caplog, logging.WARNING)
+    assert line.endswith("parts: -")
+
+
+def test_a_request_that_is_quick_enough_is_told_as_ever(clocked, caplog):
+    caplog.set_level(logging.INFO)
+    web.ask(clocked(3600), "GET", "/laborious", ADMIN)
+    (line,) = lines(caplog, logging.INFO)
+    assert line.endswith("microversion: 1.0")
+    assert "parts" not in facts(caplog)
+
+
+def test_without_a_threshold_nothing_is_clocked(app):
+    web.ask(app, "GET", "/laborious", ADMIN)
+    assert not signals.spent.heard

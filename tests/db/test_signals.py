@@ -1,0 +1,191 @@
+"""What the layers tell of real work, on every database: causes, counts, and the time each statement took."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors, signals
+from placement.db import feed
+from placement.db.engine import Again
+from placement.db.tables import projects, resource_providers
+from placement.index.keeper import Keeper
+from tests.db.in_process import placement
+from tests.load.storm import holding
+
+
+class Heard(list):
+    """The facts of every time that one of the signals was told."""
+
+    def __init__(self, *names):
+        self.names = names
+        self.listeners = {name: self._listener(name) for name in names}
+
+    def _listener(self, name):
+        return lambda *facts: self.append((name, *facts))
+
+    def of(self, name):
+        return [facts[1:] for facts in self if facts[0] == name]
+
+
+@pytest.fixture
+def heard():
+    heard = Heard("spent", "refused", "retried", "refreshed", "reloaded", "searched")
+    for name, listener in heard.listeners.items():
+        getattr(signals, name).connect(listener)
+    yield heard
+    for name, listener in heard.listeners.items():
+        getattr(signals, name).disconnect(listener)
+
+
+def host(service, total=4):
+    provider = str(uuid.uuid4())
+    assert service("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total}}}
+    assert service("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+    return provider
+
+
+def test_a_search_tells_how_it_ended_and_what_stood_in_its_way(database, heard):
+    service = placement(database)
+    for _ in range(3):
+        host(service)
+
+    def search(query):
+        assert service("GET", f"/allocation_candidates?{query}").status == 200
+        [(seconds, *outcome)] = heard.of("searched")
+        heard.clear()
+        assert 0 < seconds < 60
+        return outcome
+
+    assert search("resources=VCPU:1") == [3, False, ""]
+    assert search("resources=VCPU:1&limit=2") == [2, True, ""]
+    assert search("resources=VCPU:1&limit=3") == [3, True, ""]
+    assert search("resources=VCPU:5") == [0, False, "resources"]
+    assert search("resources=VCPU:1&required=HW_CPU_X86_AVX") == [0, False, "required"]
+    assert search(f"resources=VCPU:1&member_of={uuid.uuid4()}") == [0, False, "member_of"]
+    isolated = "&".join(f"resources{n}=VCPU:1" for n in range(2))
+    assert search(f"{isolated}&group_policy=isolate") == [0, False, "combination"]
+
+
+def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, heard):
+    service, keeper = placement(database), Keeper(database, verify_interval=0)
+
+    def refresh():
+        heard.clear()
+        keeper.current()
+        [(seconds, missed, providers)] = heard.of("refreshed")
+        assert 0 < seconds < 600
+        return [cause for (cause,) in heard.of("reloaded")], missed, providers
+
+    host(service)
+    assert refresh() == (["start"], 0, 1)
+    assert refresh() == ([], 0, 1)
+    host(service)
+    assert refresh() == ([], 2, 2)  # the provider, and its inventory
+    database.write(lambda db: db.changed(10**6, feed.USAGE))  # of a provider that is not there
+    assert refresh() == (["out_of_step"], 1, 2)
+    assert "index" in [name for name, _ in heard.of("spent")]
+
+
+def test_an_index_that_differs_says_so(database, heard, caplog):
+    service, keeper = placement(database), Keeper(database, verify_interval=1e-9)
+    host(service)
+    keeper.current()
+    with database.engine.begin() as connection:  # leaves nothing in the feed
+        connection.execute(sa.update(resource_providers).values(generation=resource_providers.c.generation + 7))
+    heard.clear()
+    keeper.current()
+    assert heard.of("reloaded") == [("differs",)]
+
+
+def test_a_transaction_that_is_run_again_tells_why(database, heard):
+    attempts = []
+
+    def work(_db):
+        attempts.append(None)
+        if len(attempts) == 1:
+            raise Again
+
+    database.write(work)
+    assert heard.of("retried") == [("changed",)]
+    assert heard.of("refused") == []
+
+
+def test_who_is_told_no_more_attempts_is_not_told_another(database, heard):
+    def work(_db):
+        raise Again
+
+    with pytest.raises(errors.TooManyConflicts):
+        database.write(work, attempts=3)
+    assert heard.of("retried") == [("changed",)] * 2
+
+
+def test_a_refusal_of_the_database_is_told_by_name(database, heard):
+    name = str(uuid.uuid4())
+    attempts = []
+
+    def insert(db):
+        attempts.append(None)
+        db.execute(sa.insert(projects).values(external_id=name if len(attempts) < 3 else f"{name} again"))
+
+    database.write(insert)
+    database.write(insert)
+    assert heard.of("refused") == [("duplicate",)]
+    assert heard.of("retried") == [("duplicate",)]
+    with pytest.raises(sa.exc.SQLAlchemyError):
+        database.write(lambda db: db.execute(sa.text("SELEKT 1")))
+    assert heard.of("refused")[1:] == [("bug",)]
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_deadlock_is_told_as_one(database, heard):
+    service = placement(database)
+    one, other = host(service), host(service)
+    barrier = threading.Barrier(2)
+
+    def lock(first, second):
+        def work(db):
+            db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == first).values(name=first))
+            if not barrier.broken:
+                barrier.wait(60)
+            db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == second).values(name=second))
+            barrier.abort()  # whoever is second meets nobody
+
+        database.write(work)
+
+    heard.clear()
+    threads = [threading.Thread(target=lock, args=pair) for pair in [(one, other), (other, one)]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert heard.of("refused") == [("deadlock",)]
+    assert heard.of("retried") == [("deadlock",)]
+
+
+def test_each_statement_and_commit_is_told_once_the_database_is_clocked(database, heard):
+    service = placement(database)
+    provider = host(service)
+    service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider]))  # makes its project and user
+    heard.clear()
+    claim = holding([provider])
+    assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
+    assert [name for name, _ in heard.of("spent")].count("sql") == 1  # COMMIT
+
+    database.clock_statements()
+    heard.clear()
+    assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
+    spent = heard.of("spent")
+    statements = [seconds for name, seconds in spent if name == "sql"]
+    whole = sum(seconds for name, seconds in spent if name == "database")
+    # A claim is at most eight statements, COMMIT counted; SQLite is told to BEGIN.
+    assert 6 <= len(statements) <= 9
+    assert 0 < sum(statements) < whole
+    heard.clear()
+    with pytest.raises(sa.exc.SQLAlchemyError):
+        database.read(lambda db: db.execute(sa.text("SELEKT 1")))
+    assert [name for name, _ in heard.of("spent")] == ["sql", "database"]
