@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
-import importlib.metadata
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from oslo_config import cfg
-from oslo_log import log
-from sqlalchemy import exc
 
-from placement import conf as options
-from placement import errors
+from placement.cmd import program
 from placement.cmd.frame import framed
-from placement.db import engine, online, schema, trouble
+from placement.cmd.progress import Progress
+from placement.db import online, schema
 from placement.db.engine import Database
 from placement.db.online import Counts
 
 LOG = logging.getLogger(__name__)
 
+PROG = "placement-manage"
 Migration = Callable[[Database, int], Counts]
 #: Rows of one batch, when the caller sets no limit.
 BATCH = 50
@@ -37,48 +34,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
-        conf = _configured(argv or ["--help"])
-        if conf.command.name is None:
-            conf.print_help()
-            return 1
-        action: Callable[[cfg.ConfigOpts], int] = conf.command.action
-        return action(conf)
+        return program.outcome(PROG, lambda: _run(argv), failed=1)
     except SystemExit as done:
         # The parser has spoken: help, version, or usage.
         return int(done.code or 0) if argv else 1
-    except (cfg.Error, schema.CommandError) as error:
-        return _say(str(error))
-    except errors.Failure as failure:
-        reason = f" ({trouble.sentence(failure.__cause__)})" if failure.__cause__ else ""
-        return _say(f"{failure}{reason}")
-    except exc.DBAPIError as error:
-        return _say(trouble.sentence(error))
-    except (exc.ArgumentError, ModuleNotFoundError) as error:
-        return _say(f"[placement_database]connection: {error}")
 
 
-def _say(sentence: str) -> int:
-    print(f"placement-manage: {' '.join(sentence.split())}", file=sys.stderr)
-    return 1
-
-
-def _configured(argv: Sequence[str]) -> cfg.ConfigOpts:
-    conf = cfg.ConfigOpts()
-    options.register(conf)
-    log.register_options(conf)
-    conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=_add_commands))
-    # What this command prints is for programs to read: the log goes elsewhere.
-    conf.set_default("use_stderr", True)
-    conf(argv, project=options.PROJECT, prog="placement-manage", version=_version())
-    log.setup(conf, options.PROJECT)
-    return conf
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("placement-service")
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+def _run(argv: Sequence[str]) -> int:
+    conf = program.configured(PROG, argv or ["--help"], _add_commands)
+    if conf.command.name is None:
+        conf.print_help()
+        return 1
+    action: Callable[[cfg.ConfigOpts], int] = conf.command.action
+    return action(conf)
 
 
 def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -97,6 +65,13 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add("stamp", stamp, "Write down a revision, and change nothing else.").add_argument(
         "revision", help='a revision id, or "head"'
     )
+    add("release", release, "Take away what other Placements do not know, to give the database back.").add_argument(
+        "--revision",
+        metavar="<id>",
+        default=schema.COMMON_HEADS[0],
+        choices=schema.COMMON_HEADS,
+        help="the newest revision that the other one knows: %(choices)s (default: the first)",
+    )
     add(
         "online_data_migrations", online_data_migrations, "Complete rows that an older Placement left incomplete."
     ).add_argument("--max-count", metavar="<n>", help="the most rows to change; without it, all are")
@@ -109,22 +84,29 @@ def _show_help(parser: argparse.ArgumentParser) -> int:
 
 def sync(conf: cfg.ConfigOpts) -> int:
     """Bring the schema to the newest revision."""
-    with _reached(conf) as database:
+    with program.reached(conf) as database, Progress("db sync"):
         schema.sync(database.engine)
     return 0
 
 
 def version(conf: cfg.ConfigOpts) -> int:
     """Print the revision of the schema."""
-    with _reached(conf) as database:
+    with program.reached(conf) as database:
         print(schema.version(database.reading_engine))
     return 0
 
 
 def stamp(conf: cfg.ConfigOpts) -> int:
     """Write down a revision."""
-    with _reached(conf) as database:
+    with program.reached(conf) as database:
         schema.stamp(database.engine, conf.command.revision)
+    return 0
+
+
+def release(conf: cfg.ConfigOpts) -> int:
+    """Make the schema what another Placement knows."""
+    with program.reached(conf) as database, Progress("db release"):
+        schema.release(database.engine, conf.command.revision)
     return 0
 
 
@@ -134,8 +116,8 @@ def online_data_migrations(conf: cfg.ConfigOpts) -> int:
     if limit is not None and not (limit.isdecimal() and int(limit) > 0):
         print("Must supply a positive value for max_count")
         return BAD_COUNT
-    with _reached(conf) as database:
-        return _migrate(database, _migrations(conf), None if limit is None else int(limit))
+    with program.reached(conf) as database, Progress("db online_data_migrations", "rows migrated") as progress:
+        return _migrate(database, _migrations(conf), None if limit is None else int(limit), progress)
 
 
 def _migrations(conf: cfg.ConfigOpts) -> dict[str, Migration]:
@@ -148,7 +130,7 @@ def _migrations(conf: cfg.ConfigOpts) -> dict[str, Migration]:
     }
 
 
-def _migrate(database: Database, migrations: dict[str, Migration], limit: int | None) -> int:
+def _migrate(database: Database, migrations: dict[str, Migration], limit: int | None, progress: Progress) -> int:
     """The exit code after one batch of ``limit`` rows, or after as many batches as change something."""
     if limit is None:
         print(f"Running batches of {BATCH} until complete")
@@ -158,6 +140,7 @@ def _migrate(database: Database, migrations: dict[str, Migration], limit: int | 
         batch, failed = _run_batch(database, migrations, limit or BATCH)
         totals.update({name: totals.get(name, Counts()) + counts for name, counts in batch.items()})
         progressed = any(counts.done for counts in batch.values())
+        progress.advance(sum(counts.done for counts in batch.values()))
         if limit is not None:
             break
     rows = [(name, counts.found, counts.done) for name, counts in totals.items()]
@@ -186,18 +169,6 @@ def _run_batch(database: Database, migrations: dict[str, Migration], limit: int)
             print(f"{ran[name].found} rows matched query {name}, {ran[name].done} migrated")
         limit -= ran[name].done
     return ran, failed
-
-
-@contextlib.contextmanager
-def _reached(conf: cfg.ConfigOpts) -> Iterator[Database]:
-    """The configured database, as soon as it answers."""
-    database = engine.connect(conf)
-    group = conf.placement_database
-    try:
-        database.wait_until_reachable(group.max_retries, group.retry_interval)
-        yield database
-    finally:
-        database.dispose()
 
 
 if __name__ == "__main__":

@@ -19,10 +19,24 @@ from sqlalchemy.engine import Connection, Engine
 from placement.db import tables, trouble
 from placement.db.trouble import Trouble
 
-__all__ = ["CommandError", "State", "complaint", "configuration", "head", "stamp", "state", "sync", "version"]
+__all__ = [
+    "COMMON_HEADS",
+    "CommandError",
+    "State",
+    "complaint",
+    "configuration",
+    "head",
+    "release",
+    "stamp",
+    "state",
+    "sync",
+    "version",
+]
 
 LOG = logging.getLogger(__name__)
 
+#: The newest revisions that other Placements know: the newest of them, and that of older ones.
+COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
 #: Seconds to wait for another process that changes the schema.
 PATIENCE = 300
 _LOCK_NAME = "placement-schema"
@@ -54,6 +68,21 @@ def sync(engine: Engine, revision: str = "head") -> None:
     with _alone(engine) as connection:
         _refuse_strangers(connection)
         command.upgrade(configuration(connection), revision)
+
+
+def release(engine: Engine, revision: str = COMMON_HEADS[0]) -> None:
+    """Take away what only we know, so that a Placement whose newest revision is ``revision`` finds its own schema.
+
+    ``revision`` is one of COMMON_HEADS.  A database that is not beyond it only loses our tables, if it has them.
+    Nobody of ours may serve it meanwhile.  Raises CommandError if it has no schema, or one newer than this program.
+    """
+    with _alone(engine) as connection:
+        found = _version(connection)
+        if _state(found) in (State.MISSING, State.UNKNOWN):
+            raise CommandError(_COMPLAINTS[_state(found)] % {"version": found})
+        if found in _beyond(revision):
+            command.downgrade(configuration(connection), revision)
+        tables.metadata.drop_all(connection, tables=tables.OURS)  # a stamp leaves them behind
 
 
 def version(engine: Engine) -> str | None:
@@ -114,6 +143,11 @@ def _version(connection: Connection) -> str | None:
     return connection.execute(
         sa.select(sa.column("version_num", sa.String)).select_from(sa.table("alembic_version"))
     ).scalar()
+
+
+def _beyond(revision: str) -> set[str]:
+    """The revisions that come after it."""
+    return {script.revision for script in _scripts().iterate_revisions("head", revision)}
 
 
 @functools.cache

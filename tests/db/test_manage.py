@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import sqlalchemy as sa
 
-from placement.cmd import manage
+from placement.cmd import manage, program
 from placement.db import online, schema, tables
 from placement.db.engine import opened
 from tests import children
@@ -141,6 +141,34 @@ class TestSchema:
             "placement-manage: 3 resource providers have no root provider id. "
             'Run "placement-manage db online_data_migrations", then this command again.'
         )
+
+
+class TestRelease:
+    """What it does to tables and rows is in test_existing_databases.py."""
+
+    @pytest.mark.parametrize(
+        ("words", "revision"),
+        [([], LAST_COMMON), (["--revision", "422ece571366"], "422ece571366")],
+        ids=["the newest", "an older"],
+    )
+    def test_leaves_what_another_placement_knows(self, run, database, words, revision):
+        run("db", "sync")
+        ran = run("db", "release", *words)
+        assert (ran.code, ran.out) == (0, "")
+        assert run("db", "version").out == f"{revision}\n"
+        assert not {table.name for table in tables.OURS} & set(sa.inspect(database.engine).get_table_names())
+
+    def test_knows_no_other_revision(self, run, database):
+        run("db", "sync")
+        ran = run("db", "release", "--revision", INITIAL)
+        assert (ran.code, ran.out) == (2, "")
+        assert "choose from" in ran.err
+        assert schema.state(database.engine) is schema.State.CURRENT
+
+    def test_of_an_empty_database_fails(self, run):
+        ran = run("db", "release")
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.splitlines()[-1].startswith("placement-manage: The database has no tables yet.")
 
 
 class TestOnlineDataMigrations:
@@ -289,7 +317,7 @@ class TestWords:
     def test_db_alone_shows_its_help(self, command, elsewhere):
         ran = command("--config-file", str(elsewhere("sqlite://")), "db")
         assert (ran.code, ran.err) == (0, "")
-        usage = "usage: placement-manage db [-h] {sync,version,stamp,online_data_migrations}"
+        usage = "usage: placement-manage db [-h] {sync,version,stamp,release,online_data_migrations}"
         assert " ".join(ran.out.split()).startswith(usage)
 
     @pytest.mark.parametrize("words", [["foo"], ["db", "foo"], ["db", "sync", "foo"], ["db", "stamp"]], ids=" ".join)
@@ -302,7 +330,7 @@ class TestWords:
         """In a process of its own, as operators run it."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]
         ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300)
-        assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{manage._version()}\n", "")
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{program.version()}\n", "")
 
     def test_a_directory_of_configuration(self, command, elsewhere, tmp_path):
         directory = tmp_path / "conf.d"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -83,22 +82,6 @@ def test_schema_from_revisions_is_the_schema_of_the_tables(engine):
     assert written(by_revisions) == written(portrait(engine))
 
 
-def test_only_our_tables_are_touched_in_a_database_of_another_implementation(engine):
-    schema.sync(engine, LAST_COMMON)
-    execute(engine, provider(id=1, root_provider_id=1), allocation(consumer_id="c1"))
-    before = portrait(engine)
-    with watch.writes(engine) as statements:
-        schema.sync(engine)
-    touched = {
-        statement for statement in statements if not any(name in statement for name in (*OURS, "alembic_version"))
-    }
-    assert touched == set()
-    after = portrait(engine)
-    assert {name: after[name] for name in before} == before
-    assert set(after) - set(before) == OURS
-    assert execute(engine, "SELECT id, root_provider_id FROM resource_providers") == [(1, 1)]
-
-
 def test_a_database_is_given_back_by_a_stamp_and_returns_with_a_new_feed(engine):
     schema.sync(engine)
     before, (feed,) = portrait(engine), execute(engine, "SELECT uuid FROM feed_instance")
@@ -112,16 +95,6 @@ def test_a_database_is_given_back_by_a_stamp_and_returns_with_a_new_feed(engine)
     assert schema.version(engine) == schema.head()
     (feed_after,) = execute(engine, "SELECT uuid FROM feed_instance")
     assert feed_after != feed, "what happened meanwhile is not in the feed: its readers must begin anew"
-
-
-def test_our_tables_can_be_dropped_again(engine):
-    schema.sync(engine, LAST_COMMON)
-    before = portrait(engine)
-    schema.sync(engine)
-    with engine.begin() as connection:
-        command.downgrade(schema.configuration(connection), LAST_COMMON)
-    assert portrait(engine) == before
-    assert schema.version(engine) == LAST_COMMON
 
 
 def test_a_second_sync_does_nothing(engine):

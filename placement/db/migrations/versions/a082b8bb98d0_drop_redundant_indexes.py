@@ -8,10 +8,26 @@ revision = "a082b8bb98d0"
 down_revision = "422ece571366"
 
 
+_INDEXES = (
+    ("inventories_resource_provider_id_idx", "inventories", ["resource_provider_id"]),
+    (
+        "inventories_resource_provider_resource_class_idx",
+        "inventories",
+        ["resource_provider_id", "resource_class_id"],
+    ),
+    ("ix_placement_aggregates_uuid", "placement_aggregates", ["uuid"]),
+    ("resource_providers_name_idx", "resource_providers", ["name"]),
+    ("resource_providers_uuid_idx", "resource_providers", ["uuid"]),
+)
+
+
 def upgrade() -> None:
     """Drop five indexes."""
-    steps.drop_index("inventories_resource_provider_id_idx", "inventories")
-    steps.drop_index("inventories_resource_provider_resource_class_idx", "inventories")
-    steps.drop_index("ix_placement_aggregates_uuid", "placement_aggregates")
-    steps.drop_index("resource_providers_name_idx", "resource_providers")
-    steps.drop_index("resource_providers_uuid_idx", "resource_providers")
+    for name, table, _ in _INDEXES:
+        steps.drop_index(name, table)
+
+
+def downgrade() -> None:
+    """Make them again: a database may be given back to a Placement that does not know this revision."""
+    for name, table, columns in _INDEXES:
+        steps.create_index(name, table, columns)

@@ -1,0 +1,70 @@
+"""What our commands have in common: their configuration, their database, and how they say that they failed."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+from oslo_config import cfg
+from oslo_log import log
+from sqlalchemy import exc
+
+from placement import conf as options
+from placement import errors
+from placement.db import engine, schema, trouble
+from placement.db.engine import Database
+
+Commands = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
+
+
+def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.ConfigOpts:
+    """The configuration with the words of the command line in it: ``command`` is what was asked for."""
+    conf = cfg.ConfigOpts()
+    options.register(conf)
+    log.register_options(conf)
+    conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=add_commands))
+    # What a command prints is for programs to read: the log goes elsewhere.
+    conf.set_default("use_stderr", True)
+    conf(list(argv), project=options.PROJECT, prog=prog, version=version())
+    log.setup(conf, options.PROJECT)
+    return conf
+
+
+def version() -> str:
+    """The version of this package."""
+    try:
+        return importlib.metadata.version("placement-service")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
+    """The exit code that ``work()`` returns; or ``failed``, after a line on what the operator has to mend."""
+    try:
+        return work()
+    except (cfg.Error, schema.CommandError) as error:
+        sentence = str(error)
+    except errors.Failure as failure:
+        reason = f" ({trouble.sentence(failure.__cause__)})" if failure.__cause__ else ""
+        sentence = f"{failure}{reason}"
+    except exc.DBAPIError as error:
+        sentence = trouble.sentence(error)
+    except (exc.ArgumentError, ModuleNotFoundError) as error:
+        sentence = f"[placement_database]connection: {error}"
+    print(f"{prog}: {' '.join(sentence.split())}", file=sys.stderr)
+    return failed
+
+
+@contextlib.contextmanager
+def reached(conf: cfg.ConfigOpts) -> Iterator[Database]:
+    """The configured database, as soon as it answers."""
+    database = engine.connect(conf)
+    group = conf.placement_database
+    try:
+        database.wait_until_reachable(group.max_retries, group.retry_interval)
+        yield database
+    finally:
+        database.dispose()
