@@ -25,6 +25,24 @@ def framed(*rows: Sequence[object]) -> str:
     return "\n".join([rule, lines[0], rule, *lines[1:], rule])
 
 
+def stacked(*blocks: Sequence[str]) -> str:
+    """The blocks of lines in a frame, one under the other.
+
+    >>> print(stacked(["Results"], ["Check: roots", "Result: Success"]))
+    +-----------------+
+    | Results         |
+    +-----------------+
+    | Check: roots    |
+    | Result: Success |
+    +-----------------+
+    """
+    width = max(len(line) for block in blocks for line in block)
+    rule = f"+{'-' * (width + 2)}+"
+    return "\n".join(
+        [rule, *(line for block in blocks for line in (*(f"| {text:<{width}} |" for text in block), rule))]
+    )
+
+
 def _centred(cell: str, width: int) -> str:
     left = (width - len(cell) + 1) // 2
     return " " * left + cell + " " * (width - len(cell) - left)

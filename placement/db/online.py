@@ -13,7 +13,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from placement.db import feed, schema
-from placement.db.engine import Database, Transaction
+from placement.db.engine import Database, Reading, Transaction
 from placement.db.tables import allocations, consumers, projects, resource_providers, users, utcnow
 
 Result = TypeVar("Result")
@@ -30,15 +30,24 @@ class Counts:
         return Counts(self.found + other.found, self.done + other.done)
 
 
+def rootless(db: Reading) -> int:
+    """How many providers have no root."""
+    return int(db.execute(sa.select(sa.func.count()).select_from(resource_providers).where(_ROOTLESS)).scalar_one())
+
+
+def ownerless(db: Reading) -> int:
+    """How many consumers have allocations but no row."""
+    return int(db.execute(sa.select(sa.func.count()).select_from(_OWNERLESS.subquery())).scalar_one())
+
+
 def set_root_provider_ids(database: Database, limit: int) -> Counts:
     """Make providers without a root their own root."""
-    rootless = resource_providers.c.root_provider_id.is_(None)
 
     def complete(db: Transaction) -> Counts:
-        find = sa.select(resource_providers.c.id).where(rootless).order_by(resource_providers.c.id).limit(limit)
+        find = sa.select(resource_providers.c.id).where(_ROOTLESS).order_by(resource_providers.c.id).limit(limit)
         ids = db.execute(find).scalars().all()
         own_root = sa.update(resource_providers).values(root_provider_id=resource_providers.c.id)
-        done = db.execute(own_root.where(resource_providers.c.id.in_(ids), rootless)).rowcount if ids else 0
+        done = db.execute(own_root.where(resource_providers.c.id.in_(ids), _ROOTLESS)).rowcount if ids else 0
         for provider_id in ids:
             db.changed(provider_id, feed.SHAPE)
         return Counts(len(ids), done)
@@ -48,16 +57,14 @@ def set_root_provider_ids(database: Database, limit: int) -> Counts:
 
 def create_incomplete_consumers(database: Database, limit: int, project: str, user: str) -> Counts:
     """Give allocations without a consumer one, of the given project and user (their external ids)."""
-    # One statement finds and creates: a consumer must not outlive allocations that are deleted meanwhile.
-    joined = allocations.outerjoin(consumers, allocations.c.consumer_id == consumers.c.uuid)
-    ownerless = sa.select(allocations.c.consumer_id).select_from(joined).where(consumers.c.id.is_(None)).distinct()
 
     def complete(db: Transaction) -> Counts:
-        if db.execute(ownerless.limit(1)).first() is None:
+        if db.execute(_OWNERLESS.limit(1)).first() is None:
             return Counts()
         owners = _id_of(db, projects, project), _id_of(db, users, user)
         values = [sa.literal(value) for value in (*owners, 0)]
-        missing = ownerless.add_columns(*values, sa.literal(utcnow(), sa.DateTime)).limit(limit)
+        # One statement finds and creates: a consumer must not outlive allocations that are deleted meanwhile.
+        missing = _OWNERLESS.add_columns(*values, sa.literal(utcnow(), sa.DateTime)).limit(limit)
         columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
         create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
         # Without the option the driver has forgotten the number of an INSERT by the time it is asked.
@@ -83,3 +90,12 @@ def _write(database: Database, work: Callable[[Transaction], Result]) -> Result:
         return database.write(work)
     with database.engine.begin() as connection:
         return work(Transaction(connection))
+
+
+_ROOTLESS = resource_providers.c.root_provider_id.is_(None)
+_OWNERLESS = (
+    sa.select(allocations.c.consumer_id)
+    .select_from(allocations.outerjoin(consumers, allocations.c.consumer_id == consumers.c.uuid))
+    .where(consumers.c.id.is_(None))
+    .distinct()
+)

@@ -1,0 +1,181 @@
+"""placement-status: whether data and configuration are as the service wants them (contract 5.4)."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import enum
+import json
+import sys
+import textwrap
+import traceback
+from collections.abc import Callable, Sequence
+
+from oslo_config import cfg
+from oslo_utils import fileutils
+
+from placement.cmd import program
+from placement.cmd.frame import stacked
+from placement.cmd.progress import Progress
+from placement.db import online, schema
+from placement.db.engine import Database
+from placement.objects import over_commitment
+from placement.objects.over_commitment import OverCommitment
+
+PROG = "placement-status"
+TITLE = "Upgrade Check Results"
+#: The exit code when the checks could not be made.
+BROKEN = 255
+#: Lines of details shown in the table, and where they are broken.
+_LINES = 20
+_WIDTH = 60
+
+
+class Level(enum.IntEnum):
+    """What a check found; the worst is the exit code."""
+
+    SUCCESS = 0
+    WARNING = 1
+    FAILURE = 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """What a check found: how bad it is, in a sentence, and line by line where."""
+
+    level: Level = Level.SUCCESS
+    sentence: str | None = None
+    places: tuple[str, ...] = ()
+
+
+def missing_roots(_: cfg.ConfigOpts, database: Database) -> Result:
+    """Whether every provider has a root."""
+    with Progress(ROOTS):
+        count = database.read(online.rootless)
+    if not count:
+        return Result()
+    return Result(
+        Level.FAILURE,
+        f"Resource providers without a root provider id: {count}. "
+        'Run the "placement-manage db online_data_migrations" command.',
+    )
+
+
+def incomplete_consumers(_: cfg.ConfigOpts, database: Database) -> Result:
+    """Whether everybody who holds something has a row."""
+    with Progress(CONSUMERS):
+        count = database.read(online.ownerless)
+    if not count:
+        return Result()
+    return Result(
+        Level.WARNING,
+        f"There are {count} incomplete consumers table records for existing allocations. "
+        'Run the "placement-manage db online_data_migrations" command.',
+    )
+
+
+def policy_format(conf: cfg.ConfigOpts, _: Database) -> Result:
+    """Whether the policy file is YAML."""
+    path = conf.find_file(conf.oslo_policy.policy_file)
+    if not path or not fileutils.is_json(path):
+        return Result()
+    return Result(
+        Level.FAILURE,
+        f"The policy file {path} is in the JSON format, which is deprecated. Turn it into YAML with the "
+        "oslopolicy-convert-json-to-yaml tool.",
+    )
+
+
+def used_above_capacity(_: cfg.ConfigOpts, database: Database) -> Result:
+    """Whether more is used anywhere than there is."""
+    with Progress(ABOVE, "providers", database.read(over_commitment.count)) as progress:
+        found = over_commitment.of_all(database, progress.advance)
+    if not found:
+        return Result()
+    return Result(
+        Level.WARNING,
+        f"More is used than there is in {len(found)} inventories: of a provider that was shrunk, or by claims that "
+        "were granted at the same time. Nothing more is granted there until enough has been given back.",
+        tuple(map(_place, found)),
+    )
+
+
+def _place(found: OverCommitment) -> str:
+    name = "" if found.name is None else f" ({found.name})"
+    resource_class = found.resource_class or "a class that is gone"
+    return f"{found.uuid}{name}: {resource_class}, {found.used} of {found.capacity}"
+
+
+ROOTS = "Missing Root Provider IDs"
+CONSUMERS = "Incomplete Consumers"
+POLICY = "Policy File JSON to YAML Migration"
+ABOVE = "Used Above Capacity"
+CHECKS: dict[str, Callable[[cfg.ConfigOpts, Database], Result]] = {
+    ROOTS: missing_roots,
+    CONSUMERS: incomplete_consumers,
+    POLICY: policy_format,
+    ABOVE: used_above_capacity,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    try:
+        return program.outcome(PROG, lambda: _run(argv), failed=BROKEN)
+    except SystemExit as done:
+        # The parser has spoken: help, version, or usage.
+        return int(done.code or 0)
+    except Exception:
+        traceback.print_exc()
+        return BROKEN
+
+
+def _run(argv: Sequence[str]) -> int:
+    conf = program.configured(PROG, argv, _add_commands)
+    with program.reached(conf) as database:
+        if schema.state(database.reading_engine) is schema.State.MISSING:
+            raise schema.CommandError(str(schema.complaint(database.reading_engine)))
+        results = {name: check(conf, database) for name, check in CHECKS.items()}
+    print(_as_json(results) if conf.command.json else _as_table(results))
+    return max(result.level for result in results.values())
+
+
+def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    commands.required = True
+    upgrade = commands.add_parser("upgrade", help="what concerns an upgrade")
+    upgrade.add_argument("check", choices=["check"], help="look whether data and configuration are ready")
+    upgrade.add_argument("--json", action="store_true", help="print the results as JSON, with every detail")
+
+
+def _as_table(results: dict[str, Result]) -> str:
+    blocks = [
+        [f"Check: {name}", f"Result: {result.level.name.title()}", *_details(result)]
+        for name, result in results.items()
+    ]
+    return stacked([TITLE], *blocks)
+
+
+def _details(result: Result) -> list[str]:
+    first, *rest = textwrap.wrap(str(result.sentence), _WIDTH)
+    shown = result.places[:_LINES]
+    if len(result.places) > _LINES:
+        shown = (*shown, f"and {len(result.places) - _LINES} more: --json prints all")
+    return [f"Details: {first}", *(f"  {line}" for line in (*rest, *shown))]
+
+
+def _as_json(results: dict[str, Result]) -> str:
+    checks = [
+        {
+            "check": name,
+            "result": result.level.name.title(),
+            "details": result.sentence,
+            "places": list(result.places),
+        }
+        for name, result in results.items()
+    ]
+    return json.dumps({"name": TITLE, "checks": checks}, indent=2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""placement-status: its table and its exit codes are read by deployment tools (contract 5.4)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from types import SimpleNamespace
+
+import pytest
+import sqlalchemy as sa
+
+from placement.cmd import status
+from placement.db import online, schema
+from placement.db.engine import opened
+from placement.objects import over_commitment
+from tests import children
+from tests.db import original
+from tests.db.original import FULL, GHOST, OWNERLESS, ROOTLESS
+
+ALL_IS_WELL = """\
++-------------------------------------------+
+| Upgrade Check Results                     |
++-------------------------------------------+
+| Check: Missing Root Provider IDs          |
+| Result: Success                           |
+| Details: None                             |
++-------------------------------------------+
+| Check: Incomplete Consumers               |
+| Result: Success                           |
+| Details: None                             |
++-------------------------------------------+
+| Check: Policy File JSON to YAML Migration |
+| Result: Success                           |
+| Details: None                             |
++-------------------------------------------+
+| Check: Used Above Capacity                |
+| Result: Success                           |
+| Details: None                             |
++-------------------------------------------+
+"""
+
+MUCH_IS_NOT = f"""\
++----------------------------------------------------------------------+
+| Upgrade Check Results                                                |
++----------------------------------------------------------------------+
+| Check: Missing Root Provider IDs                                     |
+| Result: Failure                                                      |
+| Details: Resource providers without a root provider id: 1. Run the   |
+|   "placement-manage db online_data_migrations" command.              |
++----------------------------------------------------------------------+
+| Check: Incomplete Consumers                                          |
+| Result: Warning                                                      |
+| Details: There are 1 incomplete consumers table records for existing |
+|   allocations. Run the "placement-manage db                          |
+|   online_data_migrations" command.                                   |
++----------------------------------------------------------------------+
+| Check: Policy File JSON to YAML Migration                            |
+| Result: Success                                                      |
+| Details: None                                                        |
++----------------------------------------------------------------------+
+| Check: Used Above Capacity                                           |
+| Result: Warning                                                      |
+| Details: More is used than there is in 2 inventories: of a provider  |
+|   that was shrunk, or by claims that were granted at the same        |
+|   time. Nothing more is granted there until enough has been          |
+|   given back.                                                        |
+|   {FULL} (full): VCPU, 14 of 8          |
+|   {FULL} (full): MEMORY_MB, 64 of 0     |
++----------------------------------------------------------------------+
+"""
+
+
+@pytest.fixture
+def database(database_url):
+    with opened(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+def check(tmp_path, database_url, capfd):
+    """Run the checks on the database of the test; ``config`` goes into the configuration."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+
+    def check(*words, url=database_url, config="", command=("upgrade", "check")):
+        path = tmp_path / "placement.conf"
+        path.write_text(f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{config}\n")
+        code = status.main(["--config-file", str(path), *command, *words])
+        out, err = capfd.readouterr()
+        return SimpleNamespace(code=code, out=out, err=err)
+
+    yield check
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def filled(database):
+    original.make(database.engine, original.NEWEST)
+    return database
+
+
+def mend(database):
+    """Do what the checks say."""
+    online.set_root_provider_ids(database, 50)
+    online.create_incomplete_consumers(database, 50, "p", "u")
+
+
+def test_a_new_database_is_well(check, database):
+    schema.sync(database.engine)
+    ran = check()
+    assert (ran.code, ran.out) == (0, ALL_IS_WELL)
+
+
+def test_what_the_original_leaves_behind_is_told(check, filled):
+    ran = check()
+    assert ran.out == MUCH_IS_NOT
+    assert ran.code == 2, "the worst of them"
+
+
+def test_it_can_be_asked_before_the_switch_and_after(check, filled):
+    before = check().out
+    schema.sync(filled.engine)
+    assert check().out == before
+
+
+def test_it_can_be_asked_at_the_first_revision(check, database):
+    schema.sync(database.engine, "b4ed3a175331")
+    assert check().code == 0
+
+
+def test_warnings_alone_are_1(check, filled):
+    mend(filled)
+    ran = check()
+    assert ran.code == 1
+    assert ran.out.count("Result: Success") == 3
+
+
+def test_json_has_all_of_it(check, filled):
+    ran = check("--json")
+    told = json.loads(ran.out)
+    assert ran.code == 2
+    assert told["name"] == "Upgrade Check Results"
+    assert [(check["check"], check["result"]) for check in told["checks"]] == [
+        ("Missing Root Provider IDs", "Failure"),
+        ("Incomplete Consumers", "Warning"),
+        ("Policy File JSON to YAML Migration", "Success"),
+        ("Used Above Capacity", "Warning"),
+    ]
+    assert told["checks"][2] == {
+        "check": "Policy File JSON to YAML Migration",
+        "result": "Success",
+        "details": None,
+        "places": [],
+    }
+    assert told["checks"][3]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
+
+
+def test_consumers_are_counted_and_not_their_allocations(filled):
+    """OWNERLESS has two allocations; GHOST has a row and none."""
+    assert filled.read(online.ownerless) == 1
+    with filled.engine.begin() as connection:
+        connection.execute(sa.text(f"DELETE FROM consumers WHERE uuid = '{GHOST}'"))
+        connection.execute(
+            sa.text(f"UPDATE allocations SET consumer_id = 'other' WHERE consumer_id = '{OWNERLESS}' AND used = 2")
+        )
+    assert filled.read(online.ownerless) == 2
+
+
+class TestOverCommitment:
+    @pytest.fixture
+    def above(self, filled):
+        """What is found, by provider and class."""
+
+        def above():
+            found = over_commitment.of_all(filled, lambda _: None)
+            return {(place.uuid, place.resource_class): (place.used, place.capacity) for place in found}
+
+        return above
+
+    def change(self, filled, statement):
+        with filled.engine.begin() as connection:
+            connection.execute(sa.text(statement))
+
+    def test_capacity_is_not_cut_to_a_whole_number(self, filled, above):
+        """Of 7.7 there may be 7 used, and if it were 8 then not; ratio and reserve count."""
+        assert above() == {(FULL, "VCPU"): (14, 8), (FULL, "MEMORY_MB"): (64, 0)}
+        self.change(filled, "UPDATE inventories SET allocation_ratio = 1.75 WHERE resource_provider_id = 5")
+        assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not above"
+        self.change(filled, "UPDATE allocations SET used = 8 WHERE resource_provider_id = 3")
+        assert above()[original.NUMA1, "VCPU"] == (8, 7)
+
+    def test_allocations_without_inventory_are_above_nothing(self, filled, above):
+        self.change(filled, "DELETE FROM inventories WHERE resource_provider_id = 6")
+        assert above()[ROOTLESS, "CUSTOM_FPGA"] == (1, 0)
+        self.change(filled, "DELETE FROM resource_classes WHERE id = 10000")
+        assert above()[ROOTLESS, None] == (1, 0)
+
+    def test_many_providers_are_looked_at_part_by_part(self, filled, above, monkeypatch):
+        monkeypatch.setattr(over_commitment, "_NEXT", over_commitment._NEXT.limit(2))
+        looked_at = []
+        found = over_commitment.of_all(filled, looked_at.append)
+        assert looked_at == [2, 2, 2]
+        assert (
+            {(place.uuid, place.resource_class) for place in found}
+            == set(above())
+            == {(FULL, "VCPU"), (FULL, "MEMORY_MB")}
+        )
+
+    def test_the_table_shows_some_and_json_all(self, check, filled):
+        with filled.engine.begin() as connection:
+            connection.execute(sa.text("DELETE FROM inventories WHERE resource_provider_id = 5"))
+            rows = [(f"c{number}", 5, number, 1) for number in range(2, 21)]
+            original.insert(connection, "allocations", original.ROWS["allocations"][0], rows)
+        ran = check()
+        assert ran.out.count(FULL) == 20
+        assert "|   and 1 more: --json prints all " in ran.out
+        assert len(json.loads(check("--json").out)["checks"][3]["places"]) == 21
+
+
+class TestPolicy:
+    """Of the database it is enough that it is there."""
+
+    @pytest.fixture(autouse=True)
+    def _synced(self, database):
+        schema.sync(database.engine)
+
+    @pytest.mark.parametrize(
+        ("text", "level"), [('{"rule": "role:admin"}', "Failure"), ("rule: role:admin", "Success")]
+    )
+    def test_a_json_file_is_a_failure_whatever_its_name(self, check, tmp_path, text, level):
+        (tmp_path / "policy.yaml").write_text(text)
+        ran = check(config=f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml")
+        assert "| Check: Policy File JSON to YAML Migration" in ran.out
+        assert ran.code == (2 if level == "Failure" else 0)
+        assert ("oslopolicy-convert-json-to-yaml" in ran.out) == (level == "Failure")
+
+    def test_no_file_is_no_failure(self, check, tmp_path):
+        assert check(config=f"[oslo_policy]\npolicy_file = {tmp_path}/absent.json").code == 0
+
+
+class TestTrouble:
+    def test_a_database_that_does_not_answer_is_255(self, check):
+        ran = check(url=f"mysql+pymysql://someone:secret@127.0.0.1:{children.free_port()}/placement")
+        assert (ran.code, ran.out) == (255, "")
+        assert ran.err.splitlines()[-1].startswith("placement-status: The database cannot be reached.")
+        assert "secret" not in ran.err
+
+    def test_a_database_without_tables_is_255(self, check):
+        ran = check()
+        assert (ran.code, ran.out) == (255, "")
+        assert ran.err.splitlines()[-1].startswith("placement-status: The database has no tables yet.")
+
+    def test_what_nobody_expected_is_255_with_a_traceback(self, check, database, monkeypatch):
+        schema.sync(database.engine)
+        monkeypatch.setitem(status.CHECKS, "Of numbers", lambda _conf, _database: status.Result(1 // 0))
+        ran = check()
+        assert (ran.code, ran.out) == (255, "")
+        assert "Traceback" in ran.err
+
+    @pytest.mark.parametrize(
+        "command", [[], ["upgrade"], ["upgrade", "foo"], ["foo"], ["upgrade", "check", "foo"]], ids=" ".join
+    )
+    def test_unknown_words_show_the_usage_and_fail_with_2(self, check, command):
+        ran = check(url="sqlite://", command=command)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith("usage: placement-status ")
+
+    def test_help(self, check):
+        ran = check("--help")
+        assert ran.code == 0
+        assert ran.out.startswith("usage: placement-status upgrade [-h] [--json] {check}")
