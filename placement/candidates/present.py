@@ -129,8 +129,9 @@ def _resources(
     rows = np.array(slots, dtype=np.intp)
     shown: list[dict[str, Any]] = [{} for _ in slots]
     for class_id in classes:
-        name = snapshot.class_names[class_id]
-        if form.every_class or name in asked:
+        # The original removes a class while somebody comes to have some of it.
+        name = snapshot.class_names.get(class_id)
+        if name is not None and (form.every_class or name in asked):
             for resources, capacity, used in zip(shown, *snapshot.columns[class_id].shown(rows), strict=True):
                 resources[name] = {"capacity": capacity, "used": used}
     return shown

@@ -1,0 +1,250 @@
+"""A database that the original made and filled: taken over, served, and given back (contract 5.4, 6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.util import CommandError
+
+from placement.db import online, schema, standard, tables
+from placement.db.engine import opened
+from placement.objects import over_commitment
+from tests.db import in_process, original, watch
+from tests.db.original import CN1, CROWD, FULL, GHOST, INSTANCE, LOST, MIGRATION, NUMA0, OWNERLESS, ROOTLESS, SECOND
+from tests.db.portrait import portrait, written
+
+LIST, LISTED = "/resource_providers", "resource_providers"
+OURS = {table.name for table in tables.OURS}
+
+
+@pytest.fixture(params=[original.NEWEST, original.OLDER])
+def revision(request):
+    return request.param
+
+
+@pytest.fixture
+def database(database_url, revision):
+    with opened(database_url) as database:
+        original.make(database.engine, revision)
+        yield database
+
+
+@pytest.fixture
+def taken_over(database):
+    schema.sync(database.engine)
+    standard.insert(database)
+    return database
+
+
+@pytest.fixture
+def service(taken_over):
+    """What answers, at version 1.39."""
+    call = in_process.placement(taken_over)
+    return lambda method, path, body=None: call(method, path, 39, body)
+
+
+def rows(database):
+    """Every row of every table that the original has, as it is stored."""
+    with database.engine.connect() as connection:
+        return {name: sorted(map(repr, connection.execute(sa.text(f"SELECT * FROM {name}")))) for name in original.ROWS}
+
+
+def indexes(tables_):
+    return {(table, line.split()[1]) for table, lines in tables_.items() for line in lines if line.startswith("index ")}
+
+
+@pytest.mark.parametrize("revision", [original.NEWEST])
+def test_the_tables_of_these_tests_are_those_of_the_original(database, revision):
+    """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
+    assert written(portrait(database.engine)) == (Path(__file__).parent / f"schema-{revision}.txt").read_text()
+
+
+class TestSync:
+    def test_adds_our_tables_and_changes_no_other_and_no_row(self, database, revision):
+        tables_before, rows_before = portrait(database.engine), rows(database)
+        schema.sync(database.engine)
+        assert rows(database) == rows_before
+        after = portrait(database.engine)
+        assert after.keys() - tables_before.keys() == OURS
+        gone = indexes(tables_before) - indexes(after)
+        assert len(gone) == (0 if revision == original.NEWEST else 5), "which the newest revision of the original drops"
+        for table, lines in tables_before.items():
+            assert [line for line in lines if (table, line.split()[1]) not in gone] == after[table]
+
+    def test_names_nothing_but_our_tables(self, database, revision):
+        with watch.writes(database.engine) as statements:
+            schema.sync(database.engine)
+        names = (*OURS, "alembic_version", *("DROP INDEX",) * (revision == original.OLDER))
+        assert [statement for statement in statements if not any(name in statement for name in names)] == []
+
+    def test_a_start_adds_only_the_names_that_are_missing(self, taken_over):
+        before = rows(taken_over)
+        standard.insert(taken_over)
+        assert rows(taken_over) == before
+        with taken_over.engine.connect() as connection:
+            names = connection.execute(sa.text("SELECT id, name FROM traits WHERE id < 4 ORDER BY id")).all()
+        assert names == original.ROWS["traits"][1]
+
+
+class TestServed:
+    """What the rows say; in each of these the original was seen to answer the same, unless it says otherwise."""
+
+    def test_everybody_finds_what_they_hold(self, service):
+        held = service("GET", f"/allocations/{INSTANCE}").body
+        assert held == {
+            "allocations": {
+                CN1: {"generation": 7, "resources": {"MEMORY_MB": 2048}},
+                NUMA0: {"generation": 3, "resources": {"VCPU": 4}},
+                original.SHARED: {"generation": 2, "resources": {"DISK_GB": 20}},
+            },
+            "consumer_generation": 3,
+            "consumer_type": "INSTANCE",
+            "project_id": "project-a",
+            "user_id": "alice",
+        }
+        assert service("GET", f"/allocations/{MIGRATION}").body["consumer_type"] == "MIGRATION"
+        assert service("GET", f"/allocations/{CROWD}").body["project_id"] == original.NOBODY
+        assert service("GET", f"/allocations/{CROWD}").body["consumer_type"] == "unknown"
+
+    @pytest.mark.parametrize("consumer", [GHOST, OWNERLESS, LOST])
+    def test_whoever_has_no_row_or_holds_nothing_that_is_there_is_not_seen(self, service, consumer):
+        assert service("GET", f"/allocations/{consumer}") == (200, {"allocations": {}})
+
+    def test_what_the_ownerless_hold_is_used_all_the_same(self, service):
+        assert service("GET", f"/resource_providers/{NUMA0}/usages").body["usages"] == {"VCPU": 6}
+        assert service("GET", f"/resource_providers/{NUMA0}/allocations").body["allocations"].keys() == {INSTANCE}
+        assert service("GET", f"/allocations/{OWNERLESS}").body == {"allocations": {}}
+
+    def test_usage_of_a_provider_that_is_gone_counts_for_its_consumer(self, service):
+        """As in the original, which adds up allocations by consumer (contract 3.10)."""
+        usages = service("GET", "/usages?project_id=project-a&user_id=alice&consumer_type=all").body["usages"]
+        assert usages["all"] == {"consumer_count": 2, "VCPU": 5, "MEMORY_MB": 2048, "DISK_GB": 20}
+
+    def test_a_provider_without_a_root_is_shown_and_soon_its_own(self, taken_over, service):
+        """The original hides it until ``online_data_migrations`` has run."""
+        path = f"/resource_providers/{ROOTLESS}"
+        assert service("GET", path).body["root_provider_uuid"] is None
+        assert [found["uuid"] for found in service("GET", f"{LIST}?name=rootless").body[LISTED]] == [ROOTLESS]
+        online.set_root_provider_ids(taken_over, 50)
+        assert service("GET", path).body["root_provider_uuid"] == ROOTLESS
+        assert [found["uuid"] for found in service("GET", f"{LIST}?in_tree={ROOTLESS}").body[LISTED]] == [ROOTLESS]
+
+    def test_a_ghost_may_come_back(self, service):
+        body = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
+        allocations = {NUMA0: {"resources": {"VCPU": 1}}}
+        assert service("PUT", f"/allocations/{GHOST}", {"allocations": allocations, **body}).status == 204
+        assert service("GET", f"/allocations/{GHOST}").body["consumer_generation"] == 1
+
+    def test_where_more_is_used_than_there_is_one_may_give_back_and_not_take(self, service):
+        def claim(consumer, amount):
+            there = {"allocations": {FULL: {"resources": {"VCPU": amount}}}, "consumer_type": "INSTANCE"}
+            held = service("GET", f"/allocations/{consumer}").body
+            return service("PUT", f"/allocations/{consumer}", held | there)
+
+        assert service("GET", f"/resource_providers/{FULL}/usages").body["usages"] == {"VCPU": 14, "MEMORY_MB": 64}
+        assert claim(CROWD, 7).status == 409
+        assert claim(CROWD, 5).status == 204
+        assert claim(SECOND, 3).status == 204
+        assert claim(CROWD, 6).status == 409, "now it is full, and nothing above"
+
+    def test_candidates_know_nothing_of_what_is_gone(self, service):
+        found = service("GET", "/allocation_candidates?resources=VCPU:1&required=CUSTOM_GOLD").body
+        assert found == {"allocation_requests": [], "provider_summaries": {}}, "there are 7.7, of which 7 are used"
+        found = service("GET", "/allocation_candidates?resources=VCPU:1").body
+        assert [set(request["allocations"]) for request in found["allocation_requests"]] == [{NUMA0}]
+        assert found["provider_summaries"][NUMA0]["resources"] == {"VCPU": {"capacity": 128, "used": 6}}
+        shared = service("GET", "/allocation_candidates?resources=MEMORY_MB:1,DISK_GB:5").body
+        assert [set(request["allocations"]) for request in shared["allocation_requests"]] == [{CN1, original.SHARED}]
+
+    @pytest.mark.parametrize("revision", [original.NEWEST])
+    def test_a_class_that_was_removed_in_use_makes_nothing_fail(self, taken_over, service):
+        with taken_over.engine.begin() as connection:
+            original.fill(connection, original.RUINS)
+        assert service("GET", "/allocation_candidates?resources=CUSTOM_FPGA:1").body["provider_summaries"] == {
+            ROOTLESS: {
+                "resources": {"CUSTOM_FPGA": {"capacity": 4, "used": 1}},
+                "traits": [],
+                "parent_provider_uuid": None,
+                "root_provider_uuid": ROOTLESS,
+            }
+        }
+        for path in (
+            f"/allocations/{LOST}",
+            "/usages?project_id=project-a",
+            f"/resource_providers/{ROOTLESS}/inventories",
+        ):
+            assert service("GET", path).status == 200
+        above = over_commitment.of_all(taken_over, lambda _: None)
+        assert FULL in {found.uuid for found in above}
+
+
+class TestRelease:
+    def test_leaves_the_tables_and_the_rows_as_they_were(self, database, revision):
+        tables_before, rows_before = portrait(database.engine), rows(database)
+        schema.sync(database.engine)
+        schema.release(database.engine, revision)
+        assert portrait(database.engine) == tables_before
+        assert rows(database) == rows_before
+        assert schema.version(database.engine) == revision
+
+    def test_keeps_what_was_written_meanwhile(self, taken_over, service, revision):
+        assert service("DELETE", f"/allocations/{INSTANCE}").status == 204
+        before = rows(taken_over)
+        schema.release(taken_over.engine, revision)
+        assert rows(taken_over) == before
+        assert portrait(taken_over.engine).keys() & OURS == set()
+
+    def test_can_be_repeated_and_taken_back(self, taken_over, revision):
+        for _ in range(2):
+            schema.release(taken_over.engine, revision)
+            assert schema.version(taken_over.engine) == revision
+        schema.sync(taken_over.engine)
+        assert schema.state(taken_over.engine) is schema.State.CURRENT
+
+    @pytest.mark.parametrize("revision", [original.OLDER])
+    def test_does_not_bring_an_older_schema_forward(self, database):
+        before = portrait(database.engine)
+        schema.release(database.engine)
+        assert schema.version(database.engine) == original.OLDER
+        assert portrait(database.engine) == before
+
+    def test_removes_our_tables_that_a_stamp_left(self, taken_over, revision):
+        schema.stamp(taken_over.engine, original.NEWEST)
+        schema.release(taken_over.engine)
+        assert portrait(taken_over.engine).keys() & OURS == set()
+
+    @pytest.mark.parametrize("revision", [original.NEWEST])
+    def test_of_a_database_that_is_none_or_newer_is_refused(self, taken_over, backend):
+        empty = backend.create_database()
+        with opened(empty) as nothing, pytest.raises(CommandError, match="no tables yet"):
+            schema.release(nothing.engine)
+        backend.drop_database(empty)
+        with taken_over.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE alembic_version SET version_num = 'ffffffffffff'"))
+        with pytest.raises(CommandError, match="ffffffffffff"):
+            schema.release(taken_over.engine)
+        assert portrait(taken_over.engine).keys() >= OURS
+
+    @pytest.mark.parametrize("revision", [original.NEWEST])
+    def test_a_service_that_was_left_running_writes_nothing_any_more(self, taken_over, service):
+        """The original would not hear of it, nor this service of what the original writes."""
+        schema.release(taken_over.engine)
+        before = rows(taken_over)
+        assert service("DELETE", f"/allocations/{INSTANCE}").status == 500
+        assert rows(taken_over) == before
+
+    def test_goes_on_after_a_power_cut(self, taken_over, revision):
+        """MySQL keeps the tables that were dropped up to then."""
+        for name in sorted(OURS):
+            with (
+                pytest.raises(watch.PowerCut),
+                watch.power_cut(
+                    taken_over.engine, lambda said, name=name: said.startswith("DROP TABLE") and name in said
+                ),
+            ):
+                schema.release(taken_over.engine, revision)
+        schema.release(taken_over.engine, revision)
+        assert schema.version(taken_over.engine) == revision
+        assert portrait(taken_over.engine).keys() & OURS == set()
