@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Whether two Placement services say the same about the same data: every GET, at every version that changes one.
+
+    compare_with_original.py record http://placement:8778 before.jsonl --token "$TOKEN"
+    compare_with_original.py compare before.jsonl http://placement:8778 --token "$TOKEN"
+
+An operator records what the service says before it is replaced, and compares afterwards; two services that run side by
+side are compared by their URLs.  It only reads, needs nothing but Python, and is one file to copy.  What is asked
+follows from the answers: all providers, classes, traits, consumers, projects and users that can be found, and the lists
+filtered by each.  Order where none is promised, request ids and the time of the answer do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import email.utils
+import http.client
+import itertools
+import json
+import sys
+import time
+import urllib.parse
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+#: The versions at which the answer to some GET changes.
+VERSIONS = (
+    *("1.0", "1.1", "1.2", "1.3", "1.4", "1.6", "1.9", "1.10", "1.12", "1.14", "1.15", "1.17", "1.18", "1.19", "1.21"),
+    *("1.22", "1.24", "1.25", "1.27", "1.28", "1.29", "1.31", "1.34", "1.38", "1.39"),
+)
+HEADERS = ("content-type", "openstack-api-version", "cache-control", "last-modified")
+#: Seconds within which a date is "now".
+NOW = 2
+
+Question = tuple[str, str]
+Answer = dict[str, Any]
+
+
+class Source(Protocol):
+    """What can be asked."""
+
+    def ask(self, version: str, path: str) -> Answer: ...
+
+
+class Service:
+    """A service that runs."""
+
+    def __init__(self, url: str, token: str) -> None:
+        parts = urllib.parse.urlsplit(url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(str(parts.hostname), parts.port, timeout=300)
+        self._prefix = parts.path.rstrip("/")
+        self._token = token
+
+    def ask(self, version: str, path: str) -> Answer:
+        headers = {"X-Auth-Token": self._token, "OpenStack-API-Version": f"placement {version}"}
+        for attempt in (1, 2):  # a connection that was kept may be closed by the time it is used again
+            try:
+                self._connection.request("GET", self._prefix + path, headers={**headers, "Accept": "application/json"})
+                response = self._connection.getresponse()
+                return self._plain(response.status, dict(response.getheaders()), response.read())
+            except (ConnectionError, http.client.BadStatusLine):
+                self._connection.close()
+                if attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _plain(self, status: int, headers: dict[str, str], content: bytes) -> Answer:
+        found = {name.lower(): value for name, value in headers.items()}
+        kept = {name: found[name] for name in HEADERS if name in found}
+        if "last-modified" in kept and _age(kept["last-modified"]) <= NOW:
+            kept["last-modified"] = "now"
+        text = content.decode()
+        if self._prefix:
+            text = text.replace(f'"{self._prefix}/', '"/')
+        try:
+            body = json.loads(text) if text else None
+        except ValueError:
+            body = text
+        return {"status": status, "headers": kept, "body": _canonical(body)}
+
+
+class Recording:
+    """What a service said at another time."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open() as file:
+            entries = [json.loads(line) for line in file]
+        self._answers = {(entry["version"], entry["path"]): entry["answer"] for entry in entries}
+
+    def ask(self, version: str, path: str) -> Answer:
+        return self._answers.get((version, path), {"status": "never asked", "headers": {}, "body": None})
+
+
+def _age(date: str) -> float:
+    return abs(time.time() - email.utils.parsedate_to_datetime(date).timestamp())
+
+
+def _canonical(value: Any) -> Any:
+    """The value without order and without ids of requests."""
+    if isinstance(value, dict):
+        return {name: _canonical(part) for name, part in sorted(value.items()) if name != "request_id"}
+    if isinstance(value, list):
+        return sorted(map(_canonical, value), key=lambda part: json.dumps(part, sort_keys=True))
+    return value
+
+
+class Walk:
+    """Every question worth asking a service, and what it answered."""
+
+    def __init__(self, source: Source, told: argparse.Namespace) -> None:
+        self._source = source
+        self._most = told.most
+        self._more = told.ask
+        self._versions = told.versions.split(",")
+
+    def __iter__(self) -> Iterator[tuple[Question, Answer]]:
+        paths = dict(self._paths())
+        for version, (path, since) in itertools.product(self._versions, paths.items()):
+            if _number(version) >= since:
+                yield (version, path), self._source.ask(version, path)
+
+    def _paths(self) -> Iterator[tuple[str, int]]:
+        """Each with the first minor version at which it can be asked."""
+        providers = self._some("/resource_providers", "resource_providers")
+        classes = [entry["name"] for entry in self._some("/resource_classes", "resource_classes")]
+        traits = self._some("/traits?associated=true", "traits")
+        lists = {"/": 0, "/resource_providers": 0, "/resource_classes": 2, "/traits": 6, "/traits?associated=true": 6}
+        yield from lists.items()
+        yield "/traits?name=startswith:CUSTOM_", 6
+        yield from ((f"/resource_classes/{name}", 2) for name in classes)
+        yield from ((f"/traits/{name}", 6) for name in traits)
+        had: dict[str, None] = {}
+        aggregates: dict[str, None] = {}
+        for provider in providers:
+            here = f"/resource_providers/{provider['uuid']}"
+            inventories = self._body(f"{here}/inventories").get("inventories", ())
+            had |= dict.fromkeys(inventories)
+            aggregates |= dict.fromkeys(self._body(f"{here}/aggregates").get("aggregates", ()))
+            yield from self._of_provider(provider, here, inventories)
+        yield from self._of_consumers([provider["uuid"] for provider in providers])
+        yield from self._lists(list(had), list(aggregates), traits)
+        yield from ((path, 0) for path in self._more)
+
+    @staticmethod
+    def _of_provider(provider: dict[str, Any], here: str, inventories: Iterable[str]) -> Iterator[tuple[str, int]]:
+        parts = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
+        yield from ((here + part, since) for part, since in parts.items())
+        yield from ((f"{here}/inventories/{name}", 0) for name in (*inventories, "CUSTOM_NOT_THERE"))
+        yield _path("/resource_providers", uuid=provider["uuid"]), 0
+        yield _path("/resource_providers", in_tree=provider["uuid"]), 14
+        if provider["name"]:
+            yield _path("/resource_providers", name=provider["name"]), 0
+
+    def _of_consumers(self, providers: list[str]) -> Iterator[tuple[str, int]]:
+        held_on = (self._body(f"/resource_providers/{uuid}/allocations").get("allocations", ()) for uuid in providers)
+        owners: dict[tuple[str, str], None] = {}
+        for consumer in self._chosen(list(dict.fromkeys(itertools.chain(*held_on)))):
+            yield f"/allocations/{consumer}", 0
+            held = self._body(f"/allocations/{consumer}")
+            owners |= {(held["project_id"], held["user_id"]): None} if "project_id" in held else {}
+        for project, user in owners:
+            of_project = _path("/usages", project_id=project)
+            yield from ((of_project, 9), (_path("/usages", project_id=project, user_id=user), 9))
+            for kind in (*self._body(of_project).get("usages", ()), "all", "unknown"):
+                yield _path("/usages", project_id=project, consumer_type=kind), 38
+                yield _path("/usages", project_id=project, user_id=user, consumer_type=kind), 38
+
+    @staticmethod
+    def _lists(classes: list[str], aggregates: list[str], traits: list[str]) -> Iterator[tuple[str, int]]:
+        everywhere, candidates = "/resource_providers", "/allocation_candidates"
+        for trait in traits:
+            yield from ((_path(everywhere, required=trait), 18), (_path(everywhere, required=f"!{trait}"), 22))
+        yield from ((_path(everywhere, member_of=aggregate), 3) for aggregate in aggregates)
+        for name in classes:
+            for amount in (f"{name}:1", f"{name}:8"):
+                yield from ((_path(everywhere, resources=amount), 4), (_path(candidates, resources=amount), 10))
+            one = f"{name}:1"
+            yield from ((_path(candidates, resources=one, required=trait), 17) for trait in traits)
+            yield from ((_path(candidates, resources=one, member_of=aggregate), 21) for aggregate in aggregates)
+        for one, other in itertools.pairwise(classes):
+            yield _path(candidates, resources=f"{one}:1,{other}:1"), 10
+
+    def _some(self, path: str, key: str) -> list[Any]:
+        return self._chosen(self._body(path).get(key, []))
+
+    def _body(self, path: str) -> dict[str, Any]:
+        answer = self._source.ask("1.39", path)
+        return answer["body"] if answer["status"] == 200 else {}
+
+    def _chosen(self, things: list[Any]) -> list[Any]:
+        """All of the things, or as many as are wanted, from the whole length of the list."""
+        step = -(-len(things) // self._most) if self._most else 1
+        return things[:: step or 1]
+
+
+def _number(version: str) -> int:
+    return int(version.partition(".")[2])
+
+
+def _path(place: str, **query: str) -> str:
+    return f"{place}?{urllib.parse.urlencode(query)}"
+
+
+def _source(named: str, token: str) -> Source:
+    return Service(named, token) if named.startswith(("http://", "https://")) else Recording(Path(named))
+
+
+def record(told: argparse.Namespace) -> int:
+    """Write down what a service says."""
+    walk = Walk(_source(told.service, told.token), told)
+    with told.file.open("x") as file:
+        for (version, path), answer in _shown(walk):
+            file.write(json.dumps({"version": version, "path": path, "answer": answer}) + "\n")
+    return 0
+
+
+def compare(told: argparse.Namespace) -> int:
+    """Print where two sources differ; 1 if they do."""
+    walk = Walk(_source(told.before, told.token), told)
+    other = _source(told.after, told.other_token or told.token)
+    asked = differences = 0
+    for (version, path), answer in _shown(walk):
+        asked += 1
+        there = other.ask(version, path)
+        if there != answer:
+            differences += 1
+            print(f"{version} GET {path}")
+            for part in answer:
+                if answer[part] != there[part]:
+                    print(f"  {part}: {json.dumps(answer[part])[: told.width]}")
+                    print(f"  {' ' * len(part)}  {json.dumps(there[part])[: told.width]}")
+    print(f"{asked} answers compared, {differences} differ")
+    return 1 if differences or not asked else 0
+
+
+def _shown(walk: Iterable[tuple[Question, Answer]]) -> Iterator[tuple[Question, Answer]]:
+    """The same, with a line every few seconds that tells how far it is."""
+    last = time.monotonic()
+    for number, (question, answer) in enumerate(walk, 1):
+        yield question, answer
+        if time.monotonic() > last + 5:
+            last = time.monotonic()
+            print(f"{number} answers, now at version {question[0]}", file=sys.stderr)
+
+
+def _told(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    both = argparse.ArgumentParser(add_help=False)
+    both.add_argument("--token", default="admin", help="sent as X-Auth-Token (default: %(default)s)")
+    both.add_argument("--most", type=int, default=0, metavar="N", help="ask for N things of a kind at most, from all")
+    both.add_argument("--versions", default=",".join(VERSIONS), metavar="1.N,...", help="default: %(default)s")
+    both.add_argument("--ask", action="append", default=[], metavar="PATH", help="ask this too")
+    one = commands.add_parser("record", parents=[both], help="write down what a service says")
+    one.add_argument("service", help="its URL")
+    one.add_argument("file", type=Path, help="where to; it must not exist")
+    one.set_defaults(action=record)
+    two = commands.add_parser("compare", parents=[both], help="print where two services differ; exit code 1 if they do")
+    two.add_argument("before", help="the URL of a service, or a file that was recorded")
+    two.add_argument("after", help="likewise")
+    two.add_argument("--other-token", help="the token of the second, if it is another")
+    two.add_argument("--width", type=int, default=400, metavar="N", help="characters to show of an answer")
+    two.set_defaults(action=compare)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The exit code."""
+    told = _told(argv)
+    return int(told.action(told))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

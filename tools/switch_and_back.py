@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""The whole way of an operator, on private servers: from the original to this project, and back.
+
+    python tools/switch_and_back.py --original 'COMMAND {port} {database}' [--databases mariadb] [--revision ID]
+
+The command starts the original in the foreground, on an empty database too (both fields are filled in); it is ended by
+SIGTERM.  The original makes the tables; they get rows as its races leave behind, and more through its API.  Everything
+it says is recorded; then this project takes the database over, must say the same, writes, and gives the database back;
+then the original must say what this project said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tests import children, running, servers
+from tests.db import original
+from tests.db.portrait import portrait
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPARE = [sys.executable, str(ROOT / "tools" / "compare_with_original.py")]
+#: What no list leads to.
+HIDDEN = [f"/allocations/{consumer}" for consumer in (original.GHOST, original.OWNERLESS, original.LOST)]
+MORE = [argument for path in HIDDEN for argument in ("--ask", path)]
+
+
+@contextlib.contextmanager
+def original_at(template: str, database: str) -> Iterator[str]:
+    """The URL of the original, on a database."""
+    port = children.free_port()
+    url = f"http://127.0.0.1:{port}"
+    directory = children.run_directory()  # not here, where it would find our package under its own name
+    plain = database.replace("+psycopg", "+psycopg2")  # the driver that it has
+    command = shlex.split(template.format(port=port, database=plain))
+    log = directory / f"original-{port}.log"
+    child = children.Child(command, log, signal.SIGTERM, cwd=directory)
+
+    def answers() -> bool:
+        with contextlib.suppress(OSError):
+            return bool(urllib.request.urlopen(url + "/", timeout=5).status == 200)
+        return False
+
+    child.wait_until(answers)
+    try:
+        yield url
+    finally:
+        child.stop()
+
+
+def manage(database: str, *words: str) -> None:
+    """Run placement-manage."""
+    conf = children.run_directory() / "manage.conf"
+    conf.write_text(f"[placement_database]\nconnection = {database}\n")
+    subprocess.run(
+        [sys.executable, "-m", "placement.cmd.manage", "--config-file", str(conf), *words], cwd=ROOT, check=True
+    )
+
+
+def send(url: str, method: str, path: str, body: Any = None, version: str = "1.39") -> Any:
+    """The parsed answer; raises unless it is a success."""
+    headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": f"placement {version}"}
+    data = None if body is None else json.dumps(body).encode()
+    headers |= {} if data is None else {"Content-Type": "application/json"}
+    request = urllib.request.Request(url + path, data, headers, method=method)
+    with urllib.request.urlopen(request, timeout=60) as response:
+        content = response.read()
+        return json.loads(content) if content else None
+
+
+def use(url: str, tag: str) -> None:
+    """Do with a service what its clients do: make, claim, move, give back, rename and remove."""
+    name = f"CUSTOM_{tag.upper()}"
+    send(url, "PUT", f"/resource_classes/{name}")
+    send(url, "PUT", f"/traits/{name}_TRAIT")
+    aggregate = str(uuid.uuid4())
+    nodes = []
+    for number in range(6):
+        root, child = (str(uuid.uuid4()) for _ in range(2))
+        nodes.append((root, child))
+        send(url, "POST", "/resource_providers", {"name": f"{tag}-{number}", "uuid": root})
+        part = {"name": f"{tag}-{number}-a", "uuid": child, "parent_provider_uuid": root}
+        send(url, "POST", "/resource_providers", part)
+        amounts = {"VCPU": {"total": 16, "allocation_ratio": 4.0}, "MEMORY_MB": {"total": 9000, "reserved": 512}}
+        _replace(url, root, "inventories", amounts)
+        _replace(url, child, "inventories", {name: {"total": 4 + number, "max_unit": 2}})
+        _replace(url, root, "traits", ["COMPUTE_NODE", f"{name}_TRAIT"][: number % 3])
+        _replace(url, root, "aggregates", [aggregate][: number % 2])
+    _claim(url, tag, name, nodes)
+    send(url, "PUT", f"/resource_providers/{nodes[0][0]}", {"name": f"{tag}-renamed"})
+    spare = str(uuid.uuid4())
+    send(url, "POST", "/resource_providers", {"name": f"{tag}-spare", "uuid": spare})
+    send(url, "DELETE", f"/resource_providers/{spare}")
+
+
+def _replace(url: str, provider: str, what: str, value: Any) -> None:
+    generation = send(url, "GET", f"/resource_providers/{provider}")["generation"]
+    body = {"resource_provider_generation": generation, what: value}
+    send(url, "PUT", f"/resource_providers/{provider}/{what}", body)
+
+
+def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
+    consumers = [str(uuid.uuid4()) for _ in range(12)]
+    for number, consumer in enumerate(consumers):
+        root, child = nodes[number % len(nodes)]
+        held = {root: {"resources": {"VCPU": 2, "MEMORY_MB": 100 + number}}, child: {"resources": {name: 1}}}
+        whose = {"project_id": f"{tag}-{number % 2}", "user_id": f"user-{number % 3}"}
+        body = {"allocations": held, **whose, "consumer_generation": None}
+        if number % 3 == 0:
+            old = [{"resource_provider": {"uuid": at}, "resources": there["resources"]} for at, there in held.items()]
+            send(url, "PUT", f"/allocations/{consumer}", {"allocations": old}, version="1.7")
+        elif number % 3 == 1:
+            send(url, "PUT", f"/allocations/{consumer}", body, version="1.28")
+        else:
+            send(url, "PUT", f"/allocations/{consumer}", {**body, "consumer_type": "INSTANCE"})
+    moved = send(url, "GET", f"/allocations/{consumers[1]}")
+    there = {nodes[3][0]: {"resources": {"VCPU": 3}}}
+    moved |= {"allocations": there, "consumer_type": "MIGRATION"}
+    send(url, "POST", "/allocations", {consumers[1]: moved})
+    send(url, "DELETE", f"/allocations/{consumers[0]}")
+    time.sleep(3)  # or what was written last would be "now" in one recording and not in the next
+
+
+def rows(engine: sa.Engine) -> dict[str, list[Any]]:
+    """All rows of all tables of the original, but its revision."""
+    with engine.connect() as connection:
+        found = {}
+        for name in original.ROWS:
+            table = sa.table(name)
+            found[name] = sorted(map(repr, connection.execute(sa.select(sa.text("*")).select_from(table))))
+        return found
+
+
+def compared(before: str, after: str, versions: list[str]) -> int:
+    """Whether answers differ, as an exit code."""
+    return subprocess.run([*COMPARE, "compare", before, after, *MORE, *versions]).returncode
+
+
+def recorded(url: str, name: str, versions: list[str]) -> str:
+    """The name of the file with all that the service says."""
+    file = children.run_directory() / f"{name}.jsonl"
+    file.unlink(missing_ok=True)
+    subprocess.run([*COMPARE, "record", url, str(file), *MORE, *versions], check=True)
+    return str(file)
+
+
+def there_and_back(template: str, server: servers.Server, revision: str, versions: list[str]) -> int:
+    """How many of the comparisons failed."""
+    database = server.create_database()
+    engine = sa.create_engine(database, poolclass=sa.NullPool)
+    failed = 0
+
+    def step(what: str, wrong: Any = False) -> None:
+        nonlocal failed
+        failed += bool(wrong)
+        print(f"{server.kind} {revision}: {what}{': NOT SO' if wrong else ''}", flush=True)
+
+    with original_at(template, database):
+        pass
+    with engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM traits"))  # the original inserts them again, beside those of the rows
+        original.fill(connection)
+        # A provider without a root is hidden by the original, and shown by this project as its own.
+        connection.execute(
+            sa.text("UPDATE resource_providers SET root_provider_id = id WHERE root_provider_id IS NULL")
+        )
+        if revision == original.OLDER:
+            original.age(connection)
+    made = portrait(engine)
+    empty = server.create_database()
+    ours = sa.create_engine(empty, poolclass=sa.NullPool)
+    original.make(ours, revision)
+    step("tests/db/original.py makes the tables that the original makes", portrait(ours) != made)
+    with original_at(template, database) as url:
+        use(url, "before")
+        before = recorded(url, "before", versions)
+    tables, data = portrait(engine), rows(engine)
+    manage(database, "db", "sync")
+    step("sync changes no row", rows(engine) != data)
+    with running.uwsgi(database) as service:
+        step("this project says the same as the original", compared(before, service.url, versions))
+        use(service.url, "ours")
+        after = recorded(service.url, "after", versions)
+    data = rows(engine)
+    manage(database, "db", "release", "--revision", revision)
+    step("release changes no row", rows(engine) != data)
+    step("the tables are the original's", portrait(engine) != tables)
+    with original_at(template, database) as url:
+        step("the original says the same as this project", compared(after, url, versions))
+        use(url, "back")
+        again = recorded(url, "again", versions)
+    manage(database, "db", "sync")
+    with running.uwsgi(database) as service:
+        step("this project, back again, says the same as the original", compared(again, service.url, versions))
+    return failed
+
+
+def main() -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--original", metavar="COMMAND", required=True)
+    parser.add_argument("--databases", default="sqlite,mariadb,postgresql")
+    parser.add_argument("--revision", choices=(original.NEWEST, original.OLDER), default=original.NEWEST)
+    parser.add_argument("--versions", metavar="1.N,...", help="those to compare (default: those that change an answer)")
+    told = parser.parse_args()
+    versions = ["--versions", told.versions] if told.versions else []
+    children.begin_run()
+    try:
+        ways = (
+            there_and_back(told.original, servers.shared(kind), told.revision, versions)
+            for kind in told.databases.split(",")
+        )
+        return min(1, sum(ways))
+    finally:
+        children.end_run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
