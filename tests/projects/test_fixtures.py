@@ -84,7 +84,7 @@ def elsewhere():
     """The URL of a real server."""
 
     class Teapot(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):  # noqa: N802
+        def do_GET(self):
             self.send_error(418)
 
         def log_message(self, *_):
