@@ -105,7 +105,8 @@ def name(error: BaseException) -> Refusal:
     if kind is not Trouble.COLLISION or not isinstance(error, exc.DBAPIError):
         return _NAMES[kind]
     state, number, _ = _codes(error)
-    return _POSTGRESQL_COLLISIONS.get(state) or _MYSQL_COLLISIONS.get(number) or _NAMES[kind]
+    # The numbers of MySQL first: they say more than its states do.
+    return _MYSQL_COLLISIONS.get(number) or _POSTGRESQL_COLLISIONS.get(state) or _NAMES[kind]
 
 
 def sentence(error: BaseException) -> str:

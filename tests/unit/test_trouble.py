@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+from typing import get_args
 
 import psycopg
 import pymysql
@@ -13,6 +14,7 @@ from sqlalchemy import exc
 
 from placement.db import trouble
 from placement.db.trouble import Trouble
+from placement.signals import Refusal
 from tests import children
 
 
@@ -21,9 +23,9 @@ def wrapped(error, driver, **facts):
     return exc.DBAPIError.instance("SELECT 1 -- secret", {"name": "secret"}, error, driver.Error, **facts)
 
 
-def mariadb(number, **facts):
+def mariadb(number, state=b"HY000", **facts):
     """As PyMySQL reads it from the wire."""
-    packet = b"\xff" + struct.pack("<H", number) + b"#HY000" + b"said by the\nserver"
+    packet = b"\xff" + struct.pack("<H", number) + b"#" + state + b"said by the\nserver"
     with pytest.raises(pymysql.Error) as raised:
         pymysql.err.raise_mysql_exception(packet)
     return wrapped(raised.value, pymysql, **facts)
@@ -138,12 +140,39 @@ def test_an_error_means_one_thing(error, meaning):
     assert trouble.of(error()) is meaning
 
 
+NAMES = {
+    "serialization": [lambda: mariadb(1020), lambda: mariadb(1412), lambda: postgresql("40001")],
+    # MySQL gives a deadlock the state that is a serialization failure elsewhere.
+    "deadlock": [lambda: mariadb(1213, b"40001"), lambda: postgresql("40P01")],
+    "lock_timeout": [lambda: mariadb(1205), lambda: postgresql("55P03")],
+    "duplicate": [lambda: mariadb(1062), lambda: mariadb(1452), lambda: postgresql("23505")],
+    "no_free_connection": [lambda: exc.TimeoutError("QueuePool limit")],
+    "lost": [lambda: mariadb(2013), lambda: postgresql("57P01")],
+    "value": [lambda: mariadb(1406), lambda: postgresql("22003"), lambda: OverflowError("x")],
+    "bug": [lambda: mariadb(1064), lambda: postgresql("42601"), lambda: ValueError("x")],
+}
+
+
+@pytest.mark.parametrize(("name", "error"), [(name, make) for name, makers in NAMES.items() for make in makers])
+def test_an_error_has_one_name_to_count_it_by(name, error):
+    assert trouble.name(error()) == name
+
+
+@pytest.mark.parametrize(
+    "error", [make for errors in MEANING.values() for name, make in errors.items() if "nobody listens" not in name]
+)
+def test_there_are_few_names(error):
+    assert trouble.name(error()) in get_args(Refusal)
+
+
 def test_sqlite_that_is_locked_is_a_collision(tmp_path):
     """LP 1789633"""
     path = tmp_path / "file.sqlite"
     with sqlite3.connect(path, isolation_level=None) as somebody:
         somebody.execute("BEGIN IMMEDIATE")
-        assert trouble.of(sqlite("BEGIN IMMEDIATE", path=path)) is Trouble.COLLISION
+        error = sqlite("BEGIN IMMEDIATE", path=path)
+        assert trouble.of(error) is Trouble.COLLISION
+        assert trouble.name(error) == "lock_timeout"
         somebody.execute("ROLLBACK")
     somebody.close()
 
