@@ -1,16 +1,158 @@
-"""Documents name what exists."""
+"""Documents name what exists, and what exists stands in the documents."""
 
+from __future__ import annotations
+
+import configparser
+import contextlib
+import importlib
+import io
+import pkgutil
 import re
 from pathlib import Path
 
+import pytest
+from oslo_policy import policy
+from prometheus_client import CollectorRegistry
+
+import placement
+from placement import conf as options
+from placement import errors, routes
+from placement.cmd import manage
+from placement.metrics.counted import Metrics
+from placement.middleware import health
+from placement.policy import RULES
+from tests import web
+
 ROOT = Path(__file__).parents[2]
+DOCUMENTS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.rst")}
+#: What stands between double backquotes, with a line's end as a blank.
+SAID = {
+    re.sub(r"\s+", " ", said)
+    for text in DOCUMENTS.values()
+    for said in re.findall(r"(?<!`)``([^`]+)``(?!`)", text)
+}  # fmt: skip
 
 
 def test_every_known_failure_names_a_test_that_exists():
-    table = (ROOT / "docs" / "failure-modes.rst").read_text().partition("Not by a test")[0]
+    table = DOCUMENTS["failure-modes.rst"].partition("Not by a test")[0]
     named = re.findall(r"``((?:gabbits|tests)/[^`]+)``", table)
     assert len(named) >= 30
     for name in named:
         path, _, test = name.partition("::")
         assert (ROOT / path).is_file(), name
         assert not test or f"def {test}(" in (ROOT / path).read_text(), name
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS))
+def test_every_document_that_is_named_exists(name):
+    for named in re.findall(r"``((?:docs|etc)/[\w./-]+\w)``", DOCUMENTS[name]):
+        assert (ROOT / named).exists() or list(ROOT.glob(f"{named}-*")), named
+
+
+# --- options ---
+
+
+def documented_options():
+    """Group -> option -> what stands in its brackets."""
+    sections = re.split(r"^\[(\w+)\]\n=+$", DOCUMENTS["configuration.rst"], flags=re.MULTILINE)[1:]
+    return {
+        group: dict(re.findall(r"^``(\w+)`` \((.*)\)$", text, flags=re.MULTILINE))
+        for group, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+def shown(option):
+    """The default as the document has it."""
+    if option.name == "pybasedir":
+        return "where the program is"
+    if option.required:
+        return "required"
+    if option.default == "":
+        return "empty"
+    if isinstance(option.default, list):
+        return ",".join(option.default)
+    return str(option.default).lower() if isinstance(option.default, bool | None) else str(option.default)
+
+
+def test_every_option_of_ours_is_documented_with_its_default_and_no_other_is():
+    ours = {
+        group or "DEFAULT": {option.name: shown(option) for option in listed} for group, listed in options.list_opts()
+    }
+    assert documented_options() == ours
+
+
+def test_the_options_of_libraries_that_are_documented_exist():
+    conf = web.configuration()
+    text = DOCUMENTS["configuration.rst"].partition("Options of libraries\n")[2].partition("Who may ask\n==")[0]
+    entries = re.findall(r"^``\[(\w+)\]``\n((?:  .*\n)+)", text, flags=re.MULTILINE)
+    assert {group for group, _ in entries} == {
+        "keystone_authtoken",
+        "oslo_policy",
+        "oslo_middleware",
+        "cors",
+        "healthcheck",
+    }
+    for group, entry in entries:
+        for name in re.findall(r"``([a-z_]{6,})``", entry):
+            if group in conf and name not in {"disable_by_file", "http_basic"}:
+                assert name in conf[group], f"[{group}]{name}"
+
+
+# --- routes and rules ---
+
+
+def test_every_route_is_documented():
+    served = {f"{method} {path}" for path, methods in routes.TABLE.items() for method in methods}
+    assert served | {f"GET {health.PATH}"} <= SAID
+
+
+def test_the_rules_that_are_documented_are_those_that_there_are():
+    rows = dict(re.findall(r"^``([\w:]+)`` +``(.*?)``$", DOCUMENTS["policy.rst"], flags=re.MULTILINE))
+    for rule in RULES:
+        if isinstance(rule, policy.DocumentedRuleDefault):
+            assert rule.name in SAID
+            for operation in rule.operations:
+                assert f"{operation['method']} {operation['path']}" in SAID
+        else:
+            assert rows[rule.name] == rule.check_str
+    assert {said for said in SAID if said.startswith("placement:")} <= {rule.name for rule in RULES}
+
+
+# --- what clients and operators see ---
+
+
+def test_every_code_of_an_error_is_documented_and_no_other_is():
+    for module in pkgutil.walk_packages(placement.__path__, "placement."):
+        if not module.name.startswith(("placement.tests", "placement.wsgi.api", "placement.db.migrations")):
+            importlib.import_module(module.name)  # where more kinds of failure are
+    kinds = [errors.Failure]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    table = DOCUMENTS["troubleshooting.rst"].partition("\nCodes\n")[2]
+    assert set(re.findall(r"^``(placement\.[\w.]+)``", table, flags=re.MULTILINE)) == {kind.code for kind in kinds}
+
+
+def test_every_metric_is_documented_and_no_other_is():
+    registry = CollectorRegistry()
+    Metrics(lambda: None, registry)
+    counted = {family.name + ("_total" if family.type == "counter" else "") for family in registry.collect()}
+    told = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENTS["observability.rst"])) - {"placement_database"}
+    suffixes = ("_bucket", "_count", "_sum")
+    assert counted == {name.removesuffix(next((s for s in suffixes if name.endswith(s)), "")) for name in told}
+
+
+def commands():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    scripts = setup["options.entry_points"]["console_scripts"].split("\n")
+    yield from (line.partition("=")[0].strip() for line in scripts if line)
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        manage.main(["db"])
+    actions = re.search(r"\{([\w,]+)\}", said.getvalue())[1]
+    yield from (f"placement-manage db {action}" for action in actions.split(","))
+
+
+def test_every_command_is_documented(monkeypatch):
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", "sqlite://")
+    for command in commands():
+        assert any(said == command or said.startswith(f"{command} ") for said in SAID), command
