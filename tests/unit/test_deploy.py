@@ -155,6 +155,22 @@ def test_a_proxy_is_believed_if_the_configuration_says_so(believes, url):
     assert web.ask(app, "GET", "/", headers).json[0] == url
 
 
+def test_the_log_tells_the_client_and_not_the_proxy(caplog):
+    caplog.set_level("INFO")
+    app = web.service(TABLE, oslo_middleware__enable_proxy_headers_parsing=True)
+    headers = ADMIN | {"x-forwarded-for": "192.0.2.7"}
+    assert web.ask(app, "GET", "/well", headers, environ={"REMOTE_ADDR": "127.0.0.1"}).status_int == 200
+    assert '192.0.2.7 "GET /well" status: 200' in caplog.text
+
+
+@pytest.mark.parametrize("headers", [preflight(), preflight("http://other")])
+def test_what_is_answered_to_a_browser_is_logged_and_has_an_id(open_app, caplog, headers):
+    caplog.set_level("INFO")
+    answer = web.ask(open_app, "OPTIONS", "/well", headers)
+    assert REQUEST_ID.fullmatch(answer.headers["x-openstack-request-id"])
+    assert '"OPTIONS /well" status: 200' in caplog.text
+
+
 # --- start ---
 
 
