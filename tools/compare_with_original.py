@@ -123,6 +123,9 @@ class Walk:
 
     def _paths(self) -> Iterator[tuple[str, int]]:
         """Each with the first minor version at which it can be asked."""
+        first = self._source.ask("1.39", "/resource_providers")
+        if first["status"] != 200:
+            raise SystemExit(f"The service does not let us look, which would make all answers equal: {first}")
         providers = self._some("/resource_providers", "resource_providers")
         classes = [entry["name"] for entry in self._some("/resource_classes", "resource_classes")]
         traits = self._some("/traits?associated=true", "traits")
@@ -232,7 +235,7 @@ def compare(told: argparse.Namespace) -> int:
                     print(f"  {part}: {json.dumps(answer[part])[: told.width]}")
                     print(f"  {' ' * len(part)}  {json.dumps(there[part])[: told.width]}")
     print(f"{asked} answers compared, {differences} differ")
-    return 1 if differences or not asked else 0
+    return 1 if differences else 0
 
 
 def _shown(walk: Iterable[tuple[Question, Answer]]) -> Iterator[tuple[Question, Answer]]:

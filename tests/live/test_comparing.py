@@ -1,0 +1,68 @@
+"""tools/compare_with_original.py finds what an operator should hear of, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from placement.db import schema
+from placement.db.engine import opened
+from tests import running
+from tests.db import original
+
+SCRIPT = Path(__file__).parents[2] / "tools" / "compare_with_original.py"
+
+
+@pytest.fixture
+def service(database_url):
+    """Our service on a database that the original filled."""
+    with opened(database_url) as database:
+        original.make(database.engine, original.NEWEST)
+        schema.sync(database.engine)
+    with running.embedded(database_url) as service:
+        yield service
+
+
+def run(*words):
+    """As an operator does, with a Python that has nothing installed."""
+    argv = [sys.executable, "-I", "-S", str(SCRIPT), *words, "--versions", "1.0,1.39"]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_change_is_found_and_nothing_else_is(service, tmp_path):
+    before, after = str(tmp_path / "before"), str(tmp_path / "after")
+    assert run("record", service.url, before).returncode == 0
+    same = run("compare", before, service.url)
+    assert same.returncode == 0
+    count = len(Path(before).read_text().splitlines())
+    assert count > 150
+    assert same.stdout == f"{count} answers compared, 0 differ\n"
+
+    headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+    path = f"/allocations/{original.MIGRATION}"
+    urllib.request.urlopen(urllib.request.Request(service.url + path, headers=headers, method="DELETE"), timeout=60)
+    other = run("compare", before, service.url)
+    assert other.returncode == 1
+    found = {line for line in other.stdout.splitlines() if " GET " in line}
+    assert other.stdout.endswith(f"{count} answers compared, {len(found)} differ\n")
+    assert f"1.0 GET {path}" in found
+    assert f"1.39 GET /resource_providers/{original.NUMA1}/usages" in found
+    assert not [line for line in found if "/aggregates" in line or "/traits" in line]
+
+    run("record", service.url, after)
+    assert run("compare", after, service.url).returncode == 0
+    Path(after).write_text("\n".join(Path(after).read_text().splitlines()[:-1]))
+    assert "never asked" in run("compare", service.url, after).stdout
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_service_that_says_nothing_is_not_the_same(service, tmp_path):
+    """With a token that may do nothing, every answer would be equal."""
+    ran = run("record", service.url, str(tmp_path / "refused"), "--token", "nobody")
+    assert ran.returncode == 1
+    assert "does not let us look" in ran.stderr
