@@ -21,6 +21,7 @@ from placement.middleware.cross_origin import cross_origin
 from placement.middleware.health import Health
 from placement.middleware.identity import Identity
 from placement.middleware.microversion import Microversion
+from placement.middleware.profiler import profiled, traced
 from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
 from placement.policy import Policy
@@ -28,10 +29,12 @@ from placement.request import Service
 
 LOG = log.getLogger(__name__)
 
-# Outermost first (contract 5.2).  A profiler of requests would stand at the top.  CORS is outside authentication, so
-# that a browser may read a 401; the version is told further in than bugs are caught, so that a 500 tells none.
+# Outermost first (contract 5.2).  CORS is outside authentication, so that a browser may read a 401; the version is told
+# further in than bugs are caught, so that a 500 tells none.
 Layers = tuple[Callable[[Any, Service], Any], ...]
 LAYERS: Layers = (
+    profiled,
+    traced,
     proxy_headers,
     RequestLog,
     Health,

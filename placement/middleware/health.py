@@ -40,7 +40,7 @@ class _Check(Healthcheck):
 
     def __init__(self, application: Any, service: Service) -> None:
         super().__init__(application, service.conf)
-        self._backends = [SimpleNamespace(obj=DatabaseCheck(service.database)), *self._backends]
+        self._backends: Any = [SimpleNamespace(obj=DatabaseCheck(service.database)), *self._backends]
 
 
 class DatabaseCheck:

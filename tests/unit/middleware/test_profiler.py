@@ -1,0 +1,127 @@
+"""Profiles, for who asks for them."""
+
+from __future__ import annotations
+
+import pstats
+import threading
+
+import pytest
+from osprofiler import _utils as signing
+from osprofiler.drivers import base
+
+from placement import conf as options
+from placement import deploy
+from placement.db import schema
+from placement.db.engine import opened
+from placement.endpoint import endpoint
+from placement.middleware.profiler import VARIABLE
+from placement.reply import ok
+from tests import web
+
+ADMIN = {"x-auth-token": "admin"}
+
+
+@endpoint()
+def show(_req, name):
+    return ok({"name": name})
+
+
+TABLE = {"/things/{name}": {"GET": show}}
+
+
+@pytest.fixture
+def profiles(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def test_each_request_leaves_a_profile(profiles):
+    app = web.service(TABLE)
+    assert web.ask(app, "GET", "/things/..%2f%20x", ADMIN).status_int == 404
+    assert web.ask(app, "GET", "/things/a", ADMIN).json == {"name": "a"}
+    first, second = sorted(profiles.iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    assert first.name.startswith("GET.things.x.")
+    assert second.name.startswith("GET.things.a.")
+    assert any(name == "show" for _, _, name in pstats.Stats(str(second)).stats)
+
+
+def test_requests_wait_for_each_other(profiles):
+    app = web.service(TABLE)
+    answers = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(web.ask(app, "GET", "/things/a", ADMIN).status_int))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [200] * 8
+    assert len(list(profiles.iterdir())) == 8
+
+
+def test_a_directory_that_is_not_there_keeps_it_from_starting(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "/nowhere")
+    with pytest.raises(options.StartError, match=r"\$OS_WSGI_PROFILER: /nowhere"):
+        web.service(TABLE)
+
+
+# --- osprofiler ---
+
+
+class Kept(base.Driver):
+    """Keeps traces where the test finds them; osprofiler knows a driver by its name in the connection string."""
+
+    told: list[dict] = []  # noqa: RUF012
+
+    @classmethod
+    def get_name(cls):
+        return "kept"
+
+    def notify(self, info, **_):
+        self.told.append(info)
+
+
+@pytest.fixture
+def configured(tmp_path):
+    def configuration(text):
+        path = tmp_path / "placement.conf"
+        path.write_text(f"[profiler]\n{text}")
+        return web.configuration([str(path)])
+
+    Kept.told.clear()
+    return configuration
+
+
+def signed():
+    content, signature = signing.signed_pack({"base_id": "b" * 36, "parent_id": "p" * 36, "hmac_key": "key"}, "key")
+    return ADMIN | {"x-trace-info": content.decode(), "x-trace-hmac": signature}
+
+
+TRACED = "enabled = true\nhmac_keys = key\ntrace_sqlalchemy = true\nconnection_string = kept://\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "headers", "traces"),
+    [
+        (TRACED, signed(), {"wsgi-start", "wsgi-stop", "db-start", "db-stop"}),
+        (TRACED.replace("trace_sqlalchemy = true", ""), signed(), {"wsgi-start", "wsgi-stop"}),
+        (TRACED, ADMIN, set()),
+        (TRACED.replace("hmac_keys = key", "hmac_keys = other"), signed(), set()),
+        (TRACED.replace("enabled = true", ""), signed(), set()),
+    ],
+)
+def test_osprofiler_is_told_where_it_is_enabled_and_the_client_has_the_key(configured, tmp_path, text, headers, traces):
+    with opened(f"sqlite:///{tmp_path}/x") as database:
+        schema.sync(database.engine)
+        app = deploy.loadapp(configured(text), database)
+        assert web.ask(app, "GET", "/resource_providers", headers).status_int == 200
+    assert {told["name"] for told in Kept.told} == traces
+
+
+def test_a_backend_that_cannot_be_used_is_told_in_the_log_and_harms_nobody(configured, tmp_path, caplog):
+    with opened(f"sqlite:///{tmp_path}/x") as database:
+        schema.sync(database.engine)
+        app = deploy.loadapp(configured(TRACED.replace("kept", "unknown")), database)
+        assert web.ask(app, "GET", "/resource_providers", signed()).status_int == 200
+    assert "osprofiler is disabled" in caplog.text
