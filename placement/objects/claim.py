@@ -4,7 +4,8 @@ The order of the steps is the correctness (docs/architecture.rst):
 
 1. read the consumers, with what they hold, and find the providers;
 2. write the consumers' rows, each only if it is still the one that was read: from here on nobody else can change what
-   our consumers hold;
+   our consumers hold.  Where the client states no generation, writers of one consumer wait here for each other, and
+   what it holds is read once more;
 3. move the providers' generations, which locks their rows, in the order of their ids: from here on nobody else can add
    usage to them;
 4. only then read inventories and usage, and decide by the one fit rule, against what others use;
@@ -85,16 +86,20 @@ def check_named(claims: Sequence[Claim], providers: Collection[str]) -> None:
 
 
 def write_consumers(db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer]) -> None:
-    """Insert, advance or end the consumers' rows; raises Again if one is no longer as it was read."""
+    """Insert, advance or end the consumers' rows; raises Again if one is no longer as it was read, and that matters."""
     new: dict[str, Owner] = {}
+    unchecked: list[Consumer] = []
     for claim in sorted(claims, key=lambda claim: claim.consumer):
-        consumer = consumers[claim.consumer]
+        consumer, checked = consumers[claim.consumer], claim.generation is not UNCHECKED
+        if not checked and consumer.id is not None:
+            unchecked.append(consumer)
         if not claim.resources:
-            consumer.remove(db)
+            consumer.remove(db, as_read=checked)
         elif consumer.id is None:
             new[claim.consumer] = claim.owner
         else:
-            consumer.advance(db, claim.owner)
+            consumer.advance(db, claim.owner, as_read=checked)
+    Consumer.read_again(db, unchecked)
     Consumer.insert_all(db, new)
 
 
@@ -114,12 +119,11 @@ def settle(db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Con
 
 def release(db: Transaction, uuid: str) -> None:
     """End the consumer and all it holds; raises NoAllocations."""
-    consumer = Consumer.read_all(db, [uuid])[uuid]
-    if not consumer.exists:
+    held_on = Consumer.end(db, uuid)
+    if not held_on:
         raise errors.NoAllocations(uuid=uuid)
-    consumer.remove(db)
     db.execute(_DELETE, {"consumers": [uuid]})
-    for provider_id in consumer.held_on:
+    for provider_id in held_on:
         db.changed(provider_id, feed.USAGE)
 
 

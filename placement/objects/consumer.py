@@ -7,7 +7,7 @@ row (they are replaced like any other).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,20 +75,39 @@ class Consumer:
                 consumer.held_on.add(row.provider_id)
         return found
 
-    def advance(self, db: Transaction, owner: Owner) -> None:
-        """One generation on, held for ``owner``; raises Again if another writer was faster."""
+    def advance(self, db: Transaction, owner: Owner, *, as_read: bool = True) -> None:
+        """One generation on, held for ``owner``; raises Again if another writer was faster.
+
+        Unless ``as_read``, that matters only if the row has gone: ``read_again`` tells what others have changed.
+        """
         values = {"project": owner.project_id, "user": owner.user_id, "type": owner.consumer_type_id, "now": utcnow()}
-        if db.execute(_ADVANCE, self._as_read() | values).rowcount != 1:
+        self._write(db, _ADVANCE, as_read, values)
+
+    def remove(self, db: Transaction, *, as_read: bool = True) -> None:
+        """End the consumer's row, if it has one; raises Again like ``advance``."""
+        if self.id is not None:
+            self._write(db, _DELETE, as_read, {})
+
+    def _write(self, db: Transaction, statement: Mapping[bool, Any], as_read: bool, values: dict[str, Any]) -> None:
+        found = {"id_": self.id, "was": self.generation} if as_read else {"id_": self.id}
+        if db.execute(statement[as_read], found | values).rowcount != 1:
             raise Again
 
-    def remove(self, db: Transaction) -> None:
-        """End the consumer's row, if it has one; raises Again if another writer was faster."""
-        if self.id is not None and db.execute(_DELETE, self._as_read()).rowcount != 1:
-            raise Again
+    @classmethod
+    def read_again(cls, db: Transaction, consumers: Collection[Consumer]) -> None:
+        """See what these hold now that their rows are written, so that it cannot change any more."""
+        if consumers:
+            now = cls.read_all(db, [consumer.uuid for consumer in consumers])
+            for consumer in consumers:
+                consumer.held_on = now[consumer.uuid].held_on
 
-    def _as_read(self) -> dict[str, Any]:
-        """What finds the row only if it is still the one that was read."""
-        return {"id_": self.id, "was": self.generation}
+    @classmethod
+    def end(cls, db: Transaction, uuid: str) -> set[int]:
+        """The providers on which the consumer, whose row is gone now, holds something; none if it does not exist."""
+        if not db.execute(_END, {"uuid": uuid}).rowcount:
+            return set()
+        # After the row, so that nothing can change any more; some collations end it in another case, too.
+        return cls.read_all(db, [uuid])[uuid].held_on
 
     @staticmethod
     def insert_all(db: Transaction, owners: dict[str, Owner]) -> None:
@@ -107,10 +126,9 @@ class Consumer:
             db.execute(sa.insert(consumers), rows)
 
 
-_THE_ROW_READ = sa.and_(consumers.c.id == sa.bindparam("id_"), consumers.c.generation == sa.bindparam("was"))
-_ADVANCE = (
+_ADVANCE_ANY = (
     sa.update(consumers)
-    .where(_THE_ROW_READ)
+    .where(consumers.c.id == sa.bindparam("id_"))
     .values(
         generation=consumers.c.generation + 1,
         project_id=sa.bindparam("project"),
@@ -119,7 +137,12 @@ _ADVANCE = (
         updated_at=sa.bindparam("now"),
     )
 )
-_DELETE = sa.delete(consumers).where(_THE_ROW_READ)
+_DELETE_ANY = sa.delete(consumers).where(consumers.c.id == sa.bindparam("id_"))
+_AS_READ = consumers.c.generation == sa.bindparam("was")
+#: By whether the row must still be the one that was read.
+_ADVANCE = {False: _ADVANCE_ANY, True: _ADVANCE_ANY.where(_AS_READ)}
+_DELETE = {False: _DELETE_ANY, True: _DELETE_ANY.where(_AS_READ)}
+_END = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _ROWS = sa.select(
     consumers.c.uuid.label("uuid"),

@@ -97,6 +97,23 @@ def test_one_of_many_writers_who_know_the_same_consumer_generation_wins(storm, r
 
 
 @rounds
+@pytest.mark.parametrize("existing", [False, True])
+def test_everybody_who_does_not_know_a_consumer_generation_has_a_turn(storm, round_, existing):
+    """Before 1.28 nobody states one: the last writer wins, and nobody is told of the others."""
+    consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(16)]
+    if existing:
+        assert storm.ask(*claim([providers[0]], consumer=consumer)).status == 204
+    bodies = [
+        {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
+        for provider in providers
+    ]
+    answers = storm.together(*(Call("PUT", f"/allocations/{consumer}", body, 12) for body in bodies * 2))
+    assert statuses(answers) == {204: 32}
+    assert sum(storm.used(provider) for provider in providers) == 1
+    assert storm.get(f"/allocations/{consumer}")["consumer_generation"] == 32 + existing
+
+
+@rounds
 def test_consumers_of_full_providers_change_places(storm, round_):
     """Two in one POST, over and over: neither provider ever has room for both."""
     here, there = storm.provider(VCPU=CLIENTS), storm.provider(VCPU=CLIENTS)
