@@ -122,7 +122,7 @@ ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             (3, NUMA1, "cn1_numa1", 4, 1, 1),
             (4, SHARED, "storage é", 2, 4, None),
             (5, FULL, "full", 19, 5, None),
-            (6, ROOTLESS, "rootless", 0, None, None),
+            (6, ROOTLESS, "rootless", 1, None, None),
         ],
     ),
     "inventories": (

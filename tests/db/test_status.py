@@ -218,6 +218,7 @@ class TestOverCommitment:
         assert len(json.loads(check("--json").out)["checks"][3]["places"]) == 21
 
 
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 class TestPolicy:
     """Of the database it is enough that it is there."""
 
@@ -239,6 +240,7 @@ class TestPolicy:
         assert check(config=f"[oslo_policy]\npolicy_file = {tmp_path}/absent.json").code == 0
 
 
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 class TestTrouble:
     def test_a_database_that_does_not_answer_is_255(self, check):
         ran = check(url=f"mysql+pymysql://someone:secret@127.0.0.1:{children.free_port()}/placement")
