@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
@@ -192,3 +193,14 @@ def test_every_number_that_the_document_names_exists():
 @pytest.mark.parametrize("word", [*signals.Refusal.__args__, *signals.Reload.__args__, "changed"])
 def test_every_cause_stands_in_the_document(word):
     assert f"``{word}``" in DOCUMENT
+
+
+def test_the_alerts_are_rules():
+    block = re.search(r"^    groups:\n(?:(?:     .*)?\n)+", DOCUMENT, re.MULTILINE)[0]
+    [group] = yaml.safe_load(block)["groups"]
+    assert len(group["rules"]) >= 5
+    for rule in group["rules"]:
+        assert rule.keys() <= {"alert", "expr", "for"}
+        assert re.fullmatch("Placement[A-Za-z]+", rule["alert"])
+        assert rule["expr"].count("(") == rule["expr"].count(")")
+        assert "placement_" in rule["expr"]

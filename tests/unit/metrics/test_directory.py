@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import struct
 import subprocess
 import sys
+import time
 
 import pytest
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
@@ -14,6 +16,7 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from placement import metrics
 from placement.conf import StartError
 from placement.metrics.directory import Directory
+from tests import children
 
 #: A process that cannot be: ids end below.
 NOBODY = 2**22 + 1
@@ -82,26 +85,34 @@ def test_the_files_of_the_living_are_theirs(directory):
     assert files(directory) == before
 
 
-def test_a_forks_child_lives_for_itself(directory):
-    """And its parent does not live on in it: the child closes what it has of its parent's lock."""
+def count_and_fork(directory, tell):
+    """What a process does that counts, has a child that counts, and ends before it."""
     directory.join()
-    told, tell = os.pipe()
-    child = os.fork()
-    if not child:
+    leave(directory, os.getpid(), "counter", 1, "placed")
+    if not os.fork():
         directory.join()
-        leave(directory, os.getpid(), "counter", 1, "placed")
-        os.write(tell, b".")
-        os.close(tell)
-        os.kill(os.getpid(), 19)  # until it is killed
-    os.read(told, 1)
+        leave(directory, os.getpid(), "counter", 10, "placed")
+        os.write(tell, str(os.getpid()).encode())
+        signal.pause()
+    os._exit(0)
+
+
+def test_a_fork_s_child_lives_for_itself_and_its_parent_does_not_live_on_in_it(directory):
+    told, tell = os.pipe()
+    parent = os.fork()
+    if not parent:
+        count_and_fork(directory, tell)
+    os.waitpid(parent, 0)
+    child = int(os.read(told, 100))
     try:
-        assert lines(directory) == ['placement_claims_total{outcome="placed"} 1.0']
-        assert f"counter_{child}.db" in files(directory)
+        assert lines(directory) == ['placement_claims_total{outcome="placed"} 11.0']
+        assert files(directory) == sorted([f"{child}.alive", f"counter_{child}.db", "counter_ended.db", "lock"])
     finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    assert lines(directory) == ['placement_claims_total{outcome="placed"} 1.0']
-    assert files(directory) == [f"{os.getpid()}.alive", "counter_ended.db", "lock"]
+        os.kill(child, signal.SIGKILL)
+    while children.alive(child):
+        time.sleep(0.01)
+    assert lines(directory) == ['placement_claims_total{outcome="placed"} 11.0']
+    assert files(directory) == ["counter_ended.db", "lock"]
 
 
 @pytest.mark.parametrize("content", [b"", struct.pack("ii", 64, 0) + b"\x7f" * 56], ids=["empty", "garbage"])
@@ -158,6 +169,7 @@ import sys
 import prometheus_client  # somebody else has imported it
 from placement import metrics, signals
 from placement.metrics.directory import Directory
+from tests import children
 metrics.start(sys.argv[1])
 metrics.start(sys.argv[1])
 signals.retried("deadlock")
