@@ -22,12 +22,15 @@ Options = Mapping[str, Mapping[str, Any]]
 class Service:
     """A running service: `url` is its root, "admin" the token that may do everything an admin may."""
 
-    def __init__(self, argv: list[str], port: int, directory: Path) -> None:
-        self.port = port
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(
+        self, argv: list[str], port: int, directory: Path, prefix: str = "", environment: Mapping[str, str] = {}
+    ) -> None:
+        self.port, self.directory, self.prefix = port, directory, prefix
+        self.url = f"http://127.0.0.1:{port}{prefix}"
         self.log = directory / "log"
-        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory), **environment}
         self._child = children.Child(argv, self.log, signal.SIGTERM, env=environment)
+        self.pid = self._child.pid
         self._child.wait_until(self._answers)
 
     def wait_until(self, ready: Callable[[], bool]) -> None:
@@ -57,7 +60,7 @@ class Service:
     def _answers(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
-            connection.request("GET", "/")
+            connection.request("GET", f"{self.prefix}/")
             return connection.getresponse().status == 200
         return False
 
@@ -76,21 +79,21 @@ def uwsgi(
     ``options`` go into placement.conf, by section.  Raises Missing if uWSGI is not installed.
     """
     binary = uwsgi_binary()
-    port, directory = children.free_port(), _configured(database_url, options)
+    port, directory = children.free_port(), configured(database_url, options)
     argv = [
         *(binary, "--http-socket", f"127.0.0.1:{port}", "--module", f"{module}:application"),
         *("--processes", str(processes), "--master", "--need-app", "--thunder-lock", *flags),
         *("--die-on-term", "--no-orphans", "--disable-logging", "--buffer-size", "65535", "--listen", "128"),
         *("--add-header", "Connection: close", "--pythonpath", str(Path(__file__).parent.parent)),
     ]
-    yield from _run(argv, port, directory)
+    yield from run(argv, port, directory)
 
 
 @contextlib.contextmanager
 def embedded(database_url: str, options: Options | None = None) -> Iterator[Service]:
     """The service as placement-serve runs it: one process, several threads, connections kept alive."""
-    port, directory = children.free_port(), _configured(database_url, options)
-    yield from _run([sys.executable, "-m", "placement.cmd.serve", "--port", str(port)], port, directory)
+    port, directory = children.free_port(), configured(database_url, options)
+    yield from run([sys.executable, "-m", "placement.cmd.serve", "--port", str(port)], port, directory)
 
 
 def uwsgi_binary() -> str:
@@ -101,15 +104,16 @@ def uwsgi_binary() -> str:
     return str(binary)
 
 
-def _run(argv: list[str], port: int, directory: Path) -> Iterator[Service]:
-    service = Service(argv, port, directory)
+def run(argv: list[str], port: int, directory: Path, **more: Any) -> Iterator[Service]:
+    """The service that the command starts, for as long as it is used."""
+    service = Service(argv, port, directory, **more)
     try:
         yield service
     finally:
         service.stop()
 
 
-def _configured(database_url: str, options: Options | None) -> Path:
+def configured(database_url: str, options: Options | None) -> Path:
     """A new directory with a placement.conf."""
     directory = children.run_directory() / f"service-{secrets.token_hex(4)}"
     directory.mkdir()

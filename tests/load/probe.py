@@ -1,6 +1,6 @@
 """The service with a page more, /probe, that says which process answers and whose connections and writer it used.
 
-Imported by uWSGI in place of placement.wsgi.api.
+What uWSGI imports, and mod_wsgi runs, in place of placement.wsgi.api.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Event:
 class Storm:
     """Clients of one service."""
 
-    def __init__(self, url: str) -> None:
-        self._ask = caller.over_http(url)
+    def __init__(self, url: str, identity: Mapping[str, str] = caller.ADMIN) -> None:
+        self._ask = caller.over_http(url, identity)
         self.history: list[Event] = []
 
     def ask(self, method: str, path: str, body: Any = None, minor: int = 39) -> Answer:

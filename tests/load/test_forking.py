@@ -1,15 +1,17 @@
-"""uWSGI forks its workers before or after it loads the service: no two of them share a connection or a writer."""
+"""Servers fork their workers before or after they load the service: no two of them share a connection or a writer."""
 
 from __future__ import annotations
 
 import collections
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from placement.db.engine import opened
 from placement.db.tables import provider_changes
-from tests import running
+from tests import running, servers, web_servers
+from tests.conftest import missing
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, statuses
 
@@ -22,32 +24,40 @@ FLAGS = {
 }
 
 
-def ask_around(storm):
-    """What workers say of themselves; at least two of them."""
-    looks = []
-    for _ in range(50):
-        looks += [answer.body for answer in storm.together(*[Call("GET", "/probe")] * 12)]
-        if len({look["process"] for look in looks}) > 1:
-            return looks
-    raise AssertionError("one worker does it all")
-
-
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS.keys())
 def test_workers_share_neither_connections_nor_writers(database_url, flags):
     with running.uwsgi(database_url, processes=3, module="tests.load.probe", flags=flags) as service:
-        storm = Storm(service.url)
-        looks = []
-        for _ in range(500):  # lazy workers are ready one after another: the first may have answered all so far
-            looks += [answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36)]
-            if len({look["process"] for look in looks}) > 1:
-                break
-        assert {look["process"] for look in looks} <= set(service.workers)
-        assert len({look["process"] for look in looks}) > 1, "one worker did it all"
-        assert all(look["writing"] and look["reading"] for look in looks)
-        provider = storm.provider(VCPU=100)
-        assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 12}
-        assert storm.used(provider) == 12
-        workers = {look["process"] for look in looks}
+        workers = looked_at(service)
+    assert_nothing_was_shared(database_url, workers)
+
+
+def test_processes_of_mod_wsgi_share_neither_connections_nor_writers(database_url):
+    try:
+        with web_servers.mod_wsgi(database_url, script=Path(__file__).with_name("probe.py")) as service:
+            workers = looked_at(service)
+    except servers.Missing as reason:
+        missing(reason)
+    assert_nothing_was_shared(database_url, workers)
+
+
+def looked_at(service):
+    """The workers that answered; each read and wrote by connections of its own."""
+    storm = Storm(service.url)
+    looks = []
+    for _ in range(500):  # lazy workers are ready one after another: the first may have answered all so far
+        looks += [answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36)]
+        if len({look["process"] for look in looks}) > 1:
+            break
+    assert {look["process"] for look in looks} <= set(service.workers)
+    assert len({look["process"] for look in looks}) > 1, "one worker did it all"
+    assert all(look["writing"] and look["reading"] for look in looks)
+    provider = storm.provider(VCPU=100)
+    assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 12}
+    assert storm.used(provider) == 12
+    return {look["process"] for look in looks}
+
+
+def assert_nothing_was_shared(database_url, workers):
     with opened(database_url) as database:
         assert flaws(database.engine) == {}
         rows = database.read(lambda db: db.execute(sa.select(provider_changes)).all())

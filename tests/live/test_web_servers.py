@@ -1,0 +1,255 @@
+"""The service under uWSGI and Apache, as the samples in etc/ have them run it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from pathlib import Path
+
+import bcrypt
+import pytest
+
+from tests import children, servers, web_servers
+from tests.conftest import missing
+from tests.load.storm import Storm, claim, statuses
+
+pytestmark = [
+    # What a web server does does not depend on the kind of database.
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    # One process of the run starts them, not each.
+    pytest.mark.xdist_group("web servers"),
+]
+SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi")
+NAME, PASSWORD = "nova", "s3cret"
+NOVA = {"Authorization": f"Basic {base64.b64encode(f'{NAME}:{PASSWORD}'.encode()).decode()}"}
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def started(backend):
+    """Gives the service under a web server, started when first asked for; it asks for passwords."""
+    passwords = children.run_directory() / "htpasswd-of-web-servers"
+    passwords.write_text(f"{NAME}:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
+    options = {
+        "api": {"auth_strategy": "http_basic"},
+        "oslo_middleware": {"http_basic_auth_user_file": passwords, "enable_proxy_headers_parsing": True},
+    }
+    url, running = backend.create_database(), {}
+    with contextlib.ExitStack() as stack:
+
+        def start(name):
+            if name not in running:
+                arguments = [start("uwsgi")] if name == "mod_proxy_uwsgi" else [url, options]
+                running[name] = stack.enter_context(getattr(web_servers, name)(*arguments))
+            return running[name]
+
+        yield start
+    backend.drop_database(url)
+
+
+@pytest.fixture
+def service(started, request):
+    try:
+        return started(request.param)
+    except servers.Missing as reason:
+        return missing(reason)
+
+
+def ask(service, method, path, body=None, **headers):
+    """Status, headers and JSON of the answer."""
+    headers = {**NOVA, "OpenStack-API-Version": "placement 1.39", **headers}
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request(method, service.prefix + path, json.dumps(body) if body else None, headers)
+        reply = connection.getresponse()
+        return reply.status, reply.headers, json.loads(reply.read() or "null")
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_the_client_of_operators_walks_through(service):
+    program = Path(sys.executable).with_name("openstack")
+    if not program.exists():
+        missing("openstack is not installed: pip install python-openstackclient osc-placement")
+    identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", NAME]
+    identity += ["--os-password", PASSWORD, "--os-placement-api-version", "1.39"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+
+    def openstack(command):
+        argv = [str(program), *identity, *command.split(), "-f", "json"]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    host = openstack(f"resource provider create host-of-{service.port}")["uuid"]
+    openstack(f"resource provider inventory set {host} --resource VCPU=8")
+    who = "--project-id demo --user-id alice --consumer-type INSTANCE"
+    [held] = openstack(f"resource provider allocation set {uuid.uuid4()} {who} --allocation rp={host},VCPU=2")
+    assert held["resources"] == {"VCPU": 2}
+    assert openstack(f"resource provider usage show {host}") == [{"resource_class": "VCPU", "usage": 2}]
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_a_load_balancer_needs_no_password(service):
+    """The root, with a slash and without: devstack waits for one, haproxy asks for the other."""
+    for path in ("/", "", "/healthcheck"):
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", service.prefix + path)
+            assert connection.getresponse().status == 200, path
+    assert ask(service, "GET", "/traits", Authorization="Basic bm92YTp3cm9uZw==")[0] == 401
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_links_lead_back_through_the_web_server(service):
+    name = f"linked-{service.port}"
+    status, headers, created = ask(service, "POST", "/resource_providers", {"name": name}, **JSON)
+    assert status == 200
+    path = f"{service.prefix}/resource_providers/{created['uuid']}"
+    assert created["links"][0]["href"] == path
+    assert headers["Location"] == f"http://127.0.0.1:{service.port}{path}"
+    outside = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "placement.example.org"}
+    _, headers, _ = ask(service, "PUT", "/traits/CUSTOM_LINKED", **outside)
+    assert headers["Location"] == f"https://placement.example.org{service.prefix}/traits/CUSTOM_LINKED"
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_a_web_server_passes_on_whatever_a_client_may_ask(service):
+    """Long queries, and paths that no web server shall judge."""
+    aggregates = ",".join([str(uuid.uuid4())] * 500)
+    status, _, found = ask(service, "GET", f"/resource_providers?member_of=in:{aggregates}")
+    assert (status, found) == (200, {"resource_providers": []})
+    for path in ("/traits/", "/traits/a%2Fb", "/traits/%C3%A9"):
+        status, headers, body = ask(service, "GET", path)
+        assert (status, headers["Content-Type"]) == (404, "application/json"), path
+        assert body["errors"][0]["request_id"] == headers["x-openstack-request-id"]
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_a_client_that_keeps_connections_is_told_when_one_ends(service):
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    connection.auto_open = False
+    with contextlib.closing(connection):
+        for _ in range(4):
+            if connection.sock is None:
+                connection.connect()
+            connection.request("GET", f"{service.prefix}/")
+            reply = connection.getresponse()
+            assert (reply.status, len(reply.read()) > 0) == (200, True)
+
+
+# --- reloads ---------------------------------------------------------------------------------------------------------
+
+
+def unit_reloads(started, _name):
+    """Does what ``systemctl reload placement`` does: all workers are replaced, one after another."""
+    uwsgi, sign = started("uwsgi"), "chain reloading complete"
+    before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
+    for command in reload_commands(uwsgi):
+        subprocess.run(command, env=environment(uwsgi.directory), check=True, timeout=300)
+    return lambda: uwsgi.log.read_text().count(sign) > signs and not any(map(children.alive, before))
+
+
+def fifo_reloads(started, _name):
+    """All workers at once."""
+    uwsgi, sign = started("uwsgi"), "WSGI app 0 "
+    before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
+    (uwsgi.directory / "uwsgi.fifo").write_text("r")
+    return lambda: uwsgi.log.read_text().count(sign) == signs + 2 and not any(map(children.alive, before))
+
+
+def reload_commands(uwsgi):
+    """Those of the unit for systemd, each a list of words."""
+    paths = {"/opt/placement": sys.prefix, "/run/placement": str(uwsgi.directory)}
+    unit = web_servers.filled("systemd/placement.service", paths)
+    commands = [line.partition("=")[2] for line in unit.splitlines() if line.startswith("ExecReload=")]
+    assert len(commands) == 2
+    return [shlex.split(command) for command in commands]
+
+
+def environment(directory):
+    return {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory), "PYTHONPATH": str(web_servers.ROOT)}
+
+
+def apache_reloads(started, name):
+    """Does what ``apachectl graceful`` does."""
+    apache = started(name)
+    before = apache.workers
+    os.kill(apache.pid, signal.SIGUSR1)
+    return lambda: apache.workers and not any(map(children.alive, before))
+
+
+def mod_wsgi_reloads(started, name):
+    """Does what ``pkill -USR1 -f '^\\(wsgi:placement\\)'`` does."""
+    apache = started(name)
+    before = daemons(apache)
+    assert len(before) == 2
+    for process in before:
+        os.kill(process, signal.SIGUSR1)
+    return lambda: len(daemons(apache)) == 2 and not any(map(children.alive, before))
+
+
+def daemons(apache):
+    """The ids of the processes in which mod_wsgi runs the service."""
+    return [id_ for id_ in apache.workers if Path(f"/proc/{id_}/cmdline").read_text().startswith("(wsgi:placement)")]
+
+
+RELOADS = {
+    "uWSGI, one worker after another": ("uwsgi", unit_reloads),
+    "uWSGI behind Apache, all at once": ("mod_proxy_uwsgi", fifo_reloads),
+    "Apache before uWSGI": ("mod_proxy_uwsgi", apache_reloads),
+    "mod_wsgi": ("mod_wsgi", mod_wsgi_reloads),
+}
+
+
+@contextlib.contextmanager
+def asking(storm, provider, clients=4):
+    """Clients that claim and read, one request after another, until the block ends."""
+    done = threading.Event()
+
+    def go_on():
+        while not done.is_set():
+            storm.ask(*claim([provider]))
+            storm.ask("GET", f"/resource_providers/{provider}/usages")
+
+    threads = [threading.Thread(target=go_on) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize(("service", "reload"), RELOADS.values(), ids=RELOADS, indirect=["service"])
+def test_a_reload_loses_no_request(service, started, reload, request):
+    storm = Storm(service.url, NOVA)
+    provider = storm.provider(VCPU=1_000_000)
+    storm.history.clear()
+    with asking(storm, provider):
+        service.wait_until(lambda: len(storm.history) > 10)
+        service.wait_until(reload(started, request.node.callspec.params["service"]))
+        asked = len(storm.history)
+        service.wait_until(lambda: len(storm.history) > asked + 10)
+    answered = statuses([event.answer for event in storm.history])
+    assert set(answered) == {200, 204}, answered
+    assert storm.used(provider) == answered[204]
+
+
+@pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
+def test_a_service_that_could_not_start_is_not_reloaded(service, tmp_path):
+    (tmp_path / "placement.conf").write_text("[placement_database]\nconnection = sqlite://\nmax_retries = many\n")
+    check, _ = reload_commands(service)
+    done = subprocess.run(check, env=environment(tmp_path), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert "max_retries" in done.stderr.splitlines()[-1]

@@ -1,0 +1,138 @@
+"""The service under the web servers of operators, each configured by the sample in etc/ with other paths in it.
+
+They run as an unprivileged user, on free ports of 127.0.0.1, with all that they write in a directory of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests import children, running
+from tests.running import Options, Service
+from tests.servers import Missing
+
+ROOT = Path(__file__).parents[1]
+SAMPLES = ROOT / "etc"
+#: The sites of Debian's package come after such a file.
+_APACHE = """\
+ServerRoot {directory}
+ServerName localhost
+PidFile {directory}/apache.pid
+DefaultRuntimeDir {directory}
+Mutex file:{directory}
+ErrorLog {directory}/error.log
+LoadModule mpm_event_module {modules}/mod_mpm_event.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+{more}
+Include {directory}/site.conf
+"""
+_NOBODY = _NOGROUP = 65534
+_MODULES = Path("/usr/lib/apache2/modules")
+
+
+@contextlib.contextmanager
+def uwsgi(database_url: str, options: Options | None = None) -> Iterator[Service]:
+    """The service as etc/uwsgi/placement.ini starts it; clients speak HTTP to it.  Raises Missing."""
+    binary, port, directory = running.uwsgi_binary(), children.free_port(), running.configured(database_url, options)
+    sample = filled(
+        "uwsgi/placement.ini",
+        {
+            "virtualenv = /opt/placement": f"virtualenv = {sys.prefix}\npythonpath = {ROOT}",
+            "127.0.0.1:8778": f"127.0.0.1:{port}",
+            "/run/placement": str(directory),
+            "processes = 4": "processes = 2",
+        },
+    )
+    (directory / "placement.ini").write_text(sample)
+    yield from running.run([*_unprivileged(), binary, "--ini", str(directory / "placement.ini")], port, directory)
+
+
+@contextlib.contextmanager
+def mod_wsgi(
+    database_url: str, options: Options | None = None, script: Path = ROOT / "placement" / "wsgi" / "api.py"
+) -> Iterator[Service]:
+    """The service as etc/apache2/placement-mod-wsgi.conf has Apache start it.  Raises Missing."""
+    module, port, directory = _mod_wsgi(), children.free_port(), running.configured(database_url, options)
+    packages = "/opt/placement/lib/python3.11/site-packages/placement/wsgi"
+    sample = filled(
+        "apache2/placement-mod-wsgi.conf",
+        {
+            "Listen 8778": f"Listen 127.0.0.1:{port}",
+            "*:8778": f"127.0.0.1:{port}",
+            f"{packages}/api.py": str(script),
+            packages: str(script.parent),
+            "python-home=/opt/placement": f"python-home={sys.prefix} python-path={ROOT}",
+            "user=placement group=placement": f"user=#{os.geteuid() or _NOBODY} group=#{os.getegid() or _NOGROUP}",
+            "processes=4": "processes=2",
+        },
+    )
+    loads = f"LoadModule wsgi_module {module}\nWSGISocketPrefix {directory}/wsgi"
+    yield from _apache(sample, loads, port, directory)
+
+
+@contextlib.contextmanager
+def mod_proxy_uwsgi(behind: Service) -> Iterator[Service]:
+    """Apache as etc/apache2/placement-mod-proxy-uwsgi.conf puts it in front of uWSGI.  Raises Missing."""
+    port, directory = children.free_port(), children.run_directory() / f"apache-{secrets.token_hex(4)}"
+    directory.mkdir()
+    sample = filled(
+        "apache2/placement-mod-proxy-uwsgi.conf",
+        {
+            "Listen 8778": f"Listen 127.0.0.1:{port}",
+            "*:8778": f"127.0.0.1:{port}",
+            "/run/placement": str(behind.directory),
+        },
+    )
+    modules = ("proxy", "proxy_uwsgi")
+    loads = "\n".join(f"LoadModule {name}_module {_MODULES}/mod_{name}.so" for name in modules)
+    yield from _apache(sample, loads, port, directory)
+
+
+def filled(sample: str, changes: Mapping[str, str]) -> str:
+    """The sample, each of the texts replaced; raises if one is not in it."""
+    text = (SAMPLES / sample).read_text()
+    for old, new in changes.items():
+        assert old in text, f"{sample} has no {old!r}"
+        text = text.replace(old, new)
+    return text
+
+
+def _apache(site: str, loads: str, port: int, directory: Path) -> Iterator[Service]:
+    binary = shutil.which("apache2", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if binary is None:
+        raise Missing("Apache is not installed: `make servers` installs it")
+    (directory / "site.conf").write_text(site)
+    (directory / "apache.conf").write_text(_APACHE.format(directory=directory, modules=_MODULES, more=loads))
+    argv = [*_unprivileged(), binary, "-f", str(directory / "apache.conf"), "-DFOREGROUND"]
+    yield from running.run(argv, port, directory, prefix="/placement", environment={"APACHE_LOG_DIR": str(directory)})
+
+
+def _unprivileged() -> list[str]:
+    """What stands before a command so that it does not run as root.
+
+    Of root's rights it keeps one, to get at all files: Python, or these tests, may lie in root's home.
+    """
+    if os.geteuid() != 0:
+        return []
+    return [
+        *("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOGROUP}", "--clear-groups"),
+        *("--inh-caps=+dac_override", "--ambient-caps=+dac_override"),
+    ]
+
+
+def _mod_wsgi() -> Path:
+    """The mod_wsgi that belongs to this Python; raises Missing."""
+    for module in Path(sysconfig.get_path("platlib")).glob("mod_wsgi/server/mod_wsgi-py*.so"):
+        return module
+    # Debian's, where Debian's Python is of the same version.
+    module = _MODULES / "mod_wsgi.so-{}.{}".format(*sys.version_info)
+    if module.exists():
+        return module
+    raise Missing("mod_wsgi is not installed: `pip install mod_wsgi` compiles it; `make servers` gets what that needs")
