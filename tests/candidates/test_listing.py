@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from placement.candidates.listing import Filter, matching
 from placement.candidates.request import Group
+from placement.index.edit import with_providers
 from tests.candidates import oracle
 from tests.strategies import CLASSES, HAVING, NAMES, RULES, examples, groups, some, worlds
 from tests.world import Member, World
@@ -56,3 +57,19 @@ def test_any_number_of_conditions_can_be_given() -> None:
     group = Group(member_of=tuple(frozenset({f"A{number}"}) for number in range(2000)))
     snapshot = world.snapshot()
     assert matching(snapshot, Filter(group=group)) == [snapshot.by_uuid["many"]]
+
+
+def test_a_list_is_in_the_order_in_which_providers_were_made() -> None:
+    """Also where a new one has the slot of one that is gone."""
+    world = World()
+    for name in ("gone", "old"):
+        world.host(name)
+    snapshot = world.snapshot()
+    for names in (["gone"], ["new"]):
+        if names == ["gone"]:
+            del world.members["gone"]
+        else:
+            world.host("new")
+        snapshot = with_providers(snapshot, [world.ids[name] for name in names], world.rows(names))
+    assert snapshot.by_uuid["new"] < snapshot.by_uuid["old"]
+    assert [snapshot.provider(slot).uuid for slot in matching(snapshot, Filter())] == ["old", "new"]

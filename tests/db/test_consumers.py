@@ -38,6 +38,30 @@ def generations(database):
     return database.read(lambda db: db.execute(sa.select(consumers.c.generation)).scalars().all())
 
 
+def test_consumers_are_written_in_one_order_whatever_order_they_are_named_in(database, service):
+    """Else two requests about the same consumers each wait for the other."""
+    names = [f"6c1b0f5e-0b8e-4f6e-8a57-{number:012}" for number in (3, 1, 2)]
+
+    def claims(generation):
+        owner = {"project_id": "p", "user_id": "u", "consumer_generation": generation, "consumer_type": "INSTANCE"}
+        amounts = {"VCPU": 1}
+        return {name: {"allocations": {HOST: {"resources": amounts}}, **owner} for name in names}
+
+    body = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 9}}}
+    assert service("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status == 200
+    assert service("POST", "/allocations", 39, claims(None)).status == 204
+    by_id = database.read(lambda db: dict(db.execute(sa.select(consumers.c.id, consumers.c.uuid)).all()))
+    written = []
+
+    @sa.event.listens_for(database.engine, "before_execute")
+    def see(_connection, statement, _many, parameters, _options):
+        if getattr(statement, "table", None) is consumers:
+            written.append(by_id[parameters["id_"]])
+
+    assert service("POST", "/allocations", 39, claims(1)).status == 204
+    assert written == sorted(names)
+
+
 @pytest.fixture
 def ghost(database, service):
     """A consumer that holds nothing and has a row all the same, as the reference implementation leaves them."""

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.tables import allocations, consumers, inventories, resource_providers
-from placement.objects import allocation
+from placement.objects import allocation, provider
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
 from tests.db.in_process import placement
@@ -99,3 +99,17 @@ def test_a_provider_is_as_old_as_its_last_change(database, service):
     assert database.read(lambda db: ResourceProvider.get(db, HOST)).modified == LATER
     database.write(lambda db: db.execute(sa.update(resource_providers).values(updated_at=sa.null())))
     assert database.read(lambda db: ResourceProvider.get(db, HOST)).modified == LONG_AGO
+
+
+def test_several_providers_are_as_old_as_the_newest_however_many_they_are(database, service, monkeypatch):
+    monkeypatch.setattr(provider, "_MANY", 2)
+    ids = [
+        database.write(lambda db, name=name: ResourceProvider.create(db, uuid=name, name=name)).id for name in "abcde"
+    ]
+    for newest in ids:
+        dated = sa.case((resource_providers.c.id == newest, LATER), else_=LONG_AGO)
+        database.write(lambda db, dated=dated: db.execute(sa.update(resource_providers).values(updated_at=dated)))
+        assert database.read(lambda db: ResourceProvider.newest_change(db, ids)) == LATER
+        assert database.read(lambda db: ResourceProvider.newest_change(db, None)) == LATER
+    assert database.read(lambda db: ResourceProvider.newest_change(db, ids[:-1])) == LONG_AGO
+    assert database.read(lambda db: ResourceProvider.newest_change(db, [])) is None

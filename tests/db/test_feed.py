@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import feed
+from placement.db import feed, schema
 from placement.db.engine import opened
 from placement.db.tables import change_writers, provider_changes
-from tests.db import faults, writes
+from tests.db import faults, watch, writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.story import Telling
@@ -168,6 +168,41 @@ def test_a_writer_says_that_it_lives(database, clock):
     touch(database, 2)
     seen = database.read(lambda db: db.execute(sa.select(change_writers.c.seen_at)).scalar_one())
     assert seen > long_ago
+
+
+def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database, clock):
+    """Others may be about to take it for dead.  One that goes on writing may go on for ever."""
+    touch(database, 1)
+    (old,) = writers(database)
+    for _ in range(5):
+        clock.now += feed.LIFETIME / 2 - 1
+        touch(database)
+    assert writers(database) == {old}
+    clock.now += feed.LIFETIME / 2
+    touch(database, 2)
+    assert [(writer == old, provider) for writer, _, provider in rows(database)] == [(True, 1), (False, 2)]
+
+
+def test_a_writer_tidies_once_a_minute(database, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(feed, "time", clock)
+    tidied = []
+    for clock.now in (0, 59, 61, 62, 120, 122):
+        seen = []
+        with watch.statements(database.engine, seen.append):
+            touch(database, 1)
+        tidied.append(any(statement.startswith("UPDATE change_writers") for statement in seen))
+    assert tidied == [False, False, True, False, False, True]
+
+
+def test_a_writer_is_given_back_where_no_connection_is_to_be_had(database_url):
+    schema.sync(sa.create_engine(database_url))
+    with opened(database_url, pool_size=1, max_overflow=0, pool_timeout=0) as crowded:
+        touch(crowded, 1)
+        with crowded.engine.connect(), pytest.raises(errors.DatabaseUnavailable):
+            touch(crowded, 2)
+        touch(crowded, 3)
+        assert len(writers(crowded)) == 1
 
 
 def test_a_writer_that_was_cleared_away_leaves_the_write_to_a_new_one(database):

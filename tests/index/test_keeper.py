@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
+import datetime
 import os
 import random
 import subprocess
@@ -16,9 +18,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import schema, standard
+from placement.db import feed, schema, standard
 from placement.db.engine import opened
 from placement.db.tables import resource_providers
+from placement.index import keeper as index_keeper
 from placement.index.keeper import Keeper
 from placement.index.refresh import loaded
 from placement.objects.claim import Claim, place
@@ -136,6 +139,14 @@ def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
     with watch.statements(database.reading_engine, statements.append):
         assert keeper.current() is first
     assert len(statements) == 1
+    create(database, "another", VCPU=1)
+    # While much moves, it is not asked first whether anything has.  The second time nothing had.
+    busy = keeper.current()
+    assert keeper.current() is busy
+    statements.clear()
+    with watch.statements(database.reading_engine, statements.append):
+        assert keeper.current() is busy
+    assert len(statements) == 1
 
 
 def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):
@@ -209,12 +220,39 @@ def test_verification_finds_no_fault_with_ordinary_writers(database, caplog):
     assert len(keeper.current()) > 0
 
 
-def test_verification_waits_for_its_time(database):
-    keeper, statements = Keeper(database, 3600), []
+class Clock:
+    """Goes on when it is told to."""
+
+    now = 0.0
+    perf_counter = staticmethod(time.perf_counter)
+
+    def monotonic(self):
+        return self.now
+
+
+def test_verification_waits_for_its_time_and_then_for_the_next(database, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(index_keeper, "time", clock)
+    keeper, asked = Keeper(database, 3600), []
     keeper.current()
-    with watch.statements(database.reading_engine, statements.append):
-        keeper.current()
-    assert len(statements) == 1
+    for clock.now in (3599, 3601, 3602, 7200, 7202):
+        statements = []
+        with watch.statements(database.reading_engine, statements.append):
+            keeper.current()
+        asked.append(any("resource_providers" in statement for statement in statements))
+    assert asked == [False, True, False, False, True]
+
+
+def test_who_is_asked_now_and_then_follows_however_long_nothing_moves(database):
+    create(database, "quiet", VCPU=1)
+    keeper = Keeper(database)
+    before = keeper.current()
+    for _ in range(3):
+        # As if a little less than the time had gone by after which the feed is not believed.
+        position = keeper._indexed.position
+        at = position.at - datetime.timedelta(seconds=feed.LIFETIME / 4 - 60)
+        keeper._indexed = keeper._indexed._replace(position=dataclasses.replace(position, at=at))
+        assert keeper.current() is before
 
 
 # --- forks and failures ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import random
 import threading
 from unittest import mock
@@ -218,6 +219,13 @@ def test_who_was_away_for_long_reads_everything(reader):
     assert not reader.followed
 
 
+def test_a_clock_that_went_back_by_hours_is_not_believed(reader):
+    by_hand(reader, RENAME)
+    reader.age(-feed.LIFETIME / 4 - 60)
+    reader.look()
+    assert not reader.followed
+
+
 def test_who_was_away_for_less_follows_rows_that_are_still_there(reader):
     reader.age(2 * feed.RETENTION)
     rename(reader, "renamed")
@@ -245,6 +253,9 @@ def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
     assert reader.database.snapshot(lambda db: changes(db, 0)) is None
     (found,) = reader.database.snapshot(lambda db: changes(db, 1)).items()
     assert found == (reader.indexed.snapshot.provider(reader.indexed.snapshot.by_uuid["root"]).id, feed.SHAPE)
+    reader.database.write(lambda db: ResourceProvider.lock(db, "other").rename(db, "d"))
+    assert reader.database.snapshot(lambda db: changes(db, 1)) is None, "two are more than one"
+    assert len(reader.database.snapshot(lambda db: changes(db, 2))) == 2
 
 
 def test_a_change_to_a_provider_that_the_index_does_not_know_is_no_reason_to_fail(reader):
@@ -270,6 +281,18 @@ def test_a_provider_that_has_vanished_by_hand_is_no_reason_to_fail(reader):
 def _id(reader, uuid):
     statement = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == uuid)
     return reader.database.read(lambda db: db.execute(statement).scalar())
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_the_cycle_collector_goes_on_as_it_was(reader, collecting):
+    """Left off, it would leave every cycle of every later request in memory."""
+    before = gc.isenabled()
+    try:
+        gc.enable() if collecting else gc.disable()
+        reader.database.snapshot(loaded)
+        assert gc.isenabled() is collecting
+    finally:
+        gc.enable() if before else gc.disable()
 
 
 def test_nothing_is_lost_of_what_was_loaded(reader):
