@@ -30,6 +30,8 @@ VERSIONS = (
     *("1.22", "1.24", "1.25", "1.27", "1.28", "1.29", "1.31", "1.34", "1.38", "1.39"),
 )
 HEADERS = ("content-type", "openstack-api-version", "cache-control", "last-modified")
+#: The status where a recording has no answer.
+NEVER_ASKED = 0
 #: Seconds within which a date is "now".
 NOW = 2
 
@@ -90,7 +92,7 @@ class Recording:
         self._answers = {(entry["version"], entry["path"]): entry["answer"] for entry in entries}
 
     def ask(self, version: str, path: str) -> Answer:
-        return self._answers.get((version, path), {"status": "never asked", "headers": {}, "body": None})
+        return self._answers.get((version, path), {"status": NEVER_ASKED, "headers": {}, "body": None})
 
 
 def _age(date: str) -> float:
@@ -220,21 +222,23 @@ def record(told: argparse.Namespace) -> int:
 
 
 def compare(told: argparse.Namespace) -> int:
-    """Print where two sources differ; 1 if they do."""
+    """Print where two sources differ; 1 if they do.  What only the first could not answer (5xx) is no difference."""
     walk = Walk(_source(told.before, told.token), told)
     other = _source(told.after, told.other_token or told.token)
-    asked = differences = 0
+    asked = differences = failures = 0
     for (version, path), answer in _shown(walk):
         asked += 1
         there = other.ask(version, path)
-        if there != answer:
+        if answer["status"] >= 500 and there["status"] < 500 and there["status"] != NEVER_ASKED:
+            failures += 1
+        elif there != answer:
             differences += 1
             print(f"{version} GET {path}")
             for part in answer:
                 if answer[part] != there[part]:
                     print(f"  {part}: {json.dumps(answer[part])[: told.width]}")
                     print(f"  {' ' * len(part)}  {json.dumps(there[part])[: told.width]}")
-    print(f"{asked} answers compared, {differences} differ")
+    print(f"{asked} answers compared, {differences} differ, {failures} were errors of the first (5xx) only")
     return 1 if differences else 0
 
 

@@ -200,7 +200,7 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     step("release changes no row", rows(engine) != data)
     step("the tables are the original's", portrait(engine) != tables)
     with original_at(template, database) as url:
-        step("the original says the same as this project", compared(after, url, versions))
+        step("the original says the same as this project", compared(url, after, versions))
         use(url, "back")
         again = recorded(url, "again", versions)
     manage(database, "db", "sync")
