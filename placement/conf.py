@@ -161,7 +161,7 @@ _WORKAROUNDS = [
 
 _DATABASE = [
     cfg.StrOpt("connection", required=True, secret=True, help="The URL of the database."),
-    cfg.StrOpt("connection_parameters", default="", help="Added to the URL: name=value&name=value."),
+    cfg.StrOpt("connection_parameters", default="", secret=True, help="Added to the URL: name=value&name=value."),
     cfg.StrOpt(
         "slave_connection",
         secret=True,

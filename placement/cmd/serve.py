@@ -146,7 +146,8 @@ def _serve(conf: cfg.ConfigOpts, listening: socket.socket, threads: int) -> None
     )
     host, port = listening.getsockname()[:2]
     url = f"http://[{host}]:{port}" if listening.family == socket.AF_INET6 else f"http://{host}:{port}"
-    database = sa.make_url(conf.placement_database.connection).render_as_string(hide_password=True)
+    # Without a query, in which there may be a password too.
+    database = sa.make_url(conf.placement_database.connection).set(query={}).render_as_string(hide_password=True)
     print(GREETING.format(url=url, database=database), end="")
     if conf.api.auth_strategy == "noauth2":
         print(TRY_IT.format(url=url), end="")

@@ -26,14 +26,24 @@ _SQLALCHEMY_NAMES = {"MySQLdb": "mysqldb"}
 
 
 def normalise(url: str | sa.URL) -> sa.URL:
-    """The URL with a driver that is installed, where it names none."""
-    url = sa.make_url(url)
+    """The URL with a driver that is installed, where it names none; raises ArgumentError, which shows nothing of it."""
+    url = _parsed(url)
     if "+" in url.drivername or url.drivername not in _DRIVERS:
         return url
     for module in _DRIVERS[url.drivername]:
         if importlib.util.find_spec(module) is not None:
             return url.set(drivername=f"{url.drivername}+{_SQLALCHEMY_NAMES.get(module, module)}")
     return url
+
+
+def _parsed(url: str | sa.URL) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except ValueError:  # whose text is what stands where the port should be, and that may be part of a password
+        parsed = None
+    if parsed is None or "@" in (parsed.host or ""):
+        raise exc.ArgumentError("what stands before the host is cut off too early: write @ as %40, : as %3A, / as %2F")
+    return parsed
 
 
 def in_memory(url: sa.URL) -> bool:

@@ -1,0 +1,187 @@
+"""No secret gets into the log, however much is logged, and in whatever form."""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import json
+import logging
+import os
+import secrets
+import subprocess
+import sys
+
+import bcrypt
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from oslo_log import log
+
+from placement import deploy
+from placement.db import engine
+from tests import children, web
+
+#: Answers a request with these headers as a server would, and a search and a claim, and ends.
+SERVE = """
+import json, sys
+from placement.wsgi.api import application
+from tests import web
+for method, path, body in [
+    ("GET", "/resource_providers", None),
+    ("GET", "/allocation_candidates?resources=VCPU:1", None),
+    ("PUT", "/allocations/7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c", b"{}"),
+]:
+    print(web.ask(application, method, path, json.loads(sys.argv[1]), body).status_int)
+"""
+
+
+def secret(what):
+    """One that can be found again, also as it stands in a header of HTTP Basic."""
+    return f"{what}-{secrets.token_hex(12)}"
+
+
+def served(directory, options, headers):
+    """What was answered, and all that was written."""
+    # Everybody at DEBUG, but for stevedore: oslo.log cannot write entry points as JSON.
+    options.setdefault("DEFAULT", {}).update(debug=True, default_log_levels="stevedore=INFO", use_stderr=True)
+    options["placement_database"].update(sync_on_startup=True, connection_debug=100)
+    told = configparser.RawConfigParser()
+    told.read_dict(options)
+    with (directory / "placement.conf").open("w") as file:
+        told.write(file)
+    headers |= {"OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
+    done = subprocess.run(
+        [sys.executable, "-c", SERVE, json.dumps(headers)],
+        env={**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory), "PYTHONPATH": os.getcwd()},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.split(), done.stderr
+
+
+def hidden(text, *kept):
+    """Nothing, if none of them is in the text, in the clear or as Basic authentication writes it."""
+    for each in kept:
+        assert each not in text
+    for word in text.replace('"', " ").replace("'", " ").split():
+        try:
+            decoded = base64.b64decode(word, validate=True).decode()
+        except ValueError:
+            continue
+        assert not any(each in decoded for each in kept), word
+
+
+def basic(user, password):
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+@pytest.mark.parametrize("use_json", [True, False], ids=["json", "text"])
+def test_tokens_and_passwords_with_keystone(tmp_path, use_json):
+    """One that cannot be reached, which makes the middleware say the most."""
+    token, service_token, password, other = map(secret, ["token", "service", "password", "basic"])
+    statuses, written = served(
+        tmp_path,
+        {
+            "DEFAULT": {"use_json": use_json},
+            "api": {"auth_strategy": "keystone"},
+            "placement_database": {"connection": f"sqlite:///{tmp_path}/db"},
+            "keystone_authtoken": {
+                "auth_type": "password",
+                "auth_url": f"http://127.0.0.1:{children.free_port()}",
+                "username": "placement",
+                "password": password,
+                "http_request_max_retries": 0,
+            },
+        },
+        {"X-Auth-Token": token, "X-Service-Token": service_token, "Authorization": basic("user", other)},
+    )
+    assert statuses == ["503"] * 3
+    assert "placement_database.connection " in written  # all options are shown, and all that happens
+    assert "Starting request" in written
+    hidden(written, token, service_token, password, other)
+
+
+@pytest.mark.parametrize("use_json", [True, False], ids=["json", "text"])
+def test_passwords_with_http_basic(tmp_path, use_json):
+    password, wrong = secret("password"), secret("wrong")
+    digest = bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
+    (tmp_path / "htpasswd").write_text(f"user:{digest}\n")
+    for given_password, expected in [(password, ["200", "200", "400"]), (wrong, ["401"] * 3)]:
+        statuses, written = served(
+            tmp_path,
+            {
+                "DEFAULT": {"use_json": use_json},
+                "api": {"auth_strategy": "http_basic", "slow_request_threshold": 1e-9},
+                "oslo_middleware": {"http_basic_auth_user_file": tmp_path / "htpasswd"},
+                "placement_database": {"connection": f"sqlite:///{tmp_path}/db"},
+            },
+            {"Authorization": basic("user", given_password)},
+        )
+        assert statuses == expected
+        assert "http_basic_auth_user_file" in written
+        hidden(written, given_password, digest)
+        if use_json and given_password == password:
+            lines = [json.loads(line) for line in written.splitlines() if line.startswith("{")]
+            [claim] = [line for line in lines if line["extra"].get("method") == "PUT"]
+            assert claim["context"]["user"] == "user"
+            assert claim["extra"]["failure"] == "InvalidBody"
+            assert claim["extra"]["parts"] == {}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
+def test_the_password_of_the_database(database_url, tmp_path, right):
+    url = sa.make_url(database_url)
+    if right:
+        statuses, written = served(
+            tmp_path,
+            {
+                "DEFAULT": {"use_json": True},
+                "api": {"auth_strategy": "noauth2"},
+                "placement_database": {"connection": database_url},
+            },
+            {"X-Auth-Token": "admin"},
+        )
+        assert statuses == ["200", "200", "400"]
+        assert "SELECT" in written
+        hidden(written, url.password)
+        return
+    wrong = secret("wrong")
+    connection = url.set(password=wrong).render_as_string(hide_password=False)
+    conf = web.configuration(placement_database__connection=connection, placement_database__max_retries=0)
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the driver makes of it
+        deploy.loadapp(conf)
+    assert wrong not in str(raised.value)
+
+
+def complaint(connection):
+    """What the operator is told of a URL; nothing if it is taken."""
+    try:
+        engine.connect(web.configuration(placement_database__connection=connection)).dispose()
+    except sa.exc.ArgumentError as error:
+        return str(error)
+    return ""
+
+
+@given(st.text("abc:@/?#[]% ", min_size=1, max_size=12))
+def test_a_url_that_is_not_understood_is_not_shown(text):
+    """Most often it has a password in which characters were not escaped."""
+    assert "zq7zq" not in complaint(f"mysql+pymysql://u:{text}zq7zq@h/d")
+    assert "zq7zq" not in complaint(f"mysql+pymysql://u:x{text}zq7zq@h:3306/d")
+
+
+@pytest.mark.parametrize("password", ["x@y:zq7zq", "x@zq7zq"])
+def test_a_password_that_is_cut_off_is_told_as_that(password):
+    assert "write @ as %40" in complaint(f"mysql+pymysql://u:{password}@h/d")
+
+
+def test_what_is_added_to_the_url_may_hold_a_secret(caplog):
+    logger = log.getLogger(__name__)
+    conf = web.configuration(placement_database__connection_parameters="password=zq7zq")
+    caplog.set_level(logging.DEBUG)
+    conf.log_opt_values(logger, logging.DEBUG)
+    assert "connection_parameters" in caplog.text
+    assert "zq7zq" not in caplog.text
