@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, islice
 
 from placement.candidates.combine import combine
+from placement.candidates.patience import Patience
 from placement.candidates.problem import Candidate, Problem
 from placement.candidates.shape import Memory
 
@@ -14,7 +15,12 @@ DEPTH_FIRST = "depth-first"
 BREADTH_FIRST = "breadth-first"
 
 
-def choose(problems: Iterable[Problem], limit: int | None = None, strategy: str = BREADTH_FIRST) -> list[Candidate]:
+def choose(
+    problems: Iterable[Problem],
+    limit: int | None = None,
+    strategy: str = BREADTH_FIRST,
+    patience: Patience | None = None,
+) -> list[Candidate]:
     """The first ``limit`` candidates, or all, each once.
 
     Depth-first gives all candidates of one tree, then those of the next; breadth-first one of each tree, then a second
@@ -22,7 +28,8 @@ def choose(problems: Iterable[Problem], limit: int | None = None, strategy: str 
     """
     seen: set[Hashable] = set()
     memory: Memory = {}
-    trees = (_unseen(problem, combine(problem, memory), seen) for problem in problems)
+    patience = Patience() if patience is None else patience
+    trees = (_unseen(problem, combine(problem, memory, patience), seen) for problem in problems)
     in_order = chain.from_iterable(trees) if strategy == DEPTH_FIRST else _round_robin(trees)
     return list(islice(in_order, limit))
 

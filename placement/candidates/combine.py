@@ -13,22 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from placement.candidates.patience import Patience
 from placement.candidates.problem import Candidate, Plan, Problem
 from placement.candidates.request import UNSUFFIXED
 from placement.candidates.shape import Known, Memory, shape_of
 from placement.candidates.solve import solve
 
 
-def combine(problem: Problem, memory: Memory | None = None) -> Iterator[Candidate]:
+def combine(problem: Problem, memory: Memory | None = None, patience: Patience | None = None) -> Iterator[Candidate]:
     """Every candidate of the tree, once each, one by one.
 
     :param memory: what was found for other problems of the same plan.
+    :param patience: that of the search which these problems are of.
     """
     first = problem.options[0]
     if len(first) == 1 and problem.options.count(first) == len(problem.options):
         candidate = _alone(problem, first[0])
         return iter(()) if candidate is None else iter((candidate,))
-    return _solved(problem, {} if memory is None else memory)
+    return _solved(problem, {} if memory is None else memory, patience)
 
 
 def _alone(problem: Problem, provider: int) -> Candidate | None:
@@ -47,27 +49,33 @@ def _alone(problem: Problem, provider: int) -> Candidate | None:
     return Candidate({provider: plan.whole}, dict.fromkeys(plan.suffixes, (provider,)))
 
 
-def _solved(problem: Problem, memory: Memory) -> Iterator[Candidate]:
+def _solved(problem: Problem, memory: Memory, patience: Patience | None) -> Iterator[Candidate]:
     shape, providers = shape_of(problem)
     known = memory.get(shape)
     if known is None:
-        known = memory[shape] = Known(solve(problem.plan, shape))
+        known = memory[shape] = Known(solve(problem.plan, shape, patience))
     for assignment in known:
         yield _candidate(problem.plan, [providers[number] for number in assignment])
 
 
 def _candidate(plan: Plan, chosen: list[int]) -> Candidate:
     amounts: dict[int, Mapping[str, int]] = {}
+    #: Those of the amounts that are nobody else's.
+    sums: dict[int, dict[str, int]] = {}
     mappings: dict[str, tuple[int, ...]] = {}
     for (suffix, asked), provider in zip(plan.picks, chosen, strict=True):
         if suffix != UNSUFFIXED or suffix not in mappings:
             mappings[suffix] = (provider,)
         elif provider not in mappings[suffix]:
             mappings[suffix] += (provider,)
+        if not asked:
+            continue
         if provider not in amounts:
-            if asked:
-                amounts[provider] = asked
-        elif asked:
-            given = amounts[provider]
-            amounts[provider] = {**given, **{name: amount + given.get(name, 0) for name, amount in asked.items()}}
+            amounts[provider] = asked
+            continue
+        if provider not in sums:
+            amounts[provider] = sums[provider] = dict(amounts[provider])
+        given = sums[provider]
+        for name, amount in asked.items():
+            given[name] = given.get(name, 0) + amount
     return Candidate(amounts, mappings)

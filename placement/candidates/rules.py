@@ -6,10 +6,12 @@ are still open can be made.  ``state`` is all of the past that the answers of th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from placement.candidates import seating
+from placement.candidates.patience import Turn
 from placement.candidates.problem import Pick, Plan
 from placement.candidates.request import UNSUFFIXED, AnyOf
 from placement.candidates.shape import Shape
@@ -40,18 +42,18 @@ class Rule(Protocol):
     def state(self) -> Hashable: ...
 
 
-def rules_of(plan: Plan, shape: Shape, choices: Sequence[Choice]) -> Iterator[Rule]:
+def rules_of(plan: Plan, shape: Shape, choices: Sequence[Choice], turn: Turn) -> Iterator[Rule]:
     """The rules that could refuse anything."""
     if shape.shares:
         yield Unrepeated(shape.shares, choices)
     if plan.isolate and plan.suffixed > 1:
-        yield Isolation(choices)
+        yield Isolation(choices, turn)
     for name, room in zip(plan.contended, shape.room, strict=True):
-        yield Room(name, room, choices)
+        yield Room(name, room, choices, turn)
     for suffixes in plan.same_subtrees:
         yield Subtree(suffixes, shape.above, choices)
     if plan.required:
-        yield Traits(plan.required, shape.traits, choices)
+        yield Traits(plan.required, shape.traits, choices, turn)
     if not plan.nested:
         yield Flatness(shape.family, choices)
 
@@ -59,7 +61,8 @@ def rules_of(plan: Plan, shape: Shape, choices: Sequence[Choice]) -> Iterator[Ru
 class Isolation:
     """Suffixed groups are served by different providers."""
 
-    def __init__(self, choices: Sequence[Choice]) -> None:
+    def __init__(self, choices: Sequence[Choice], turn: Turn) -> None:
+        self._turn = turn
         self._mine = [choice.pick.suffix != UNSUFFIXED for choice in choices]
         self._options = [choice.options for choice in choices]
         self._taken: set[int] = set()
@@ -73,7 +76,12 @@ class Isolation:
         return provider not in self._taken
 
     def hopeless(self) -> bool:
-        return self._tight and not seating.seated(self._open(0), self._seats)
+        return self._tight and not self._possible(0)
+
+    def _possible(self, number: int) -> bool:
+        options = self._open(number)
+        self._turn.work += len(options)
+        return seating.seated(options, self._seats)
 
     def admits(self, number: int, provider: int) -> bool:
         if not self._mine[number]:
@@ -83,7 +91,7 @@ class Isolation:
         if not self._tight:
             return True
         self._taken.add(provider)
-        possible = seating.seated(self._open(number + 1), self._seats)
+        possible = self._possible(number + 1)
         self._taken.discard(provider)
         return possible
 
@@ -99,30 +107,54 @@ class Isolation:
         return frozenset(self._taken)
 
 
+class _Open(NamedTuple):
+    """Picks of one class."""
+
+    options: list[tuple[int, ...]]
+    #: From the greatest to the smallest.
+    amounts: list[int]
+    #: Everybody among the options.
+    within: frozenset[int]
+    #: How many ask for so much or more, by each amount.
+    askers: dict[int, int]
+
+
 class Room:
     """What a provider gives of one class to all picks together is no more than it can give."""
 
-    def __init__(self, name: str, room: tuple[int, ...], choices: Sequence[Choice]) -> None:
+    def __init__(self, name: str, room: tuple[int, ...], choices: Sequence[Choice], turn: Turn) -> None:
+        self._turn = turn
         self._amounts = [choice.pick.amounts.get(name, 0) for choice in choices]
         self._options = [choice.options for choice in choices]
         self._left = list(room)
-        options, amounts = self._open(0)
-        self._tight = not seating.roomy(options, lambda provider: self._left[provider] // max(amounts))
+        self._open: dict[int, _Open] = {}
+        options, amounts = self._still_open(0).options, self._still_open(0).amounts
+        self._tight = not seating.roomy(options, lambda provider: self._left[provider] // amounts[0])
 
-    def _open(self, number: int) -> tuple[list[tuple[int, ...]], list[int]]:
-        """The options and the amounts of the picks of the class that are still to be made."""
-        mine = [later for later in range(number, len(self._amounts)) if self._amounts[later]]
-        return [self._options[later] for later in mine], [self._amounts[later] for later in mine]
+    def _still_open(self, number: int) -> _Open:
+        """The picks of the class from this one on."""
+        if number not in self._open:
+            mine = [later for later in range(number, len(self._amounts)) if self._amounts[later]]
+            amounts = sorted((self._amounts[later] for later in mine), reverse=True)
+            options = [self._options[later] for later in mine]
+            distinct = {id(places): places for places in options}
+            within = frozenset().union(*distinct.values())
+            self._open[number] = _Open(options, amounts, within, dict(zip(amounts, itertools.count(1))))
+        return self._open[number]
 
     def _possible(self, number: int) -> bool:
-        """Whether everybody would be served if all were as modest as the most modest, and in total."""
-        options, amounts = self._open(number)
+        """Whether everybody would be served if all were as modest as the most modest, and in total, and if of each
+        provider there were nothing but pieces of one size for those who ask for that or more."""
+        options, amounts, within, askers = self._still_open(number)
         if not amounts:
             return True
-        within = {provider for places in options for provider in places}
-        if sum(amounts) > sum(self._left[provider] for provider in within):
+        self._turn.work += len(amounts)
+        left = [self._left[provider] for provider in within]
+        if sum(amounts) > sum(left):
             return False
-        return seating.seated(options, lambda provider: self._left[provider] // min(amounts))
+        if any(sum(free // amount for free in left) < count for amount, count in askers.items()):
+            return False
+        return seating.seated(options, lambda provider: self._left[provider] // amounts[-1])
 
     def hopeless(self) -> bool:
         return self._tight and not self._possible(0)
@@ -193,7 +225,10 @@ class Subtree:
 class Traits:
     """The providers of the unsuffixed group have the required traits between them."""
 
-    def __init__(self, required: AnyOf, traits: tuple[frozenset[str], ...], choices: Sequence[Choice]) -> None:
+    def __init__(
+        self, required: AnyOf, traits: tuple[frozenset[str], ...], choices: Sequence[Choice], turn: Turn
+    ) -> None:
+        self._turn = turn
         self._traits = traits
         self._mine = [choice.pick.suffix == UNSUFFIXED for choice in choices]
         #: By number: what those who may be chosen from it on could bring.
@@ -208,6 +243,7 @@ class Traits:
         return not self._possible(0, self._open[0])
 
     def _possible(self, number: int, still: AnyOf) -> bool:
+        self._turn.work += len(still)
         return not any(any_of.isdisjoint(self._coming[number]) for any_of in still)
 
     def _without(self, provider: int) -> AnyOf:

@@ -21,21 +21,50 @@ def roomy(options: Sequence[Sequence[int]], seats: Seats) -> bool:
 
 def seated(options: Sequence[Sequence[int]], seats: Seats) -> bool:
     """Whether there is a seat for everybody: a matching of picks and the seats of their options."""
-    taken: dict[int, list[int]] = {}
+    return _Table(options, seats).seats_all()
 
-    def seat(guest: int, asked: set[int]) -> bool:
-        for place in options[guest]:
-            if place in asked:
-                continue
-            asked.add(place)
-            guests = taken.setdefault(place, [])
-            if len(guests) < seats(place):
-                guests.append(guest)
-                return True
-            for chair, other in enumerate(guests):
-                if seat(other, asked):
-                    guests[chair] = guest
+
+class _Table:
+    """Guests sit down one after another, where there is room or where others make room by changing places."""
+
+    def __init__(self, options: Sequence[Sequence[int]], seats: Seats) -> None:
+        self._options = options
+        #: Guests with the very same options are like each other.
+        self._kind = [id(places) for places in options]
+        distinct = {id(places): places for places in options}
+        self._seats = {place: seats(place) for places in distinct.values() for place in places}
+        self._taken: dict[int, list[int]] = {place: [] for place in self._seats}
+        #: By kind: the first of their options that may have a seat.  Places never become empty again.
+        self._first = dict.fromkeys(distinct, 0)
+
+    def seats_all(self) -> bool:
+        if sum(self._seats.values()) < len(self._options):
+            return False
+        return all(self._seat(guest, set()) for guest in range(len(self._options)))
+
+    def _free(self, guest: int) -> int | None:
+        """A place with a seat."""
+        kind, places = self._kind[guest], self._options[guest]
+        for number in range(self._first[kind], len(places)):
+            if len(self._taken[places[number]]) < self._seats[places[number]]:
+                self._first[kind] = number
+                return places[number]
+        self._first[kind] = len(places)
+        return None
+
+    def _seat(self, guest: int, asked: set[int]) -> bool:
+        """Whether the guest found a seat.
+
+        :param asked: the kinds of guests that were asked to move already, in vain or for this one's sake.
+        """
+        place = self._free(guest)
+        if place is not None:
+            self._taken[place].append(guest)
+            return True
+        asked.add(self._kind[guest])
+        for place in self._options[guest]:
+            for chair, other in enumerate(self._taken[place]):
+                if self._kind[other] not in asked and self._seat(other, asked):
+                    self._taken[place][chair] = guest
                     return True
         return False
-
-    return all(seat(guest, set()) for guest in range(len(options)))

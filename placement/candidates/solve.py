@@ -4,36 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from placement.candidates.problem import Plan
+from placement.candidates.patience import Patience, Turn
+from placement.candidates.problem import Pick, Plan
 from placement.candidates.rules import Choice, Rule, rules_of
 from placement.candidates.shape import Assignment, Shape
 
 
-def solve(plan: Plan, shape: Shape) -> Iterator[Assignment]:
-    """Every way to make all picks, once each, one by one."""
-    search = _Search(plan, shape)
-    return iter(()) if search.hopeless() else search.solutions(0)
+def solve(plan: Plan, shape: Shape, patience: Patience | None = None) -> Iterator[Assignment]:
+    """Every way to make all picks, once each, one by one; as far as patience lasts."""
+    patience = Patience() if patience is None else patience
+    if patience.exhausted():
+        return iter(())
+    return _Search(plan, shape, patience).all_solutions()
+
+
+def _weight(pick: Pick, plan: Plan) -> float:
+    """How much of what is asked for of the classes that others ask for, too."""
+    return sum(pick.amounts[name] / plan.whole[name] for name in plan.contended if name in pick.amounts)
 
 
 class _Search:
-    def __init__(self, plan: Plan, shape: Shape) -> None:
+    def __init__(self, plan: Plan, shape: Shape, patience: Patience) -> None:
         self._shape = shape
         picks = enumerate(zip(plan.picks, shape.options, strict=True))
         choices = [Choice(pick, options, place) for place, (pick, options) in picks]
-        # Whoever has the fewest options chooses first.
-        self._choices = sorted(choices, key=lambda choice: len(choice.options))
-        self._rules: list[Rule] = list(rules_of(plan, shape, self._choices))
+        # Whoever has the fewest options chooses first, and of these who asks for most.
+        self._choices = sorted(choices, key=lambda choice: (len(choice.options), -_weight(choice.pick, plan)))
+        #: Of looking at an option: most plans have few rules, but nobody says how many subtrees there may be.
+        self._price = 1 + len(plan.same_subtrees) // 4
+        # Without a mistake, every option is looked at once, and every pick by those before it.
+        least = self._price * sum(len(options) for options in shape.options) + len(choices) ** 2
+        self._turn = Turn(patience, least)
+        self._turn.work += len(plan.same_subtrees) * len(choices)
+        self._rules: list[Rule] = list(rules_of(plan, shape, self._choices, self._turn))
         #: By place in the plan.
         self._chosen = [-1] * len(choices)
         #: What leads nowhere: the number of a choice, and what all rules know by then.
         self._dead: set[Hashable] = set()
         self._kinds: dict[int, Hashable] = {}
 
-    def hopeless(self) -> bool:
+    def _hopeless(self) -> bool:
         """Whether some rule sees at once that there is no solution."""
         return not all(choice.options for choice in self._choices) or any(rule.hopeless() for rule in self._rules)
 
-    def solutions(self, number: int) -> Iterator[Assignment]:
+    def all_solutions(self) -> Iterator[Assignment]:
+        """Everything that can be found."""
+        if not self._hopeless():
+            for solution in self._solutions(0):
+                self._turn.found()
+                yield solution
+        self._turn.end()
+
+    def _solutions(self, number: int) -> Iterator[Assignment]:
         """Everything that can be made of the choices before ``number``."""
         if number == len(self._choices):
             yield tuple(self._chosen)
@@ -43,11 +65,14 @@ class _Search:
         fruitful = False
         barren: set[Hashable] = set()
         for provider in self._choices[number].options:
+            if self._turn.over():
+                return
+            self._turn.work += self._price
             if (barren and self._kind(provider) in barren) or not self._admits(number, provider):
                 continue
             bears = False
             self._choose(number, provider)
-            for solution in self.solutions(number + 1):
+            for solution in self._solutions(number + 1):
                 bears = True
                 yield solution
             self._undo(number, provider)

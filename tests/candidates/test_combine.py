@@ -10,6 +10,7 @@ import pytest
 from placement.candidates import combine as module
 from placement.candidates.choose import BREADTH_FIRST, DEPTH_FIRST, choose
 from placement.candidates.combine import combine
+from placement.candidates.patience import Patience
 from placement.candidates.problem import Candidate, Pick, Plan, Problem, Supplier
 from placement.candidates.shape import Memory
 
@@ -104,6 +105,12 @@ def test_groups_that_meet_on_one_provider_are_summed() -> None:
     assert not [*combine(Problem(plan, ((1,), (1,), (1,)), {1: Supplier((1,), room={"VCPU": 2})}))]
 
 
+def test_who_serves_a_group_without_resources_gives_nothing() -> None:
+    plan = Plan((Pick("_A", {"VCPU": 1}), Pick("_B", {})))
+    (candidate,) = combine(Problem(plan, ((1,), (2,)), {1: Supplier((1,)), 2: Supplier((2,))}))
+    assert candidate == Candidate({1: {"VCPU": 1}}, {"_A": (1,), "_B": (2,)})
+
+
 def test_one_provider_cannot_serve_two_isolated_groups() -> None:
     plan = Plan((Pick("_A", {"VCPU": 1}), Pick("_B", {"DISK_GB": 1})), isolate=True)
     assert not [*combine(Problem(plan, ((1,), (1,)), {1: Supplier((1,))}))]
@@ -122,6 +129,44 @@ def test_what_was_found_for_one_tree_is_true_of_its_like() -> None:
     assert len(memory) == 1
     for root, answers in zip((100, 200, 300), found, strict=True):
         assert answers == [*itertools.permutations(range(root + 1, root + 4))]
+
+
+EVEN = tuple(2 * half for half in (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161))
+
+
+def packing(root: int, *rooms: int) -> Problem:
+    """Groups that ask for even amounts of devices with so much."""
+    plan = Plan(tuple(Pick(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN)))
+    suppliers = {child: Supplier((child, root), room={"VGPU": room}) for child, room in enumerate(rooms, root + 1)}
+    return Problem(plan, (tuple(suppliers),) * len(EVEN), suppliers)
+
+
+def odd(root: int, difference: int = 0) -> Problem:
+    """Just enough room, were it not that each device has an odd one: there are 4**17 ways to find out."""
+    room = sum(EVEN) // 4
+    assert (room % 2, sum(EVEN) % 4) == (1, 0)
+    return packing(root, room - difference, room + difference, room, room)
+
+
+def test_what_cannot_be_told_without_trying_everything_is_given_up() -> None:
+    patience = Patience()
+    assert not choose([odd(0)], patience=patience)
+    assert patience.lost
+
+
+def test_trees_that_were_given_up_leave_patience_for_others() -> None:
+    patience = Patience()
+    hard = [odd(100 * number, 2 * number) for number in range(20)]
+    assert [chosen(one)[0] for one in choose([*hard, packing(5000, *[5000] * 4)], 1, patience=patience)] == [5001]
+    assert patience.lost
+
+
+def test_little_that_is_found_takes_no_patience() -> None:
+    """However many candidates there are, and trees that are seen through at once."""
+    patience = Patience(1000)
+    problems = [devices(5, 5 - number % 2, isolate=number % 3 > 0, root=100 * number) for number in range(50)]
+    assert len(choose(problems, patience=patience)) > 1000
+    assert not patience.lost
 
 
 def test_choosing_goes_round_the_trees_or_through_them() -> None:

@@ -6,11 +6,12 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.candidates.choose import BREADTH_FIRST, DEPTH_FIRST
-from placement.candidates.request import CandidateRequest
+from placement.candidates.request import CandidateRequest, Group
 from placement.candidates.search import Found, search
 from tests.candidates import oracle
 from tests.strategies import TRAITS, candidate_requests, crowded_requests, crowds, examples, worlds
@@ -42,6 +43,7 @@ def named(found: Found) -> list[oracle.Answer]:
 
 def found_once(found: Found) -> set[oracle.Answer]:
     answers = named(found)
+    assert found.complete
     assert len(answers) == len(set(answers))
     return set(answers)
 
@@ -93,3 +95,28 @@ def test_another_required_trait_never_adds_a_candidate(data: st.DataObject, worl
     ]
     stricter = search(replace(request, groups=tuple(groups)), snapshot)
     assert found_once(stricter) <= found_once(search(request, snapshot))
+
+
+def packing(rooms: Iterable[int], amounts: Iterable[int]) -> tuple[World, CandidateRequest]:
+    """Devices of one host, and a group for each amount."""
+    world = World()
+    world.host("host")
+    for number, room in enumerate(rooms):
+        world.host(f"device{number}", parent="host", VGPU=room)
+    groups = (Group(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(amounts))
+    return world, CandidateRequest(tuple(groups))
+
+
+def test_very_many_groups_have_fewer_candidates() -> None:
+    """Ten thousand candidates of two hundred groups took gigabytes."""
+    world, request = packing([100, 100], [1] * 200)
+    assert len(search(request, world.snapshot(), most=10_000).candidates) == 2000
+
+
+def test_a_search_says_that_it_was_not_ended(caplog: pytest.LogCaptureFixture) -> None:
+    """All that is asked for is even, and of each device there is an odd one too many."""
+    halves = (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161)
+    world, request = packing([sum(halves) // 2] * 4, [2 * half for half in halves])
+    found = search(request, world.snapshot())
+    assert (found.candidates, found.complete) == ([], False)
+    assert "Where 17 groups would fit" in caplog.text
