@@ -156,10 +156,11 @@ def test_a_proxy_is_believed_if_the_configuration_says_so(believes, url):
 
 
 def test_the_log_tells_the_client_and_not_the_proxy(caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("DEBUG")
     app = web.service(TABLE, oslo_middleware__enable_proxy_headers_parsing=True)
     headers = ADMIN | {"x-forwarded-for": "192.0.2.7"}
     assert web.ask(app, "GET", "/well", headers, environ={"REMOTE_ADDR": "127.0.0.1"}).status_int == 200
+    assert 'Starting request: 192.0.2.7 "GET /well"' in caplog.text
     assert '192.0.2.7 "GET /well" status: 200' in caplog.text
 
 
