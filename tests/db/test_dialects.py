@@ -5,6 +5,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 
+import pytest
+import sqlalchemy as sa
+
+from placement.db.dialects import LOCK_TIMEOUT
 from placement.db.engine import opened
 
 
@@ -20,3 +24,34 @@ def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path):
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
     leaves.join()
     somebody.close()
+
+
+#: What servers are told now and then, for the sake of others who use them.
+OTHERWISE = {
+    "mariadb": {
+        "init_command": "SET SESSION time_zone = '+05:00', innodb_lock_wait_timeout = 1000, "
+        "tx_isolation = 'READ-UNCOMMITTED'"
+    },
+    "postgresql": {"options": "-c timezone=Asia/Tokyo -c lock_timeout=0 -c default_transaction_isolation=serializable"},
+}
+SETTINGS = {
+    "mariadb": ("SELECT @@time_zone, @@innodb_lock_wait_timeout", ("+00:00", LOCK_TIMEOUT)),
+    "postgresql": (
+        "SELECT current_setting('TimeZone'), current_setting('lock_timeout')",
+        ("UTC", f"{LOCK_TIMEOUT}s"),
+    ),
+}
+ISOLATION = {"mariadb": "SELECT @@tx_isolation", "postgresql": "SHOW transaction_isolation"}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_sessions_are_as_we_need_them_whatever_the_server_was_told(backend, database):
+    """Dates are in UTC, nobody waits long for a lock, and what is read together is of one moment."""
+    with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as told:
+        settings, wanted = SETTINGS[backend.kind]
+        for run in (told.read, told.write, told.snapshot):
+            assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == wanted
+        levels = [
+            run(lambda db: db.execute(sa.text(ISOLATION[backend.kind])).scalar()) for run in (told.write, told.snapshot)
+        ]
+    assert [level.replace("-", " ").lower() for level in levels] == ["read committed", "repeatable read"]

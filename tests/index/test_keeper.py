@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import dataclasses
 import datetime
+import linecache
 import os
 import random
 import subprocess
@@ -105,6 +106,12 @@ def held_up(database):
         sa.event.remove(database.reading_engine, "after_cursor_execute", after)
 
 
+def waits(thread):
+    """Whether the thread has come to a keeper that is busy: a lock has no frame of its own."""
+    frame = sys._current_frames().get(thread.ident)
+    return frame is not None and "with self._lock" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+
+
 def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
     found = []
     with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
@@ -120,9 +127,8 @@ def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
         for thread in late:
             thread.start()
         deadline = time.monotonic() + 60
-        while not all(thread.ident in sys._current_frames() for thread in late) and time.monotonic() < deadline:
+        while not all(map(waits, late)) and time.monotonic() < deadline:
             time.sleep(0.01)
-        time.sleep(0.2)  # so that they surely wait; were they slower, less would be tested
         go_on.set()
         for thread in [early, *late]:
             thread.join()
@@ -182,6 +188,24 @@ def test_a_database_in_memory_is_kept_too():
 # --- writers that leave nothing in the feed ---
 
 
+class Clock:
+    """Goes on when it is told to."""
+
+    now = 0.0
+    perf_counter = staticmethod(time.perf_counter)
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """That of all keepers."""
+    clock = Clock()
+    monkeypatch.setattr(index_keeper, "time", clock)
+    return clock
+
+
 def by_hand(database, statement):
     with database.engine.begin() as connection:
         connection.execute(statement)
@@ -196,15 +220,15 @@ def by_hand(database, statement):
     ],
     ids=["a generation moved", "a provider came", "a provider went and another came"],
 )
-def test_a_stranger_is_found_out_by_the_next_verification(database, caplog, statement):
+def test_a_stranger_is_found_out_by_the_next_verification(database, caplog, clock, statement):
     for uuid in ("one", "two"):
         create(database, uuid, VCPU=1)
     by_hand(database, sa.update(resource_providers).values(root_provider_id=None))
-    keeper, blind = Keeper(database, 0.5), Keeper(database)
+    keeper, blind = Keeper(database, 60), Keeper(database)
     before = meaning(keeper.current())
     blind.current()
     by_hand(database, statement)
-    time.sleep(0.6)
+    clock.now = 61
     assert meaning(keeper.current()) == meaning(database.snapshot(loaded).snapshot) != before
     assert [record.levelname for record in caplog.records if "differs" in record.message] == ["ERROR"]
     assert meaning(blind.current()) == before, "it was not asked to verify"
@@ -220,19 +244,7 @@ def test_verification_finds_no_fault_with_ordinary_writers(database, caplog):
     assert len(keeper.current()) > 0
 
 
-class Clock:
-    """Goes on when it is told to."""
-
-    now = 0.0
-    perf_counter = staticmethod(time.perf_counter)
-
-    def monotonic(self):
-        return self.now
-
-
-def test_verification_waits_for_its_time_and_then_for_the_next(database, monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(index_keeper, "time", clock)
+def test_verification_waits_for_its_time_and_then_for_the_next(database, clock):
     keeper, asked = Keeper(database, 3600), []
     keeper.current()
     for clock.now in (3599, 3601, 3602, 7200, 7202):
