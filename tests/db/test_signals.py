@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement import errors, signals
 from placement.db import feed
 from placement.db.engine import Again
-from placement.db.tables import projects, resource_providers
+from placement.db.tables import inventories, projects, resource_providers
 from placement.index.keeper import Keeper
 from tests.db.in_process import placement
 from tests.load.storm import holding
@@ -86,8 +86,13 @@ def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, he
     assert refresh() == ([], 0, 1)
     host(service)
     assert refresh() == ([], 2, 2)  # the provider, and its inventory
-    database.write(lambda db: db.changed(10**6, feed.USAGE))  # of a provider that is not there
-    assert refresh() == (["out_of_step"], 1, 2)
+    # Usage of a provider that somebody else has taken away, without a word in the feed.
+    gone = database.read(lambda db: db.execute(sa.select(sa.func.max(resource_providers.c.id))).scalar())
+    with database.engine.begin() as connection:
+        connection.execute(sa.delete(inventories).where(inventories.c.resource_provider_id == gone))
+        connection.execute(sa.delete(resource_providers).where(resource_providers.c.id == gone))
+    database.write(lambda db: db.changed(gone, feed.USAGE))
+    assert refresh() == (["out_of_step"], 1, 1)
     assert "index" in [name for name, _ in heard.of("spent")]
 
 
