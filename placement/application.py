@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,9 @@ from placement.request import ROUTE, VERSION, Environ, Request, Service
 Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
 Table = dict[str, Methods]
 
+#: Bytes of a body that is too large that are read all the same, and in one piece.
+_THROWN_AWAY = 2**26
+_PIECE = 2**16
 #: Digits of the greatest Content-Length that means anything.
 _LONGEST_LENGTH = 18
 
@@ -57,6 +61,7 @@ class Application:
         if not (length.isascii() and length.isdigit() and len(length) <= _LONGEST_LENGTH):
             raise faults.LengthNotInteger()
         if int(length) > self._largest_body:
+            _throw_away(environ, int(length))
             raise errors.TooLarge(most=self._largest_body)
         if int(length) and not environ.get("CONTENT_TYPE"):
             raise faults.ContentTypeMissing()
@@ -79,6 +84,14 @@ class Application:
 @signals.part("encode")
 def _encoded(reply: Reply) -> bytes:
     return reply.content()
+
+
+def _throw_away(environ: Environ, length: int) -> None:
+    """Read a body that nobody wants, within reason: a client that is still sending would not see why it is refused."""
+    left = min(length, _THROWN_AWAY)
+    with contextlib.suppress(OSError):
+        while left > 0 and (piece := environ["wsgi.input"].read(min(left, _PIECE))):
+            left -= len(piece)
 
 
 def _endpoint(methods: Methods, method: str, version: mv.Version) -> Endpoint:

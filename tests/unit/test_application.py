@@ -149,14 +149,31 @@ def test_what_is_too_much_is_refused_before_the_routing(narrow, query, body, sta
     assert sentence in error["detail"]
 
 
-def test_what_is_too_much_is_not_read(narrow):
-    class Unread:
-        def read(self, *_):
-            raise AssertionError
+class Endless:
+    """A body as long as it is asked for, up to where the client goes away."""
 
-    environ = {"wsgi.input": Unread(), "CONTENT_LENGTH": "11", "CONTENT_TYPE": "application/json"}
+    def __init__(self, ends):
+        self.ends, self.given, self.largest = ends, 0, 0
+
+    def read(self, size):
+        self.given += size
+        self.largest = max(self.largest, size)
+        if self.given > self.ends:
+            raise OSError
+        return b"x" * size
+
+
+@pytest.mark.parametrize(
+    ("length", "ends", "given"), [(10**6, 10**9, 10**6), (10**12, 10**12, 2**26), (10**6, 10**5, 2 * 2**16)]
+)
+def test_what_is_too_much_is_thrown_away_so_that_the_client_sees_the_answer(narrow, length, ends, given):
+    """In small pieces, and not without an end."""
+    body = Endless(ends)
+    environ = {"wsgi.input": body, "CONTENT_LENGTH": str(length), "CONTENT_TYPE": "application/json"}
     request = webob.Request.blank("/things", method="POST", environ=environ | web.insider())
     assert request.get_response(narrow).status_int == 413
+    assert body.given == given
+    assert body.largest <= 2**16
 
 
 @pytest.mark.parametrize("length", ["", "0", "00"])
