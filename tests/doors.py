@@ -89,7 +89,7 @@ class Answer(NamedTuple):
 @contextlib.contextmanager
 def asking(port: int, headers: dict[str, str], project: str) -> Iterator[Caller]:
     """Somebody with these headers; what is about a project is about this one."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     with contextlib.closing(connection):
         yield Caller(connection, headers, project)
 

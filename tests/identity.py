@@ -74,7 +74,7 @@ class Keystone:
         self._child.wait_until(self._answers)
         if fresh:
             self.create_project("service")
-            self.create_user("placement", {"service": ["admin", "service"]})
+            self.create_user("placement", {"service": ["service"]})
 
     def stop(self) -> None:
         """Shut it down; `start` brings it back on the same port, with all it knew."""
@@ -82,19 +82,21 @@ class Keystone:
 
     # --- what the tests put into it ---
 
-    def create_project(self, name: str) -> str:
-        """The id of a new project."""
-        asked = {"project": {"name": name, "domain_id": "default"}}
-        return str(self._administer("POST", "/projects", asked)["project"]["id"])
+    def create_project(self, name: str) -> None:
+        """A project of that name."""
+        self._administer("POST", "/projects", {"project": {"name": name, "domain_id": "default"}})
 
-    def create_user(self, name: str, roles: Mapping[str, list[str]]) -> str:
-        """The id of a new user, who has these roles: by project, or in "system" or "domain"."""
+    def project_id(self, name: str) -> str:
+        """The id of the project."""
+        return self._id("projects", name)
+
+    def create_user(self, name: str, roles: Mapping[str, list[str]]) -> None:
+        """A user who has these roles: by project, or in "system" or "domain"."""
         asked = {"user": {"name": name, "domain_id": "default", "password": PASSWORD}}
         user_id = str(self._administer("POST", "/users", asked)["user"]["id"])
         for place, names in roles.items():
             for role in names:
                 self._administer("PUT", f"{self._place(place)}/users/{user_id}/roles/{self._id('roles', role)}")
-        return user_id
 
     def create_service(self, kind: str, url: str) -> None:
         """A service in the catalog."""
@@ -150,7 +152,7 @@ class Keystone:
         self, method: str, path: str, body: Any = None, token: str = "", subject: str = ""
     ) -> tuple[http.client.HTTPResponse, Any]:
         """The answer and its body; raises Refused if that tells of an error."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         headers = {"Content-Type": "application/json", "X-Auth-Token": token, "X-Subject-Token": subject}
         with contextlib.closing(connection):
             content = None if body is None else json.dumps(body)
@@ -181,7 +183,7 @@ class Keystone:
     def _place(self, name: str) -> str:
         if name in ("system", "domain"):
             return {"system": "/system", "domain": "/domains/default"}[name]
-        return f"/projects/{self._id('projects', name)}"
+        return f"/projects/{self.project_id(name)}"
 
     def _answers(self) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException, Refused):

@@ -1,0 +1,368 @@
+"""The service behind a real Keystone: whom it lets in, and what it says while Keystone is away (contract 1.14, 5.1)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from placement.endpoint import endpoint
+from placement.reply import ok
+from tests import children, doors, identity, running, servers, web
+from tests.conftest import missing
+
+pytestmark = [
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("keystone"),
+]
+
+PEOPLE = {
+    "nova": {"service": ["service"]},
+    "manager": {"mine": ["manager"]},
+    "member": {"mine": ["member"]},
+    "reader": {"mine": ["reader"], "yours": ["reader"]},
+    "operator": {"mine": ["admin"], "system": ["admin"], "domain": ["admin"]},
+    "robot": {"system": ["service"]},
+}
+
+
+@pytest.fixture(scope="module")
+def keystone():
+    try:
+        with identity.keystone() as started:
+            for name in ("mine", "yours"):
+                started.create_project(name)
+            for name, roles in PEOPLE.items():
+                started.create_user(name, roles)
+            yield started
+    except servers.Missing as reason:
+        missing(reason)
+
+
+@pytest.fixture(scope="module")
+def access(keystone):
+    """The options of a service that may have tokens validated."""
+    return {
+        "auth_type": "password",
+        "auth_url": keystone.url,
+        "www_authenticate_uri": keystone.url,
+        "username": "placement",
+        "password": identity.PASSWORD,
+        "user_domain_id": "default",
+        "project_name": "service",
+        "project_domain_id": "default",
+        "http_request_max_retries": 0,
+    }
+
+
+@pytest.fixture(scope="module")
+def service(backend, keystone, access):
+    """The service, in the catalog as well."""
+    url = backend.create_database()
+    with running.embedded(url, {"api": {"auth_strategy": "keystone"}, "keystone_authtoken": access}) as started:
+        keystone.create_service("placement", started.url)
+        yield started
+    backend.drop_database(url)
+
+
+def ask(service, token="", path="/resource_providers", **headers):
+    """The status, the headers and the body that come back."""
+    sent = {"X-Auth-Token": token, "OpenStack-API-Version": "placement 1.39"}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    with closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=300)) as connection:
+        connection.request("GET", path, headers={name: value for name, value in sent.items() if value})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, json.loads(answer.read() or "null")
+
+
+def status(*arguments, **headers):
+    return ask(*arguments, **headers)[0]
+
+
+# --- who may do what ---
+
+
+@pytest.mark.parametrize(
+    ("user", "scope", "kind"),
+    [
+        ("operator", "mine", "admin"),
+        ("nova", "service", "service"),
+        ("manager", "mine", "reader"),
+        ("member", "mine", "reader"),
+        ("reader", "mine", "reader"),
+        ("reader", "yours", "stranger"),
+        ("reader", None, "stranger"),
+        ("operator", "system", "system"),
+        ("operator", "domain", "system"),
+        ("robot", "system", "system"),
+    ],
+)
+def test_each_token_opens_the_right_doors(service, keystone, user, scope, kind):
+    headers = {"X-Auth-Token": keystone.token(user, scope)}
+    with doors.asking(service.port, headers, keystone.project_id("mine")) as caller:
+        doors.check(caller.walk(), kind, legacy=False, scope="system" if kind == "system" else "project")
+
+
+def test_what_a_client_says_of_itself_is_not_believed(service, keystone):
+    claimed = {
+        "X_Roles": "admin,service",
+        "X_User_Id": "somebody",
+        "X_Project_Id": keystone.project_id("mine"),
+        "X_Identity_Status": "Confirmed",
+        "X_Service_Roles": "service",
+    }
+    assert status(service, **claimed) == 401
+    assert status(service, keystone.token("reader", "yours"), **claimed) == 403
+    usages = f"/usages?project_id={keystone.project_id('mine')}"
+    assert status(service, keystone.token("reader", "yours"), usages, **claimed) == 403
+    assert status(service, keystone.token("operator", "mine"), OpenStack_System_Scope="all") == 200
+
+
+# --- tokens that are worth nothing ---
+
+
+def refused(answer, keystone):
+    """Whether it is the 401 of the middleware."""
+    code, headers, body = answer
+    assert code == 401
+    assert headers["WWW-Authenticate"] == f'Keystone uri="{keystone.url}"'
+    assert headers["x-openstack-request-id"].startswith("req-")
+    assert "openstack-api-version" not in headers
+    assert (body["error"]["code"], body["error"]["title"]) == (401, "Unauthorized")
+    return True
+
+
+def test_no_token_and_bad_tokens(service, keystone):
+    assert refused(ask(service), keystone)
+    assert refused(ask(service, "admin"), keystone)
+    assert refused(ask(service, "gAAAAAB" + "x" * 170), keystone)
+    assert refused(ask(service, path="/nope"), keystone)
+    assert status(service, path="/") == 200
+    assert status(service, "admin", path="/") == 200
+
+
+def test_a_token_that_expired(service, keystone):
+    token = keystone.token("operator", "mine")
+    assert status(service, keystone.expiring(token, 600)) == 200
+    assert refused(ask(service, keystone.expiring(token, -60)), keystone)
+
+
+def test_a_token_that_was_revoked(service, keystone):
+    token = keystone.token("operator", "mine")
+    keystone.revoke(token)
+    assert refused(ask(service, token), keystone)
+
+
+# --- services that ask for somebody ---
+
+
+def test_a_service_may_carry_on_with_a_token_that_expired(service, keystone):
+    """As nova does at the end of a long live migration."""
+    expired = keystone.expiring(keystone.token("operator", "mine"), -60)
+    assert status(service, expired, X_Service_Token=keystone.token("nova", "service")) == 200
+    assert refused(ask(service, expired, X_Service_Token=keystone.token("reader", "mine")), keystone)
+
+
+def test_a_bad_service_token_spoils_a_good_one(service, keystone):
+    token = keystone.token("operator", "mine")
+    assert refused(ask(service, token, X_Service_Token="nobody"), keystone)
+
+
+def test_the_service_token_lends_neither_roles_nor_scope(service, keystone):
+    of_nova = keystone.token("nova", "service")
+    assert status(service, keystone.token("reader", "mine"), X_Service_Token=of_nova) == 403
+    code, _, body = ask(service, keystone.token("operator", "system"), X_Service_Token=of_nova)
+    assert code == 403
+    assert body["errors"][0]["detail"].strip().endswith("placement:resource_providers:list")
+    of_the_system = keystone.token("robot", "system")
+    assert status(service, keystone.token("operator", "mine"), X_Service_Token=of_the_system) == 200
+
+
+def test_an_application_credential_for_some_requests_only(service, keystone):
+    rules = [{"service": "placement", "method": "GET", "path": "/resource_providers"}]
+    token = keystone.restrict("operator", "mine", rules)
+    assert status(service, token) == 200
+    assert refused(ask(service, token, "/traits"), keystone)
+
+
+# --- Keystone is away ---
+
+
+def away(answer):
+    """Whether it is a 503 as other errors are."""
+    code, headers, body = answer
+    assert code == 503
+    assert headers["Content-Type"] == "application/json"
+    [error] = body["errors"]
+    assert error["request_id"] == headers["x-openstack-request-id"]
+    assert (error["status"], error["code"]) == (503, "placement.undefined_code")
+    assert "The Identity service cannot validate tokens at the moment." in error["detail"]
+    return True
+
+
+def soon_over(service, keystone):
+    """A token that was good when the service saw it, and will not be for long."""
+    token = keystone.token("operator", "mine")
+    for seconds in (4, 40, 400):  # the last for a machine that others keep busy
+        short = keystone.expiring(token, seconds)
+        if status(service, short) == 200:
+            return short
+    raise AssertionError("the token is never good")
+
+
+def test_while_keystone_is_away_known_tokens_are_good(service, keystone):
+    known, unknown = keystone.token("operator", "mine"), keystone.token("nova", "service")
+    assert status(service, known) == 200
+    short = soon_over(service, keystone)
+    keystone.stop()
+    try:
+        while (code := status(service, short)) == 200:
+            time.sleep(0.5)
+        assert code == 401, "a known token ends when it expires, not when it is forgotten, which would be 503"
+        assert status(service, known) == 200
+        assert away(ask(service, unknown))
+        assert away(ask(service, known, X_Service_Token=unknown))
+        assert refused(ask(service), keystone)
+        assert status(service, path="/") == 200
+    finally:
+        keystone.start()
+    assert status(service, unknown) == 200
+
+
+# --- a service in this process, with options of its own ---
+
+
+@endpoint()
+def whoami(req):
+    return ok(req.user.roles)
+
+
+@pytest.fixture
+def configured(access, tmp_path):
+    """Calls a service with these options besides the usual ones, and gives what `ask` gives."""
+
+    def begin(**told):
+        lines = [f"{name} = {value}\n" for name, value in (access | told).items()]
+        path = tmp_path / "placement.conf"
+        path.write_text("[keystone_authtoken]\n" + "".join(lines))
+        table = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}
+        app = web.service(table, config_files=[str(path)], api__auth_strategy="keystone")
+
+        def call(token="", path="/whoami", **headers):
+            sent = {"X-Auth-Token": token, "OpenStack-API-Version": "placement 1.39", **headers}
+            answer = web.ask(app, "GET", path, {name.replace("_", "-"): value for name, value in sent.items()})
+            return answer.status_int, answer.headers, answer.json
+
+        return call
+
+    return begin
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"password": "wrong"},
+        {"region_name": "elsewhere"},
+        {"auth_url": "http://127.0.0.1:1/v3", "www_authenticate_uri": ""},
+    ],
+    ids=["wrong password", "not in the catalog", "nobody there"],
+)
+def test_a_service_that_cannot_ask_says_so_and_logs_why(backend, configured, keystone, caplog, told):
+    ask_it = configured(**told)
+    assert away(ask_it(keystone.token("operator", "mine")))
+    assert ask_it(path="/")[0] == 200
+    assert "No token can be validated" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+@pytest.fixture
+def memcached(tmp_path):
+    """The address of a memcached of the test's own."""
+    program = shutil.which("memcached")
+    if program is None:
+        missing("memcached is not installed: `make servers` installs it")
+    port = children.free_port()
+    argv = [program, "-l", "127.0.0.1", "-p", str(port), "-u", "nobody"]
+    server = children.Child(argv, tmp_path / "memcached.log")
+
+    def answers():
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return True
+        return False
+
+    server.wait_until(answers)
+    yield f"127.0.0.1:{port}"
+    server.stop()
+
+
+# The client of memcached looks whether eventlet is there, which Keystone brings along.
+@pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated")
+@pytest.mark.parametrize("told", [{}, {"memcache_security_strategy": "ENCRYPT", "memcache_secret_key": "x"}])
+def test_what_one_has_validated_the_others_know(backend, configured, keystone, memcached, told):
+    token = keystone.token("operator", "mine")
+    asks, cannot = configured(memcached_servers=memcached, **told), {"password": "wrong", **told}
+    assert away(configured(memcached_servers=memcached, **cannot)(token))
+    assert asks(token)[0] == 200
+    assert configured(memcached_servers=memcached, **cannot)(token)[0] == 200
+
+
+@pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated")
+def test_a_memcached_that_is_away_is_done_without(backend, configured, keystone):
+    ask_it = configured(memcached_servers=f"127.0.0.1:{children.free_port()}")
+    token = keystone.token("operator", "mine")
+    assert [ask_it(token)[0] for _ in range(2)] == [200, 200]
+
+
+def test_the_log_holds_no_secret(backend, configured, keystone, caplog):
+    """Not even where everything is written down that anybody has to say."""
+    good, other, bad = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
+    bad = keystone.expiring(bad, -60)
+    with caplog.at_level(logging.DEBUG):
+        ask_it = configured(username="operator", project_name="mine")  # an administrator may have tokens validated too
+        assert [ask_it(good)[0], ask_it(bad)[0], ask_it(good, X_Service_Token=other)[0]] == [200, 401, 401]
+    assert "/v3/auth/tokens" in caplog.text
+    for secret in (identity.PASSWORD, good, bad, other):
+        assert secret not in caplog.text
+
+
+# --- whole clients ---
+
+
+def test_the_openstack_command_with_a_password(service, keystone):
+    program = Path(sys.executable).with_name("openstack")
+    if not program.exists():
+        missing("openstack is not installed: pip install python-openstackclient osc-placement")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+
+    def openstack(user, project, command):
+        environment = {
+            "OS_AUTH_URL": keystone.url,
+            "OS_USERNAME": user,
+            "OS_PASSWORD": identity.PASSWORD,
+            "OS_PROJECT_NAME": project,
+            "OS_USER_DOMAIN_ID": "default",
+            "OS_PROJECT_DOMAIN_ID": "default",
+            "OS_PLACEMENT_API_VERSION": "1.39",
+        }
+        argv = [str(program), *command.split()]
+        return subprocess.run(argv, env=kept | environment, capture_output=True, text=True, timeout=300, check=False)
+
+    made = openstack("operator", "mine", "resource provider create host1 -f json")
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["name"] == "host1"
+    usage = openstack("reader", "mine", f"resource usage show {keystone.project_id('mine')} -f json")
+    assert (usage.returncode, json.loads(usage.stdout)) == (0, []), usage.stderr
+    denied = openstack("reader", "mine", "resource provider list")
+    rule = "placement:resource_providers:list"
+    assert (denied.returncode, denied.stdout) == (1, "")
+    assert denied.stderr.strip() == f"Policy does not allow {rule} to be performed. (HTTP 403)"
