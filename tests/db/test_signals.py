@@ -90,6 +90,7 @@ def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, he
     gone = database.read(lambda db: db.execute(sa.select(sa.func.max(resource_providers.c.id))).scalar())
     with database.engine.begin() as connection:
         connection.execute(sa.delete(inventories).where(inventories.c.resource_provider_id == gone))
+        connection.execute(sa.update(resource_providers).values(root_provider_id=None))
         connection.execute(sa.delete(resource_providers).where(resource_providers.c.id == gone))
     database.write(lambda db: db.changed(gone, feed.USAGE))
     assert refresh() == (["out_of_step"], 1, 1)
