@@ -154,12 +154,14 @@ def test_a_deadlock_is_told_as_one(database, heard):
     barrier = threading.Barrier(2)
 
     def lock(first, second):
+        attempts = []
+
         def work(db):
+            attempts.append(None)
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == first).values(name=first))
-            if not barrier.broken:
-                barrier.wait(60)
+            if len(attempts) == 1:
+                barrier.wait(60)  # each has one, and wants the other
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == second).values(name=second))
-            barrier.abort()  # whoever is second meets nobody
 
         database.write(work)
 
@@ -169,8 +171,9 @@ def test_a_deadlock_is_told_as_one(database, heard):
         thread.start()
     for thread in threads:
         thread.join()
-    assert heard.of("refused") == [("deadlock",)]
-    assert heard.of("retried") == [("deadlock",)]
+    # Whoever is run again may meet the other a second time.
+    assert set(heard.of("refused")) == {("deadlock",)}
+    assert heard.of("retried") == heard.of("refused")
 
 
 def test_each_statement_and_commit_is_told_once_the_database_is_clocked(database, heard):
