@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -121,12 +120,10 @@ def online_data_migrations(conf: cfg.ConfigOpts) -> int:
 
 
 def _migrations(conf: cfg.ConfigOpts) -> dict[str, Migration]:
-    owners = (conf.placement.incomplete_consumer_project_id, conf.placement.incomplete_consumer_user_id)
+    owner = conf.placement.incomplete_consumer_project_id, conf.placement.incomplete_consumer_user_id
     return {
         "set_root_provider_ids": online.set_root_provider_ids,
-        "create_incomplete_consumers": functools.partial(
-            online.create_incomplete_consumers, project=owners[0], user=owners[1]
-        ),
+        "create_incomplete_consumers": online.IncompleteConsumers(*owner),
     }
 
 

@@ -55,23 +55,44 @@ def set_root_provider_ids(database: Database, limit: int) -> Counts:
     return _write(database, complete)
 
 
-def create_incomplete_consumers(database: Database, limit: int, project: str, user: str) -> Counts:
-    """Give allocations without a consumer one, of the given project and user (their external ids)."""
+class IncompleteConsumers:
+    """Gives allocations without a consumer one, of a given project and user (their external ids).
 
-    def complete(db: Transaction) -> Counts:
-        if db.execute(_OWNERLESS.limit(1)).first() is None:
-            return Counts()
-        owners = _id_of(db, projects, project), _id_of(db, users, user)
-        values = [sa.literal(value) for value in (*owners, 0)]
-        # One statement finds and creates: a consumer must not outlive allocations that are deleted meanwhile.
-        missing = _OWNERLESS.add_columns(*values, sa.literal(utcnow(), sa.DateTime)).limit(limit)
-        columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
-        create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
-        # Without the option the driver has forgotten the number of an INSERT by the time it is asked.
-        done = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
-        return Counts(done, done)
+    A batch is looked for behind the one before: from the beginning, each would pass all that are complete.
+    """
 
-    return _write(database, complete)
+    def __init__(self, project: str, user: str) -> None:
+        self._project, self._user = project, user
+        self._last: str | None = None
+
+    def __call__(self, database: Database, limit: int) -> Counts:
+        behind = self._last
+        counts = self._batch(database, limit, behind)
+        if not counts.done and behind is not None:
+            counts = self._batch(database, limit)
+        return counts
+
+    def _batch(self, database: Database, limit: int, last: str | None = None) -> Counts:
+        behind = sa.true() if last is None else allocations.c.consumer_id > last
+        wanted = _OWNERLESS.where(behind).order_by(allocations.c.consumer_id).limit(limit)
+
+        def complete(db: Transaction) -> tuple[Counts, str | None]:
+            found = db.execute(wanted).scalars().all()
+            if not found:
+                return Counts(), None
+            owners = _id_of(db, projects, self._project), _id_of(db, users, self._user)
+            values = [sa.literal(value) for value in (*owners, 0)]
+            # Found again by the statement that creates: a consumer must not outlive allocations that went meanwhile.
+            missing = _OWNERLESS.where(allocations.c.consumer_id.in_(found))
+            missing = missing.add_columns(*values, sa.literal(utcnow(), sa.DateTime))
+            columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
+            create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
+            # Without the option the driver has forgotten the number of an INSERT by the time it is asked.
+            done = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
+            return Counts(done, done), found[-1]
+
+        counts, self._last = _write(database, complete)
+        return counts
 
 
 def _id_of(db: Transaction, table: sa.Table, external_id: str) -> int:

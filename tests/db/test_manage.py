@@ -253,6 +253,23 @@ class TestOnlineDataMigrations:
         ages = execute(database, sa.select(consumers.created_at).where(consumers.created_at.is_(None)))
         assert ages == []
 
+    def test_a_batch_goes_on_where_the_last_one_ended_and_misses_nobody(self, database):
+        """Not at the beginning, among those that are complete; somebody who came in there is found in the end."""
+        schema.sync(database.engine)
+        fill(database, ownerless=5)
+        migrate = online.IncompleteConsumers(OWNER, OWNER)
+        asked = []
+        with watch.statements(database.engine, asked.append):
+            assert migrate(database, 2) == online.Counts(2, 2)
+            first = [statement for statement in asked if "FROM allocations" in statement]
+            execute(database, sa.delete(tables.consumers).where(tables.consumers.c.uuid == "c0"))
+            assert migrate(database, 9) == online.Counts(3, 3)
+        later = [statement for statement in asked if "FROM allocations" in statement][len(first) :]
+        assert "consumer_id >" not in first[0]
+        assert "consumer_id >" in later[0]
+        assert [migrate(database, 9) for _ in range(2)] == [online.Counts(1, 1), online.Counts()]
+        assert len(execute(database, sa.select(tables.consumers.c.uuid))) == 5
+
     def test_no_project_or_user_is_made_for_nobody(self, run, database):
         schema.sync(database.engine)
         run("db", "online_data_migrations")
@@ -389,5 +406,5 @@ def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, 
                 execute(other, sa.delete(tables.allocations))
 
         with watch.statements(database.engine, delete_them):
-            assert online.create_incomplete_consumers(database, 9, OWNER, OWNER) == online.Counts(0, 0)
+            assert online.IncompleteConsumers(OWNER, OWNER)(database, 9) == online.Counts(0, 0)
     assert execute(database, sa.select(tables.consumers.c.uuid)) == []

@@ -64,8 +64,8 @@ MUCH_IS_NOT = f"""\
 |   that was shrunk, or by claims that were granted at the same        |
 |   time. Nothing more is granted there until enough has been          |
 |   given back.                                                        |
-|   {FULL} (full): VCPU, 14 of 8          |
-|   {FULL} (full): MEMORY_MB, 64 of 0     |
+|   {FULL} (full): VCPU, 14 of 8         |
+|   {FULL} (full): MEMORY_MB, 64 of 0    |
 +----------------------------------------------------------------------+
 """
 
@@ -103,7 +103,7 @@ def filled(database):
 def mend(database):
     """Do what the checks say."""
     online.set_root_provider_ids(database, 50)
-    online.create_incomplete_consumers(database, 50, "p", "u")
+    online.IncompleteConsumers("p", "u")(database, 50)
 
 
 def test_a_new_database_is_well(check, database):
