@@ -18,3 +18,12 @@ def test_a_taken_uuid_is_told_before_a_taken_name(database, uuid, name):
     answer = service("POST", "/resource_providers", 39, {"uuid": uuid, "name": name})
     assert answer.status == 409
     assert f"Conflicting resource provider uuid: {uuid} already exists." in answer.error["detail"]
+
+
+def test_a_provider_can_be_given_its_own_name_in_another_case(database):
+    """Where the database does not tell them apart, it is no other provider that has the name."""
+    service = placement(database)
+    assert service("POST", "/resource_providers", 39, {"uuid": ONE, "name": "one"}).status == 200
+    answer = service("PUT", f"/resource_providers/{ONE}", 39, {"name": "One"})
+    assert (answer.status, answer.body["name"]) == (200, "One")
+    assert service("GET", f"/resource_providers/{ONE}").body["name"] == "One"

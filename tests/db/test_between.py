@@ -1,0 +1,170 @@
+"""Somebody else commits exactly between two steps of a claim: the claim is of one moment all the same.
+
+The storms meet such moments by chance; here they come for certain.  SQLite has none: it has one writer at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.engine import opened
+from tests.db.in_process import placement
+
+pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+
+TOTAL = 4
+
+
+class Cloud:
+    """Two hosts, a consumer of one on the first, and two services on their database."""
+
+    def __init__(self, database, other):
+        self.engine = database.engine
+        self.call, self.call_elsewhere = placement(database), placement(other)
+        self.hosts = [str(uuid.uuid4()) for _ in range(2)]
+        self.consumer = str(uuid.uuid4())
+        for host in self.hosts:
+            assert self.call("POST", "/resource_providers", 39, {"uuid": host, "name": host}).status == 200
+            assert self.stock(self.call, host, 0, TOTAL) == 200
+        assert self.claim(self.call, {self.hosts[0]: 1}) == 204
+
+    def stock(self, call, host, generation, total):
+        body = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": total}}}
+        return call("PUT", f"/resource_providers/{host}/inventories", 39, body).status
+
+    def claim(self, call, amounts, generation=None, *, consumer=None, minor=39):
+        """The status; 1.27 is the last version in which nobody states a generation."""
+        body = {
+            "allocations": {host: {"resources": {"VCPU": amount}} for host, amount in amounts.items()},
+            "project_id": "p",
+            "user_id": "u",
+        }
+        if minor >= 28:
+            body |= {"consumer_generation": generation, "consumer_type": "INSTANCE"}
+        return call("PUT", f"/allocations/{consumer or self.consumer}", minor, body).status
+
+    def used(self):
+        pages = [f"/resource_providers/{host}/usages" for host in self.hosts]
+        return [self.call("GET", page).body["usages"]["VCPU"] for page in pages]
+
+    def free(self):
+        """As the index has it."""
+        page = "/allocation_candidates?resources=VCPU:1"
+        summaries = self.call("GET", page).body["provider_summaries"]
+        shown = [summaries[host]["resources"]["VCPU"] if host in summaries else None for host in self.hosts]
+        return [TOTAL if of is None else of["capacity"] - of["used"] for of in shown]
+
+    @contextlib.contextmanager
+    def just_before(self, beginning, act):
+        """``act`` happens once, before the first statement of ours that begins so, or that ``beginning`` picks."""
+        picks = beginning if callable(beginning) else lambda statement: statement.startswith(beginning)
+        acted = []
+
+        def see(_connection, _cursor, statement, *_more):
+            if not acted and picks(statement):
+                acted.append(statement)
+                act()
+
+        sa.event.listen(self.engine, "before_cursor_execute", see)
+        try:
+            yield
+        finally:
+            sa.event.remove(self.engine, "before_cursor_execute", see)
+        assert acted
+
+
+@pytest.fixture
+def cloud(database):
+    with opened(database.url) as other:
+        yield Cloud(database, other)
+
+
+def test_a_consumer_that_was_changed_is_not_changed_by_who_does_not_know(cloud):
+    here, there = cloud.hosts
+
+    def meanwhile():
+        assert cloud.claim(cloud.call_elsewhere, {there: 1}, 1) == 204
+
+    with cloud.just_before("UPDATE consumers", meanwhile):
+        assert cloud.claim(cloud.call, {here: 2}, 1) == 409
+    assert cloud.used() == [0, 1]
+
+
+def test_a_consumer_that_was_changed_is_not_ended_by_who_does_not_know(cloud):
+    def meanwhile():
+        assert cloud.claim(cloud.call_elsewhere, {cloud.hosts[1]: 1}, 1) == 204
+
+    with cloud.just_before("DELETE FROM consumers", meanwhile):
+        assert cloud.claim(cloud.call, {}, 1) == 409
+    assert cloud.used() == [0, 1]
+
+
+def test_a_consumer_that_moved_is_given_back_where_it_is_now(cloud):
+    """Who states no generation is the last to write; the index has to hear of both hosts."""
+    here, there = cloud.hosts
+    assert cloud.free() == [TOTAL - 1, TOTAL]
+
+    def meanwhile():
+        assert cloud.claim(cloud.call_elsewhere, {there: 1}, 1) == 204
+        assert cloud.free() == [TOTAL, TOTAL - 1]
+
+    with cloud.just_before("UPDATE consumers", meanwhile):
+        assert cloud.claim(cloud.call, {here: 2}, minor=27) == 204
+    assert cloud.used() == [2, 0]
+    assert cloud.free() == [TOTAL - 2, TOTAL]
+
+
+def test_a_consumer_that_came_meanwhile_is_known(cloud):
+    consumer, (here, there) = str(uuid.uuid4()), cloud.hosts
+
+    def meanwhile():
+        assert cloud.claim(cloud.call_elsewhere, {there: 1}, consumer=consumer) == 204
+
+    with cloud.just_before("INSERT INTO consumers", meanwhile):
+        assert cloud.claim(cloud.call, {here: 2}, consumer=consumer) == 409
+    assert cloud.used() == [1, 1]
+
+
+def test_the_last_of_something_is_given_once(cloud):
+    """Room that was read before the lock would still be there."""
+    here, _ = cloud.hosts
+
+    def meanwhile():
+        assert cloud.claim(cloud.call_elsewhere, {here: TOTAL - 1}, consumer=str(uuid.uuid4())) == 204
+
+    with cloud.just_before("UPDATE resource_providers", meanwhile):
+        assert cloud.claim(cloud.call, {here: 1}, consumer=str(uuid.uuid4())) == 409
+    assert cloud.used() == [TOTAL, 0]
+
+
+def test_a_provider_that_went_is_no_provider(cloud):
+    _, there = cloud.hosts
+
+    def meanwhile():
+        assert cloud.call_elsewhere("DELETE", f"/resource_providers/{there}").status == 204
+
+    with cloud.just_before("UPDATE resource_providers", meanwhile):
+        assert cloud.claim(cloud.call, {there: 1}, consumer=str(uuid.uuid4())) == 400
+
+
+def test_a_reshape_knows_the_inventories_that_it_replaces(cloud):
+    _, there = cloud.hosts
+    new = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 9}}}
+    body = {"inventories": {there: new}, "allocations": {}}
+
+    def meanwhile():
+        assert cloud.stock(cloud.call_elsewhere, there, 1, 7) == 200
+
+    with cloud.just_before(locking, meanwhile):
+        answer = cloud.call("POST", "/reshaper", 39, body)
+    assert (answer.status, answer.error["code"]) == (409, "placement.concurrent_update")
+    page = f"/resource_providers/{there}/inventories"
+    assert cloud.call("GET", page).body["inventories"]["VCPU"]["total"] == 7
+
+
+def locking(statement):
+    return "FOR " in statement
