@@ -93,9 +93,11 @@ def elsewhere():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Teapot) as server:
         thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_without_interception_there_is_the_application():
