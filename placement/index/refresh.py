@@ -95,7 +95,8 @@ def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> S
         snapshot = edit.with_providers(snapshot, shaped, load.of_providers(db, shaped))
     if used:
         generations, usages = load.usage(db, used)
-        if missing := set(used) - generations.keys():
+        # Allocations of a provider that has long been gone are nothing to us.
+        if missing := snapshot.by_id.keys() & set(used) - generations.keys():
             raise edit.OutOfStepError(*missing)
         snapshot = edit.with_usage(snapshot, generations, usages)
     return snapshot

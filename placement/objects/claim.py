@@ -19,6 +19,7 @@ provider is locked for as few round trips as possible.
 from __future__ import annotations
 
 import enum
+import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,31 +88,40 @@ def check_named(claims: Sequence[Claim], providers: Collection[str]) -> None:
 
 def write_consumers(db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer]) -> None:
     """Insert, advance or end the consumers' rows; raises Again if one is no longer as it was read, and that matters."""
-    new: dict[str, Owner] = {}
-    unchecked: list[Consumer] = []
-    for claim in sorted(claims, key=lambda claim: claim.consumer):
-        consumer, checked = consumers[claim.consumer], claim.generation is not UNCHECKED
-        if not checked and consumer.id is not None:
-            unchecked.append(consumer)
-        if not claim.resources:
-            consumer.remove(db, as_read=checked)
-        elif consumer.id is None:
-            new[claim.consumer] = claim.owner
-        else:
-            consumer.advance(db, claim.owner, as_read=checked)
-    Consumer.read_again(db, unchecked)
-    Consumer.insert_all(db, new)
+    # In one order, whatever is done to each: others may do something else to it, and must not wait for us while we do
+    # for them.
+    in_order = sorted(claims, key=lambda claim: claim.consumer)
+    for new, several in itertools.groupby(in_order, lambda claim: _is_new(claim, consumers)):
+        if new:
+            Consumer.insert_all(db, {claim.consumer: claim.owner for claim in several})
+            continue
+        for claim in several:
+            consumer, checked = consumers[claim.consumer], claim.generation is not UNCHECKED
+            if claim.resources:
+                consumer.advance(db, claim.owner, as_read=checked)
+            else:
+                consumer.remove(db, as_read=checked)
+    unchecked = [consumers[claim.consumer] for claim in claims if claim.generation is UNCHECKED]
+    Consumer.read_again(db, [consumer for consumer in unchecked if consumer.id is not None])
 
 
-def moved(claims: Iterable[Claim], consumers: Mapping[str, Consumer], providers: ProviderIds) -> set[int]:
-    """The providers whose generation the claims move: those named, and those that a consumer leaves as it ends."""
-    ids = {providers[uuid] for claim in claims for uuid in claim.resources}
-    return ids.union(*(consumers[claim.consumer].held_on for claim in claims if not claim.resources))
+def _is_new(claim: Claim, consumers: Mapping[str, Consumer]) -> bool:
+    return bool(claim.resources) and consumers[claim.consumer].id is None
+
+
+def named(claims: Iterable[Claim], providers: ProviderIds) -> set[int]:
+    """The providers that the claims name."""
+    return {providers[uuid] for claim in claims for uuid in claim.resources}
+
+
+def left(claims: Iterable[Claim], consumers: Mapping[str, Consumer]) -> set[int]:
+    """The providers on which a consumer holds something that is to hold nothing: their generation moves, too."""
+    return set().union(*(consumers[claim.consumer].held_on for claim in claims if not claim.resources))
 
 
 def settle(db: Transaction, claims: Sequence[Claim], consumers: Mapping[str, Consumer], providers: ProviderIds) -> None:
     """``place`` from where the consumers are written: take the room, or raise why there is none."""
-    ResourceProvider.advance_all(db, moved(claims, consumers, providers))
+    ResourceProvider.advance_all(db, named(claims, providers), left(claims, consumers))
     room = _read_room(db, claims, providers)
     _check(claims, room)
     _replace(db, claims, consumers, providers, room)
@@ -146,11 +156,10 @@ def _read_room(db: Transaction, claims: Sequence[Claim], providers: ProviderIds)
     names = list(dict.fromkeys(n for claim in claims for amounts in claim.resources.values() for n in amounts))
     if not names:
         return {}
-    named = {uuid for claim in claims for uuid in claim.resources}
     rows = db.execute(
         _ROOM,
         {
-            "providers": [providers[uuid] for uuid in named],
+            "providers": [*named(claims, providers)],
             "names": names,
             "consumers": [claim.consumer for claim in claims],
         },

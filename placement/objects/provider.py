@@ -144,20 +144,24 @@ class ResourceProvider:
         return replace(self, generation=self.generation + by, updated_at=updated_at)
 
     @staticmethod
-    def advance_all(db: Transaction, ids: Collection[int]) -> None:
+    def advance_all(db: Transaction, ids: Collection[int], perhaps: Collection[int] = ()) -> None:
         """Move these providers one generation on, for a change of usage; their rows are locked by it.
 
-        Raises Again if one of them is gone.
+        Raises Again if one of them is gone.  Those that are ``perhaps`` there may be: another implementation may have
+        left allocations without their provider.
         """
-        if not ids:
+        both = {*ids, *perhaps}
+        if not both:
             return
-        among = {"ids": sorted(ids)}
-        if len(ids) > 1:
+        among = {"ids": sorted(both)}
+        if len(both) > 1:
             # An update takes its locks in whatever order it finds the rows.
             db.execute(_LOCK, among)
-        if db.execute(_ADVANCE_ALL, among | {"now": utcnow()}).rowcount != len(ids):
-            raise Again
-        for provider_id in ids:
+        if db.execute(_ADVANCE_ALL, among | {"now": utcnow()}).rowcount != len(both):
+            both &= {provider.id for provider in ResourceProvider.of_ids(db, both)}
+            if not both.issuperset(ids):
+                raise Again
+        for provider_id in both:
             # The generation is part of what a provider's record shows, but a search reads only its usage anew.
             db.changed(provider_id, feed.USAGE)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from placement import errors
 from placement.db.engine import Transaction
-from placement.objects.claim import Claim, check_named, moved, read_consumers, settle, write_consumers
+from placement.objects.claim import Claim, check_named, left, named, read_consumers, settle, write_consumers
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
 
@@ -36,7 +36,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventory], claims: Se
     consumers = read_consumers(db, claims)
     check_named(claims, ids)
     write_consumers(db, claims, consumers)
-    providers = ResourceProvider.lock_all(db, inventories, moved(claims, consumers, ids))
+    providers = ResourceProvider.lock_all(db, inventories, named(claims, ids) | left(claims, consumers))
     _check_generations(inventories, providers)
     with errors.saying("malformed reshaper data: ", errors.UnknownResourceClass):
         for uuid, new in inventories.items():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import consumers
+from placement.db.tables import allocations, consumers
 from placement.objects.consumer import Owner
+from tests.db import watch
 from tests.db.in_process import placement
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c001"
@@ -87,3 +90,64 @@ def test_the_row_goes_with_what_it_holds(database, service, ghost):
     assert claim(service, None) == 204
     assert claim(service, 6, amount=0) == 204
     assert generations(database) == []
+
+
+@pytest.fixture
+def stranded(database, service):
+    """A consumer that also holds something on a provider that is no more, as the reference implementation leaves it."""
+    assert claim(service, None) == 204
+    row = {"consumer_id": CONSUMER, "resource_provider_id": 4711, "resource_class_id": 0, "used": 1}
+    database.write(lambda db: db.execute(sa.insert(allocations), row))
+
+
+@pytest.mark.parametrize("how", ["emptied", "released", "moved", "reshaped"])
+def test_what_is_held_on_a_provider_that_is_no_more_can_be_given_back(database, service, stranded, how, caplog):
+    page = "/allocation_candidates?resources=VCPU:2"
+    assert service("GET", page).body["allocation_requests"] == []
+    empty = {
+        "allocations": {},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": 1,
+        "consumer_type": "INSTANCE",
+    }
+    if how == "emptied":
+        assert claim(service, 1, amount=0) == 204
+    elif how == "released":
+        assert service("DELETE", f"/allocations/{CONSUMER}").status == 204
+    elif how == "reshaped":
+        host = {"resource_provider_generation": 2, "inventories": {"VCPU": {"total": 2}}}
+        body = {"inventories": {HOST: host}, "allocations": {CONSUMER: empty}}
+        assert service("POST", "/reshaper", 39, body).status == 204
+    else:
+        assert claim(service, 1) == 204
+    left = database.read(lambda db: db.execute(sa.select(allocations.c.resource_provider_id)).scalars().all())
+    assert len(left) == (how == "moved")
+    assert 4711 not in left
+    assert len(service("GET", page).body["allocation_requests"]) == (how != "moved")
+    assert "change feed" not in caplog.text
+
+
+def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, service):
+    """Else two writers deadlock who each have a new consumer that the other believes to be an old one."""
+    bodies = {}
+    for number in (1, 2, 3, 4):
+        consumer = f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c01{number}"
+        bodies[consumer] = {
+            "allocations": {HOST: {"resources": {"VCPU": 1}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+    _, second, _, fourth = bodies
+    assert service("POST", "/allocations", 39, {second: bodies[second], fourth: bodies[fourth]}).status == 204
+    for old in (second, fourth):
+        bodies[old] |= {"consumer_generation": 1, "allocations": {}}
+    written = []
+    with watch.statements(database.engine, written.append):
+        assert service("POST", "/allocations", 39, dict(reversed(bodies.items()))).status == 204
+    kinds = [
+        statement.split()[0] for statement in written if re.match(r"(INSERT INTO|DELETE FROM) consumers", statement)
+    ]
+    assert kinds == ["INSERT", "DELETE", "INSERT", "DELETE"]
