@@ -32,13 +32,14 @@ class SlotSet:
 
     def mask(self, size: int) -> Mask:
         """True for every member; not to be written to."""
-        if self._mask is not None and len(self._mask) >= size:
-            return self._mask[:size]
+        known = self._mask  # looked at once: another thread may put one of another size there meanwhile
+        if known is not None and len(known) >= size:
+            return known[:size]
         mask = np.zeros(size, dtype=np.bool_)
-        if self._mask is None:
+        if known is None:
             mask[self._slots] = True
         else:
-            mask[: len(self._mask)] = self._mask
+            mask[: len(known)] = known
             # The same set in a later snapshot with more slots; the earlier one may still ask.
             self._mask = mask
         return mask
