@@ -93,3 +93,25 @@ def test_threads_take_turns_at_a_database_in_memory():
         assert all(one.wait() for one in crowd)
         assert [one.result for one in crowd] == [[200] * 8] * 12
         assert len(service("GET", "/resource_providers").body["resource_providers"]) == 96
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_file_is_for_one_writer_from_its_first_look_on(database):
+    """Else what it has seen is no more when it comes to write, and it begins again, perhaps for ever."""
+    attempts = []
+    with opened(database.url) as other:
+
+        def create(db):
+            ResourceProvider.create(db, uuid="late", name="late")
+
+        def work(db):
+            assert ResourceProvider.find(db, "late") is None
+            attempts.append(Meanwhile(other.write, create))
+            assert not attempts[0].wait(0.5)
+            ResourceProvider.create(db, uuid="early", name="early")
+
+        database.write(work)
+        assert attempts[0].wait()
+    assert len(attempts) == 1
+    early, late = (database.read(lambda db, uuid=uuid: ResourceProvider.get(db, uuid)) for uuid in ("early", "late"))
+    assert early.id < late.id
