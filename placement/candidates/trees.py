@@ -77,6 +77,8 @@ class _Trees:
         self._own: list[bytes | None] = [None] * len(self._fields)
         self._visitors = [_by_aggregate(field, self._snapshot) for field in self._fields]
         self._sharing = SHARES in self._snapshot.traits
+        #: By field, and by the aggregates that a tree is in.
+        self._reaching: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
         self._seen: set[Hashable] = set()
         self._suppliers = _Suppliers(self._snapshot, narrowed.plan)
 
@@ -106,14 +108,20 @@ class _Trees:
         if own is None:
             own = self._own[number] = self._fields[number].own.mask().tobytes()
         members = tuple(slot for slot in tree if own[slot])
-        by_aggregate = self._visitors[number]
-        if not by_aggregate:
+        if not self._visitors[number]:
             return members
-        visitors: set[int] = set()
-        for slot in tree:
-            for aggregate in self._snapshot.provider(slot).aggregates:
-                visitors.update(by_aggregate.get(aggregate, ()))
-        return members + tuple(sorted(slot for slot in visitors if self._snapshot.provider(slot).root != root))
+        visitors = self._reach(number, frozenset().union(*(self._snapshot.provider(slot).aggregates for slot in tree)))
+        if any(SHARES in self._snapshot.provider(slot).traits for slot in tree):
+            visitors = tuple(slot for slot in visitors if self._snapshot.provider(slot).root != root)
+        return members + visitors
+
+    def _reach(self, number: int, aggregates: frozenset[str]) -> tuple[int, ...]:
+        """Who visits the trees that are in these aggregates, members of the tree perhaps among them."""
+        key = number, aggregates
+        if key not in self._reaching:
+            by_aggregate = self._visitors[number]
+            self._reaching[key] = tuple(sorted({slot for one in aggregates for slot in by_aggregate.get(one, ())}))
+        return self._reaching[key]
 
 
 def _same_length(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
