@@ -92,8 +92,8 @@ class Crowd:
 
     def clients(self, seed: int) -> list[load.Client]:
         """One slice's worth of them."""
-        whos = [self._tenant] * 5 + [self._operator, self._shaper, self._reader]
-        return [self._client(who, random.Random(seed * 100 + number)) for number, who in enumerate(whos)]
+        roles = [self._tenant] * 5 + [self._operator, self._shaper, self._reader]
+        return [self._client(role, random.Random(seed * 100 + number)) for number, role in enumerate(roles)]
 
     def _client(self, who: Callable[[random.Random], Asking], chance: random.Random) -> load.Client:
         """Plays a role over and over; roles yield (method, path, body) and are sent the JSON of the answer, or None."""
