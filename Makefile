@@ -4,8 +4,8 @@
 #   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL   (ARGS='-k claim' for pytest's)
 #   make test-long   the tests, with longer searches for counterexamples
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
-#   make servers     install MariaDB, PostgreSQL, memcached and Apache from Debian's packages, and what uWSGI and mod_wsgi are
-#                    compiled with; starts none of them
+#   make servers     install MariaDB, PostgreSQL, memcached and Apache from Debian's packages, and what uWSGI and
+#                    mod_wsgi are compiled with; starts none of them
 #   make lint        style, types, layers, spelling, dangerous habits
 #   make samples     write etc/placement/*.sample anew, from the code
 #   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import logging
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -265,7 +267,11 @@ def configured(access, tmp_path):
 
         return call
 
-    return begin
+    yield begin
+    # The clients of Keystone and of memcached leave their sockets to the collector, which may come in any test.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.mark.parametrize(
@@ -316,7 +322,7 @@ def test_what_one_has_validated_the_others_know(backend, configured, keystone, m
     assert configured(memcached_servers=memcached, **cannot)(token)[0] == 200
 
 
-@pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated")
+@pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated", "ignore::ResourceWarning")
 def test_a_memcached_that_is_away_is_done_without(backend, configured, keystone):
     ask_it = configured(memcached_servers=f"127.0.0.1:{children.free_port()}")
     token = keystone.token("operator", "mine")
