@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from placement.db.dialects import LOCK_TIMEOUT
 from placement.db.engine import opened
+from placement.objects.provider import ResourceProvider
 
 
 def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path):
@@ -55,3 +56,17 @@ def test_sessions_are_as_we_need_them_whatever_the_server_was_told(backend, data
             run(lambda db: db.execute(sa.text(ISOLATION[backend.kind])).scalar()) for run in (told.write, told.snapshot)
         ]
     assert [level.replace("-", " ").lower() for level in levels] == ["read committed", "repeatable read"]
+
+
+def test_who_failed_in_a_snapshot_leaves_nobody_in_the_past(database):
+    """Its connection is the next one to be lent."""
+
+    def fail(db):
+        assert ResourceProvider.find(db, "new") is None
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        database.snapshot(fail)
+    database.write(lambda db: ResourceProvider.create(db, uuid="new", name="new"))
+    for run in (database.read, database.snapshot):
+        assert run(lambda db: ResourceProvider.get(db, "new")).name == "new"

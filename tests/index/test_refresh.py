@@ -187,6 +187,17 @@ def test_only_what_the_feed_names_is_read_again(reader):
     assert after.provider(after.by_uuid["child"]) is before.provider(before.by_uuid["child"])
 
 
+@pytest.mark.parametrize("renamed_first", [True, False])
+def test_of_several_changes_of_a_provider_the_greatest_counts(reader, renamed_first):
+    root = _id(reader, "root")
+    if renamed_first:
+        rename(reader, "renamed")
+    reader.database.write(lambda db: db.changed(root, feed.USAGE))
+    if not renamed_first:
+        rename(reader, "renamed")
+    reader.look(must_follow=True)
+
+
 def test_a_database_that_was_replaced_is_read_anew(reader):
     by_hand(reader, RENAME, sa.update(feed_instance).values(uuid="another"))
     reader.look()
