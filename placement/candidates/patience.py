@@ -9,6 +9,8 @@ from __future__ import annotations
 
 #: What one search may do in vain, in options looked at; about a second.
 WORK = 200_000
+#: What it may do at all, mistakes aside; many seconds, which takes hundreds of groups, and of providers in each tree.
+_MOST = 5_000_000
 #: What is left is not for one tree alone.
 _SHARE = 8
 #: What needs no more is not worth counting.
@@ -18,12 +20,17 @@ _LITTLE = 500
 class Patience:
     """That of one search.  It counts work and not time: the same request finds the same on a busy machine."""
 
-    __slots__ = ("_left", "lost")
+    __slots__ = ("_begun", "_left", "lost")
 
     def __init__(self, work: int = WORK) -> None:
         self._left = work
+        self._begun = 0
         #: Whether something was given up, and candidates may have been missed.
         self.lost = False
+
+    def begin(self, least: int) -> None:
+        """A tree that takes so much, if all goes well."""
+        self._begun += least
 
     def share(self, least: int) -> int:
         """What one tree may do until it finds something."""
@@ -32,7 +39,7 @@ class Patience:
     def exhausted(self) -> bool:
         """Whether no further tree is to be begun with."""
         # Once the hard ones have used up everything, there is as much again for those that make no trouble.
-        if self._left > -WORK:
+        if self._left > -WORK and self._begun < _MOST:
             return False
         self.lost = True
         return True
@@ -51,6 +58,7 @@ class Turn:
     def __init__(self, patience: Patience, least: int) -> None:
         """:param least: what it takes to find something without a mistake, which is not in vain."""
         self._patience = patience
+        patience.begin(least)
         self._least = least
         self._share = patience.share(least)
         #: What was done since something was found; whoever does something adds to it.

@@ -107,6 +107,10 @@ class Isolation:
         return frozenset(self._taken)
 
 
+#: Sizes of pieces that are looked at.
+_SIZES = 8
+
+
 class _Open(NamedTuple):
     """Picks of one class."""
 
@@ -115,8 +119,8 @@ class _Open(NamedTuple):
     amounts: list[int]
     #: Everybody among the options.
     within: frozenset[int]
-    #: How many ask for so much or more, by each amount.
-    askers: dict[int, int]
+    #: How many ask for so much or more, for some of the amounts.
+    askers: list[tuple[int, int]]
 
 
 class Room:
@@ -139,7 +143,8 @@ class Room:
             options = [self._options[later] for later in mine]
             distinct = {id(places): places for places in options}
             within = frozenset().union(*distinct.values())
-            self._open[number] = _Open(options, amounts, within, dict(zip(amounts, itertools.count(1))))
+            askers = [*dict(zip(amounts, itertools.count(1), strict=False)).items()]
+            self._open[number] = _Open(options, amounts, within, askers[:: 1 + len(askers) // _SIZES])
         return self._open[number]
 
     def _possible(self, number: int) -> bool:
@@ -148,11 +153,11 @@ class Room:
         options, amounts, within, askers = self._still_open(number)
         if not amounts:
             return True
-        self._turn.work += len(amounts)
+        self._turn.work += len(amounts) + len(within)
         left = [self._left[provider] for provider in within]
         if sum(amounts) > sum(left):
             return False
-        if any(sum(free // amount for free in left) < count for amount, count in askers.items()):
+        if any(sum(free // amount for free in left) < count for amount, count in askers):
             return False
         return seating.seated(options, lambda provider: self._left[provider] // amounts[-1])
 

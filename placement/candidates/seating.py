@@ -32,7 +32,7 @@ class _Table:
         #: Guests with the very same options are like each other.
         self._kind = [id(places) for places in options]
         distinct = {id(places): places for places in options}
-        self._seats = {place: seats(place) for places in distinct.values() for place in places}
+        self._seats = {place: seats(place) for place in set().union(*distinct.values())}
         self._taken: dict[int, list[int]] = {place: [] for place in self._seats}
         #: By kind: the first of their options that may have a seat.  Places never become empty again.
         self._first = dict.fromkeys(distinct, 0)

@@ -32,8 +32,8 @@ class _Search:
         self._choices = sorted(choices, key=lambda choice: (len(choice.options), -_weight(choice.pick, plan)))
         #: Of looking at an option: most plans have few rules, but nobody says how many subtrees there may be.
         self._price = 1 + len(plan.same_subtrees) // 4
-        # Without a mistake, every option is looked at once, and every pick by those before it.
-        least = self._price * sum(len(options) for options in shape.options) + len(choices) ** 2
+        # Without a mistake, every option is looked at once or twice, and every pick by those before it.
+        least = (1 + self._price) * sum(len(options) for options in shape.options) + len(choices) ** 2
         self._turn = Turn(patience, least)
         self._turn.work += len(plan.same_subtrees) * len(choices)
         self._rules: list[Rule] = list(rules_of(plan, shape, self._choices, self._turn))

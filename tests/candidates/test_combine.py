@@ -161,6 +161,19 @@ def test_trees_that_were_given_up_leave_patience_for_others() -> None:
     assert patience.lost
 
 
+def test_there_is_an_end_to_large_trees_too() -> None:
+    """Each has another number of devices, so that nothing is known from those before."""
+    patience = Patience()
+    plan = Plan(tuple(Pick(f"_{number}", {"VGPU": 1}) for number in range(250)), isolate=True)
+    for count in range(300, 360):
+        suppliers = {child: Supplier((child, ROOT)) for child in range(count)}
+        first = next(combine(Problem(plan, (tuple(suppliers),) * 250, suppliers), patience=patience), None)
+        if first is None:
+            break
+    assert patience.lost
+    assert count > 310
+
+
 def test_little_that_is_found_takes_no_patience() -> None:
     """However many candidates there are, and trees that are seen through at once."""
     patience = Patience(1000)
