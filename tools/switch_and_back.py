@@ -105,6 +105,7 @@ def use(url: str, tag: str) -> None:
     spare = str(uuid.uuid4())
     send(url, "POST", "/resource_providers", {"name": f"{tag}-spare", "uuid": spare})
     send(url, "DELETE", f"/resource_providers/{spare}")
+    time.sleep(3)  # or what was written last would be "now" in one recording and not in the next
 
 
 def _replace(url: str, provider: str, what: str, value: Any) -> None:
@@ -132,7 +133,6 @@ def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
     moved |= {"allocations": there, "consumer_type": "MIGRATION"}
     send(url, "POST", "/allocations", {consumers[1]: moved})
     send(url, "DELETE", f"/allocations/{consumers[0]}")
-    time.sleep(3)  # or what was written last would be "now" in one recording and not in the next
 
 
 def rows(engine: sa.Engine) -> dict[str, list[Any]]:
