@@ -43,16 +43,16 @@ def test_hosts_with_nothing_to_give_are_told_apart_by_who_shares_with_them() -> 
 
 
 def test_however_many_aggregates_there_are() -> None:
-    """A ring of forty pools; every host, which has nothing, is shared with by two neighbours."""
+    """A ring of seventy pools; every host, which has nothing, is shared with by two neighbours."""
     world = World()
-    for number in range(40):
+    for number in range(70):
         world.sharing(f"pool{number}", aggregates=[f"A{number}"], DISK_GB=1)
-        world.host(f"cn{number}", aggregates=[f"A{number}", f"A{(number + 1) % 40}"])
-        world.host(f"twin{number}", aggregates=[f"A{number}", f"A{(number + 1) % 40}"])
+        world.host(f"cn{number}", aggregates=[f"A{number}", f"A{(number + 1) % 70}"])
+        world.host(f"twin{number}", aggregates=[f"A{number}", f"A{(number + 1) % 70}"])
     groups = Group("_A", {"DISK_GB": 1}), Group("_B", {"DISK_GB": 1})
     request = CandidateRequest(groups, isolate=True)
     found = found_once(search(request, world.snapshot()))
-    assert len(found) == 80
+    assert len(found) == 140
     assert found == oracle.answers(world, request)
 
 
