@@ -61,7 +61,7 @@ def test_options_are_logged_when_debugging_but_not_the_secret_ones(tmp_path):
         ("[placement_database]\nconnection = nonsense\n", "placement cannot start: [placement_database]connection: "),
         (
             CONFIGURATION.replace("noauth2", "keystone"),
-            "placement cannot start: [api]auth_strategy is keystone: [keystone_authtoken] must tell",
+            "placement cannot start: [keystone_authtoken] must tell how to reach the Identity service: ",
         ),
     ],
 )
