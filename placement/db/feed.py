@@ -11,9 +11,9 @@ finds n + 1 can be sure to find all after it.
 from __future__ import annotations
 
 import collections
+import contextlib
 import datetime
 import os
-import threading
 import time
 
 import sqlalchemy as sa
@@ -83,18 +83,18 @@ class Writers:
     """The writers of one process, lent to transactions; last in, first out, so that few are in use."""
 
     def __init__(self) -> None:
-        self._idle: list[Writer] = []
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._by_process: dict[int, collections.deque[Writer]] = {}
+
+    @property
+    def idle(self) -> collections.deque[Writer]:
+        """Those of this process that nobody uses; a fork's child leaves its parent's alone."""
+        return self._by_process.setdefault(os.getpid(), collections.deque())
 
     def borrow(self, engine: Engine) -> Writer:
         """A writer that nobody else uses; made, in a transaction of its own, if none is idle."""
-        if self._process != os.getpid():
-            # A fork's child: these writers are its parent's.
-            self._idle, self._process = [], os.getpid()
-        with self._lock:
-            while self._idle:
-                writer = self._idle.pop()
+        with contextlib.suppress(IndexError):
+            while True:
+                writer = self.idle.pop()
                 # Others will clear away what was not seen for long: leave it to them.
                 if time.monotonic() - writer.seen < LIFETIME / 2:
                     return writer
@@ -105,8 +105,7 @@ class Writers:
 
     def give_back(self, writer: Writer) -> None:
         """Only after its transaction has surely ended; a writer whose COMMIT went unanswered is dropped instead."""
-        with self._lock:
-            self._idle.append(writer)
+        self.idle.append(writer)
 
 
 def stronger(one: str | None, other: str) -> str:

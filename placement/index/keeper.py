@@ -29,23 +29,21 @@ class Keeper:
         self._verify_interval = verify_interval
         self._verified = time.monotonic()
         self._indexed: Indexed | None = None
-        self._begin()
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}
         #: The numbers of the last refresh that was begun, and of the last that has ended.
         self._begun = self._ended = 0
         self._failure: errors.Failure | None = None
         #: Whether something had moved the last time; then most likely it has again.
         self._busy = False
 
+    @property
+    def _lock(self) -> threading.Lock:
+        """This process's: a fork's child has its parent's snapshot, but not the thread that may have held the lock."""
+        return self._locks.setdefault(os.getpid(), threading.Lock())
+
     @signals.part("index")
     def current(self) -> Snapshot:
         """All providers as of now; raises DatabaseUnavailable."""
-        if self._process != os.getpid():
-            # A fork's child: of its parent it has the snapshot, but not the thread that may have held the lock.
-            self._begin()
         begun = self._begun
         with self._lock:
             # A refresh that was begun before we came may have missed what we must see; any later one will do.

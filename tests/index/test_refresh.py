@@ -28,7 +28,7 @@ from tests.index.writes import Writer
 def tidy(database: Database, **lifetimes: float) -> None:
     """What the writers of a process do once a minute, at a time when their rows (or writers) are too old."""
     with mock.patch.multiple(feed, **lifetimes):
-        for writer in list(database.writers._idle):
+        for writer in list(database.writers.idle):
             writer.tidy(database.engine)
 
 
