@@ -263,13 +263,18 @@ def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     register(conf)
     log.register_options(conf)
+    read(conf, arguments)
+    check(conf)
+    return conf
+
+
+def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
+    """Have ``conf`` read what :func:`load` says, and the words of a command line; ``how`` is for oslo.config."""
     directory = os.environ.get(CONFIG_DIR_VARIABLE, "").strip()
     files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
     beside = os.path.join(directory, f"{PROJECT}.conf.d")
     directories = [beside] if directory and os.path.isdir(beside) else None
-    conf(list(arguments), project=PROJECT, default_config_files=files, default_config_dirs=directories)
-    check(conf)
-    return conf
+    conf(list(arguments), project=PROJECT, default_config_files=files, default_config_dirs=directories, **how)
 
 
 def check(conf: cfg.ConfigOpts) -> None:

@@ -116,6 +116,9 @@ def online_data_migrations(conf: cfg.ConfigOpts) -> int:
         print("Must supply a positive value for max_count")
         return BAD_COUNT
     with program.reached(conf) as database, Progress("db online_data_migrations", "rows migrated") as progress:
+        if schema.state(database.reading_engine) is schema.State.MISSING:
+            print(f"{PROG}: {schema.complaint(database.reading_engine)}", file=sys.stderr)
+            return FAILED  # 1 would have it run again
         return _migrate(database, _migrations(conf), None if limit is None else int(limit), progress)
 
 

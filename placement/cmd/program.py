@@ -28,7 +28,7 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
     conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=add_commands))
     # What a command prints is for programs to read: the log goes elsewhere.
     conf.set_default("use_stderr", True)
-    conf(list(argv), project=options.PROJECT, prog=prog, version=version())
+    options.read(conf, argv, prog=prog, version=version())
     log.setup(conf, options.PROJECT)
     return conf
 

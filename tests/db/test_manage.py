@@ -195,6 +195,11 @@ class TestOnlineDataMigrations:
         nothing = frame(**{ROOTS: (0, 0), CONSUMERS: (0, 0)})
         assert (ran.code, ran.out) == (0, "Running batches of 50 until complete\n" + nothing)
 
+    def test_an_empty_database_is_told_in_one_line(self, run):
+        ran = run("db", "online_data_migrations")
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err == 'placement-manage: The database has no tables yet. Run "placement-manage db sync".\n'
+
     def test_a_limited_run_says_by_its_exit_code_whether_to_run_again(self, run, database):
         schema.sync(database.engine)
         fill(database, rootless=7, ownerless=7)
@@ -354,6 +359,18 @@ class TestWords:
         directory.mkdir()
         elsewhere(f"sqlite:///{tmp_path}/a.sqlite").rename(directory / "a.conf")
         ran = command("--config-dir", str(directory), "db", "version")
+        assert (ran.code, ran.out) == (0, "None\n")
+
+    def test_the_directory_that_the_environment_names(self, command, elsewhere, tmp_path, monkeypatch):
+        """It is where the service looks, so a command without it would work on another database."""
+        elsewhere(f"sqlite:///{tmp_path}/a.sqlite")
+        monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
+        ran = command("db", "version")
+        assert (ran.code, ran.out) == (0, "None\n")
+
+    def test_a_named_file_goes_before_the_environment(self, command, elsewhere, tmp_path, monkeypatch):
+        monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path / "nowhere"))
+        ran = command("--config-file", str(elsewhere(f"sqlite:///{tmp_path}/a.sqlite")), "db", "version")
         assert (ran.code, ran.out) == (0, "None\n")
 
 
