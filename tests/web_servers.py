@@ -41,10 +41,11 @@ _MODULES = Path("/usr/lib/apache2/modules")
 def uwsgi(database_url: str, options: Options | None = None) -> Iterator[Service]:
     """The service as etc/uwsgi/placement.ini starts it; clients speak HTTP to it.  Raises Missing."""
     binary, port, directory = running.uwsgi_binary(), children.free_port(), running.configured(database_url, options)
+    home, paths = _python()
     sample = filled(
         "uwsgi/placement.ini",
         {
-            "virtualenv = /opt/placement": f"virtualenv = {sys.prefix}\npythonpath = {ROOT}",
+            "virtualenv = /opt/placement": "\npythonpath = ".join([f"virtualenv = {home}", *paths]),
             "127.0.0.1:8778": f"127.0.0.1:{port}",
             "/run/placement": str(directory),
             "processes = 4": "processes = 2",
@@ -60,6 +61,7 @@ def mod_wsgi(
 ) -> Iterator[Service]:
     """The service as etc/apache2/placement-mod-wsgi.conf has Apache start it.  Raises Missing."""
     module, port, directory = _mod_wsgi(), children.free_port(), running.configured(database_url, options)
+    home, paths = _python()
     packages = "/opt/placement/lib/python3.11/site-packages/placement/wsgi"
     sample = filled(
         "apache2/placement-mod-wsgi.conf",
@@ -68,7 +70,7 @@ def mod_wsgi(
             "*:8778": f"127.0.0.1:{port}",
             f"{packages}/api.py": str(script),
             packages: str(script.parent),
-            "python-home=/opt/placement": f"python-home={sys.prefix} python-path={ROOT}",
+            "python-home=/opt/placement": f"python-home={home} python-path={':'.join(paths)}",
             "user=placement group=placement": f"user=#{os.geteuid() or _NOBODY} group=#{os.getegid() or _NOGROUP}",
             "processes=4": "processes=2",
         },
@@ -125,6 +127,15 @@ def _unprivileged() -> list[str]:
         *("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOGROUP}", "--clear-groups"),
         *("--inh-caps=+dac_override", "--ambient-caps=+dac_override"),
     ]
+
+
+def _python() -> tuple[str, list[str]]:
+    """Where an embedded Python has its home, and where it finds the service and what that needs."""
+    home = Path(sys.prefix)
+    if os.geteuid() != 0 or all(path.stat().st_mode & 0o001 for path in (home, *home.parents)):
+        return sys.prefix, [str(ROOT)]
+    # It asks access() whether this is a virtual environment, which does not count the right that root's nobody has.
+    return sys.base_prefix, [str(ROOT), sysconfig.get_path("purelib")]
 
 
 def _mod_wsgi() -> Path:
