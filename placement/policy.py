@@ -12,8 +12,8 @@ from oslo_config import cfg
 from oslo_context.context import RequestContext
 from oslo_policy import policy
 
+from placement import conf as options
 from placement import errors
-from placement.conf import PROJECT
 
 _REMEMBERED_VERDICTS = 10_000
 #: Characters of caller and target together; no usual ones have more.
@@ -152,9 +152,12 @@ def get_enforcer() -> policy.Enforcer:
     tools.add_argument("--namespace")
     tools.add_argument("--output-file")
     _, arguments = tools.parse_known_args(sys.argv[1:])
-    conf = cfg.ConfigOpts()
-    conf(arguments, project=PROJECT)
-    return _enforcer(conf)
+    conf = cfg.CONF  # in which oslopolicy-validator looks, too, and opens the policy file by what the option says
+    options.read(conf, arguments)
+    enforcer = _enforcer(conf)
+    if found := conf.find_file(conf.oslo_policy.policy_file):
+        conf.set_override("policy_file", found, group="oslo_policy")
+    return enforcer
 
 
 def _enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:

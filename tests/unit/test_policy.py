@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 
 import pytest
+from oslo_config import cfg
 from oslo_context.context import RequestContext
+from oslo_policy import generator
 from oslo_policy import policy as oslo_policy
 
+from placement import conf as options
 from placement import errors
 from placement import policy as ours
 from placement.policy import Policy
@@ -190,7 +193,21 @@ def test_the_tools_get_an_enforcer(tmp_path, monkeypatch):
     (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_file = other.yaml\n")
     (tmp_path / "other.yaml").write_text(f'"{USAGES}": "role:boss"\n')
     arguments = ["--namespace", "placement", "--output-file=x", f"--config-dir={tmp_path}"]
+    monkeypatch.setattr(cfg, "CONF", cfg.ConfigOpts())
     monkeypatch.setattr("sys.argv", ["oslopolicy-policy-generator", *arguments])
     enforcer = ours.get_enforcer()
     assert str(enforcer.rules[USAGES]) == "role:boss"
     assert set(OPERATIONS) <= set(enforcer.rules)
+
+
+@pytest.mark.parametrize(("rule", "said"), [("role:boss", ""), ("role:a orr", "Failed to parse rule: role:a orr\n")])
+def test_the_validator_judges_the_file_beside_the_configuration(rule, said, tmp_path, monkeypatch, capsys):
+    """It opens the file itself, by the option's value, and not where oslo.config finds it."""
+    (tmp_path / "placement.conf").touch()
+    (tmp_path / "policy.yaml").write_text(f'"{USAGES}": "{rule}"\n')
+    monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(cfg, "CONF", cfg.ConfigOpts())
+    monkeypatch.setattr("sys.argv", ["oslopolicy-validator", "--namespace", "placement"])
+    monkeypatch.setattr(generator, "_get_enforcer", lambda _: ours.get_enforcer())
+    assert generator._validate_policy("placement") == bool(said)
+    assert capsys.readouterr().out == said
