@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -244,6 +245,14 @@ def test_a_reload_loses_no_request(service, started, reload, request):
     answered = statuses([event.answer for event in storm.history])
     assert set(answered) == {200, 204}, answered
     assert storm.used(provider) == answered[204]
+
+
+@pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
+def test_nobody_has_to_ask_for_a_reload_to_end(service, started):
+    """Otherwise each worker of a service at night goes on until it is killed, after ``worker-reload-mercy``."""
+    begun = time.monotonic()
+    service.wait_until(unit_reloads(started, None))
+    assert time.monotonic() - begun < 60
 
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
