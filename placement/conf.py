@@ -287,6 +287,14 @@ def check(conf: cfg.ConfigOpts) -> None:
             (conf if group is None else conf[group])[option.name]
 
 
+def set_up_log(conf: cfg.ConfigOpts) -> None:
+    """Have the log written where and as the configuration says; raises ``cfg.Error`` if it cannot be."""
+    try:
+        log.setup(conf, PROJECT)
+    except log.LogConfigError as error:
+        raise cfg.Error(str(error)) from None
+
+
 def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
     """The service's own options, for oslo-config-generator; the libraries list theirs themselves."""
     return [(group, copy.deepcopy(list(options))) for group, options in _GROUPS.items()]

@@ -29,7 +29,7 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
     # What a command prints is for programs to read: the log goes elsewhere.
     conf.set_default("use_stderr", True)
     options.read(conf, argv, prog=prog, version=version())
-    log.setup(conf, options.PROJECT)
+    options.set_up_log(conf)
     return conf
 
 

@@ -81,7 +81,7 @@ def _configured(told: argparse.Namespace) -> cfg.ConfigOpts:
         raise deploy.StartError("--database does not go with a configuration: name the database there.")
     else:
         conf = options.load(files)
-    log.setup(conf, options.PROJECT)
+    options.set_up_log(conf)
     return conf
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_middleware.exceptions import ConfigInvalid
 from oslo_middleware.healthcheck import Healthcheck
 from oslo_middleware.healthcheck.pluginbase import HealthcheckResult
 
 from placement import errors
+from placement.conf import StartError
 from placement.db import trouble
 from placement.db.engine import Database
 from placement.request import Environ, Service
@@ -26,13 +30,23 @@ class Health:
 
     def __init__(self, application: Any, service: Service) -> None:
         self.application = application
-        self._check = _Check(application, service)
+        self._check = _check(application, service)
+        self._for_all = not service.conf.healthcheck.allowed_source_ranges
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """What the checks say; elsewhere the answer of the application."""
-        answering = self._check if environ["PATH_INFO"] == PATH else self.application
-        answer: Iterable[bytes] = answering(environ, start_response)
+        asks_us = environ["PATH_INFO"] == PATH and (self._for_all or _has_address(environ))
+        answer: Iterable[bytes] = (self._check if asks_us else self.application)(environ, start_response)
         return answer
+
+
+def _has_address(environ: Environ) -> bool:
+    """Whether it can be told if the client is in a range: proxies name several, or one with its port."""
+    try:
+        ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return False
+    return True
 
 
 class _Check(Healthcheck):
@@ -41,6 +55,18 @@ class _Check(Healthcheck):
     def __init__(self, application: Any, service: Service) -> None:
         super().__init__(application, service.conf)
         self._backends: Any = [SimpleNamespace(obj=DatabaseCheck(service.database)), *self._backends]
+
+
+def _check(application: Any, service: Service) -> _Check:
+    """The check as configured; raises StartError."""
+    try:
+        return _Check(application, service)
+    except cfg.Error:  # a ValueError, too
+        raise
+    except ValueError as error:
+        raise StartError(f"[healthcheck]allowed_source_ranges: {error}") from None
+    except ConfigInvalid:
+        raise StartError("[healthcheck]backends: disable_by_file and enable_by_files exclude each other") from None
 
 
 class DatabaseCheck:

@@ -67,11 +67,11 @@ class HttpBasic:
         return self.application(environ, start_response)
 
     def _user(self, environ: Environ) -> str | None:
-        """Whose name and password the request has; raises OSError if the file is away."""
+        """Whose name and password the request has; raises OSError if the file cannot be read."""
         try:
             user, password = basic_auth.parse_token(basic_auth.parse_header(environ))
-            if user.startswith("#"):
-                return None  # an entry that is commented out
+            if user.startswith("#") or not user.isprintable():
+                return None  # an entry that is commented out, or a name that would be several lines of the log
             seen = self._seen(user, password)
             if seen not in self._right:
                 basic_auth.authenticate(self._file, user, password)
@@ -81,7 +81,8 @@ class HttpBasic:
         return user
 
     def _seen(self, user: str, password: bytes) -> bytes:
-        status = os.stat(self._file)
+        with open(self._file, "rb") as opened:
+            status = os.fstat(opened.fileno())
         file = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
         return hashlib.blake2b(f"{file} {len(user)} {user}".encode() + password, key=self._key).digest()
 

@@ -20,7 +20,7 @@ def init_application() -> Any:
     """
     try:
         conf = options.load()
-        log.setup(conf, options.PROJECT)
+        options.set_up_log(conf)
         if conf.log_options:
             conf.log_opt_values(LOG, log.DEBUG)
         return deploy.loadapp(conf)

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from placement import conf as options
 from placement import deploy
 from placement.db import schema, standard
 from placement.db.engine import opened
@@ -75,6 +76,32 @@ def test_an_operator_may_take_it_out_of_service_with_a_file(database, tmp_path):
     answer = web.ask(app, "GET", "/healthcheck")
     assert answer.status_int == 503
     assert "DISABLED BY FILE" in answer.json["reasons"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_who_has_no_address_is_one_of_the_others(database):
+    """A proxy may name several, or one with its port; and a socket in the file system has none."""
+    app = serve(
+        database,
+        healthcheck__allowed_source_ranges=["192.0.2.0/24"],
+        oslo_middleware__enable_proxy_headers_parsing=True,
+    )
+    for address in ("192.0.2.7, 198.51.100.7", "192.0.2.7:4711", "unknown"):
+        headers = {"x-auth-token": "admin", "x-forwarded-for": address}
+        assert web.ask(app, "GET", "/healthcheck", headers).status_int == 404
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ({"healthcheck__allowed_source_ranges": ["garbage"]}, r"\[healthcheck\]allowed_source_ranges: 'garbage'"),
+        ({"healthcheck__backends": ["disable_by_file", "enable_by_files"]}, r"\[healthcheck\]backends: "),
+    ],
+)
+def test_options_that_make_no_sense_keep_it_from_starting(database, overrides, sentence):
+    with pytest.raises(options.StartError, match=sentence):
+        serve(database, **overrides)
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -117,6 +117,14 @@ def test_a_changed_file_is_in_force_at_once(app, file):
     assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 200
     file.unlink()
     assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 503
+    file.mkdir()  # there, and cannot be read
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 503
+
+
+def test_a_name_is_no_line_of_the_log(app, caplog):
+    caplog.set_level("INFO")
+    assert web.ask(app, "GET", "/whoami", as_user("nova\n2026-11-20 WARNING all is lost", "right")).status_int == 401
+    assert "is lost" not in caplog.text
 
 
 def test_a_password_is_checked_once_and_no_other_is_taken_for_it(app, monkeypatch):

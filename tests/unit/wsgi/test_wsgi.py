@@ -63,6 +63,10 @@ def test_options_are_logged_when_debugging_but_not_the_secret_ones(tmp_path):
             CONFIGURATION.replace("noauth2", "keystone"),
             "placement cannot start: [keystone_authtoken] must tell how to reach the Identity service: ",
         ),
+        (
+            CONFIGURATION + "[DEFAULT]\nlog_config_append = /nowhere\n",
+            "placement cannot start: Error loading logging config /nowhere: ",
+        ),
     ],
 )
 def test_what_keeps_it_from_starting_is_one_line(tmp_path, text, sentence):
