@@ -1,7 +1,7 @@
 """placement-metrics: shows Prometheus what all processes of the service on this machine have counted.
 
 They count in the directory that [metrics]directory names; this shows their sum at http://HOST:PORT/metrics.  Run it
-beside the service, as the same user: "attach-daemon = placement-metrics DIRECTORY" in uWSGI's file does that.
+beside the service, as the same user: "attach-daemon = /.../placement-metrics DIRECTORY" in uWSGI's file does that.
 """
 
 from __future__ import annotations
