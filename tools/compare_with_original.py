@@ -216,8 +216,12 @@ def record(told: argparse.Namespace) -> int:
     """Write down what a service says."""
     walk = Walk(_source(told.service, told.token), told)
     with told.file.open("x") as file:
-        for (version, path), answer in _shown(walk):
-            file.write(json.dumps({"version": version, "path": path, "answer": answer}) + "\n")
+        try:
+            for (version, path), answer in _shown(walk):
+                file.write(json.dumps({"version": version, "path": path, "answer": answer}) + "\n")
+        except BaseException:
+            told.file.unlink()  # the part would pass for the whole
+            raise
     return 0
 
 
@@ -276,7 +280,10 @@ def _told(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """The exit code."""
     told = _told(argv)
-    return int(told.action(told))
+    try:
+        return int(told.action(told))
+    except OSError as error:
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":

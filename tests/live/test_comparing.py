@@ -67,3 +67,10 @@ def test_a_service_that_says_nothing_is_not_the_same(service, tmp_path):
     ran = run("record", service.url, str(tmp_path / "refused"), "--token", "nobody")
     assert ran.returncode == 1
     assert "does not let us look" in ran.stderr
+
+
+def test_what_could_not_be_recorded_is_not_left_behind(tmp_path):
+    ran = run("record", "http://127.0.0.1:1", str(tmp_path / "before"))
+    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
+    assert "refused" in ran.stderr
+    assert not list(tmp_path.iterdir())
