@@ -293,6 +293,8 @@ def set_up_log(conf: cfg.ConfigOpts) -> None:
         log.setup(conf, PROJECT)
     except log.LogConfigError as error:
         raise cfg.Error(str(error)) from None
+    except OSError as error:
+        raise cfg.Error(f"The log cannot be written: {error}") from None
 
 
 def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:

@@ -67,6 +67,10 @@ def test_options_are_logged_when_debugging_but_not_the_secret_ones(tmp_path):
             CONFIGURATION + "[DEFAULT]\nlog_config_append = /nowhere\n",
             "placement cannot start: Error loading logging config /nowhere: ",
         ),
+        (
+            CONFIGURATION + "[DEFAULT]\nlog_file = {directory}/placement.conf/log\n",
+            "placement cannot start: The log cannot be written: [Errno 20] Not a directory: ",
+        ),
     ],
 )
 def test_what_keeps_it_from_starting_is_one_line(tmp_path, text, sentence):
