@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.cmd import manage, program
+from placement.cmd.progress import Progress
 from placement.db import online, schema, tables
 from placement.db.engine import opened
 from tests import children
@@ -301,6 +303,21 @@ class TestOnlineDataMigrations:
         fill(database, rootless=1, ownerless=1)
         execute(database, "DROP TABLE projects")
         assert [run("db", "online_data_migrations", "--max-count", "9").code for _ in range(2)] == [1, 2]
+
+    def test_long_work_tells_how_many_rows_are_migrated(self, capsys):
+        steps, told = iter([3, 4]), []
+
+        def slow(_database, _limit):
+            done = next(steps, 0)
+            deadline = time.monotonic() + 20
+            while not done and "7 rows" not in "".join(told) and time.monotonic() < deadline:
+                told.append(capsys.readouterr().err)
+                time.sleep(0.01)
+            return online.Counts(done, done)
+
+        with Progress("Migrating", "rows migrated", first=0.01) as progress:
+            assert manage._migrate(None, {"slow": slow}, None, progress) == 0
+        assert "Migrating: 7 rows migrated, " in "".join(told)
 
     @pytest.mark.parametrize("count", ["0", "-1", "x", "1.5", ""])
     def test_a_bad_count_is_refused(self, run, count):

@@ -10,6 +10,7 @@ import pytest
 from placement import conf as options
 from placement.endpoint import endpoint
 from placement.reply import ok
+from placement.request import CONTEXT
 from tests import web
 
 LONG = "\N{SNOWMAN}" * 24  # 72 bytes, the most that bcrypt takes
@@ -20,7 +21,13 @@ def whoami(req):
     return ok(list(req.user))
 
 
-TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}
+@endpoint()
+def asked_of_policy(req):
+    """What the rules of a policy file may ask for."""
+    return ok(dict(req.environ[CONTEXT].to_policy_values()))
+
+
+TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}, "/policy": {"GET": asked_of_policy}}
 
 
 def entry(user, password):
@@ -98,6 +105,11 @@ def test_nobody_is_what_the_client_says(app):
         None,
     ]
     assert web.ask(app, "GET", "/", said).json == [None, None, [], None]
+    people = ("user", "user-domain", "project", "project-domain", "domain", "tenant")
+    said |= {f"x-{who}-{what}": "root" for who in people for what in ("id", "name")}
+    said |= {f"x-service-{who}-id": "root" for who in people} | {"x-is-admin-project": "false"}
+    known = web.ask(app, "GET", "/policy", as_user("nova", "right")).json
+    assert web.ask(app, "GET", "/policy", said | as_user("nova", "right")).json == known
 
 
 def test_the_roles_are_those_of_the_configuration(file):
