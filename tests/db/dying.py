@@ -1,4 +1,4 @@
-"""A process that tells writes, and whose children tell them too but die in the middle: `python -m tests.db.dying URL`.
+"""A process that tells writes, and whose children tell them too but die in the middle: `python -m tests.db.dying URL WRITE ...`.
 
 Each child dies at another statement or COMMIT, before it or right after it.  What is left is what there was before, or
 all of the change; and the next process finds nothing in its way.
@@ -18,6 +18,7 @@ from tests.db.in_process import placement
 from tests.db.story import Telling
 from tests.db.writes import Write
 
+#: Where most can be left half done.
 DEADLY = (
     "move a subtree",
     "delete a provider",
@@ -69,13 +70,13 @@ def tell(write: Write, database: Database) -> int:
     return len(deaths)
 
 
-def main(url: str) -> None:
-    """One line for each write: how many died of it."""
+def main(url: str, *names: str) -> None:
+    """One line for each of these writes: how many died of it."""
     with opened(url) as database:
         for write in writes.ALL:
-            if write.name in DEADLY:
+            if write.name in names:
                 print(tell(write, database), write.name, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

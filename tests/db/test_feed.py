@@ -197,7 +197,8 @@ def test_a_writer_tidies_once_a_minute(database, monkeypatch):
 
 
 def test_a_writer_is_given_back_where_no_connection_is_to_be_had(database_url):
-    schema.sync(sa.create_engine(database_url))
+    with opened(database_url) as empty:
+        schema.sync(empty.engine)
     with opened(database_url, pool_size=1, max_overflow=0, pool_timeout=0) as crowded:
         touch(crowded, 1)
         with crowded.engine.connect(), pytest.raises(errors.DatabaseUnavailable):

@@ -154,7 +154,7 @@ def holds(target, request, looking=True):
 
 
 def test_no_request_breaks_the_service(backend, target):
-    part = 8 if backend.kind == servers.SQLite.kind else 2
+    part = 4 if backend.kind == servers.SQLite.kind else 1
 
     @hypothesis.settings(max_examples=hypothesis.settings().max_examples * part)
     @hypothesis.given(sent())

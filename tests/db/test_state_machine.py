@@ -341,4 +341,4 @@ else:
     def test_service_does_as_the_model_says(backend, database):
         conf = web.configuration(placement_database__connection=str(database.engine.url))
         call = caller.inside(deploy.loadapp(conf, database))
-        run(call, 1 if backend.kind == servers.SQLite.kind else 0.15)
+        run(call, 0.5 if backend.kind == servers.SQLite.kind else 0.1)

@@ -110,7 +110,7 @@ ACTS = (Play.write, Play.write, Play.write, Play.look, Play.look, Play.leave_ope
 
 
 @settings(
-    max_examples=settings().max_examples // 2,
+    max_examples=settings().max_examples // 4,
     # The database is emptied by the test itself.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -20,7 +20,7 @@ from tests.load.soundness import flaws
 from tests.load.storm import Storm
 
 LONG = hypothesis.settings.default.max_examples > 100
-KILLS = 100 if LONG else 12
+KILLS = 100 if LONG else 6
 CLIENTS = 6
 
 
