@@ -1,4 +1,4 @@
-"""A process that tells writes, and whose children tell them too but die in the middle: `python -m tests.db.dying URL WRITE ...`.
+"""A process tells writes, and its children do too but die in the middle: `python -m tests.db.dying URL WRITE ...`.
 
 Each child dies at another statement or COMMIT, before it or right after it.  What is left is what there was before, or
 all of the change; and the next process finds nothing in its way.
