@@ -110,15 +110,21 @@ def _summaries(
     for classes, members in alike.items():
         for slot, resources in zip(members, _resources(snapshot, classes, members, form, asked), strict=True):
             provider = providers[slot]
-            summary: dict[str, Any] = {"resources": resources}
-            if form.traits:
-                shown = traits.get(provider.traits)
-                if shown is None:
-                    shown = traits[provider.traits] = sorted(provider.traits)
-                summary["traits"] = shown
-            if form.lineage:
-                summary["parent_provider_uuid"] = providers[provider.parent].uuid if provider.parent >= 0 else None
-                summary["root_provider_uuid"] = providers[provider.root].uuid
+            if not form.traits:
+                yield provider.uuid, {"resources": resources}
+                continue
+            shown = traits.get(provider.traits)
+            if shown is None:
+                shown = traits[provider.traits] = sorted(provider.traits)
+            if not form.lineage:
+                yield provider.uuid, {"resources": resources, "traits": shown}
+                continue
+            summary = {
+                "resources": resources,
+                "traits": shown,
+                "parent_provider_uuid": providers[provider.parent].uuid if provider.parent >= 0 else None,
+                "root_provider_uuid": providers[provider.root].uuid,
+            }
             yield provider.uuid, summary
 
 

@@ -36,11 +36,16 @@ def shape_of(problem: Problem) -> tuple[Shape, tuple[int, ...]]:
     plan, suppliers = problem.plan, problem.suppliers
     numbers: dict[int, int] = {}
     known: dict[int, tuple[int, ...]] = {}
+    # Lists where generators would do: this is done for every tree, and they cost half.
+    numbered = []
     for places in problem.options:
         # Picks that ask for the same have the very same options.
-        if id(places) not in known:
-            known[id(places)] = tuple(numbers.setdefault(provider, len(numbers)) for provider in places)
-    options = tuple(known[id(places)] for places in problem.options)
+        options_here = known.get(id(places))
+        if options_here is None:
+            options_here = tuple([numbers.setdefault(provider, len(numbers)) for provider in places])
+            known[id(places)] = options_here
+        numbered.append(options_here)
+    options = tuple(numbered)
     providers = tuple(numbers)
     above: tuple[frozenset[int], ...] = ()
     family: tuple[int, ...] = ()

@@ -99,7 +99,7 @@ class _Trees:
                 return None
         if self._order is not None:
             options = [tuple(self._order.sample(places, len(places))) for places in options]
-        chosen = tuple(options[place] for place in self._places)
+        chosen = tuple([options[place] for place in self._places])
         return Problem(self._plan, chosen, self._suppliers, repeats, repeated)
 
     def _options(self, number: int, root: int, tree: tuple[int, ...]) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ class _Trees:
         own = self._own[number]
         if own is None:
             own = self._own[number] = self._fields[number].own.mask().tobytes()
-        members = tuple(slot for slot in tree if own[slot])
+        members = tuple([slot for slot in tree if own[slot]])
         if not self._visitors[number]:
             return members
         visitors = self._reach(number, frozenset().union(*(self._snapshot.provider(slot).aggregates for slot in tree)))
