@@ -27,7 +27,7 @@ import fill
 import load
 import serve_pair
 
-from tests import children, servers
+from tests import servers
 
 ZONE = fill.aggregate("zone-0")
 FLAT = "resources=VCPU:1,DISK_GB:10,MEMORY_MB:256"
@@ -185,18 +185,10 @@ def main() -> int:
     if unknown := set(wanted) - set(names):
         parser.error(f"no scenario is called {', '.join(sorted(unknown))}")
     print(f"machine: {claims.machine()}")
-    children.begin_run()
-    try:
-        for topology in TOPOLOGIES:
-            if any(scenario.name in wanted for scenario in topology.scenarios):
-                with servers.private("mariadb") as database:
-                    play(topology, arguments, wanted, database)
-                children.end_run()
-                children.begin_run()
-    except servers.Missing as missing:
-        raise SystemExit(str(missing)) from None
-    finally:
-        children.end_run()
+    for topology in TOPOLOGIES:
+        if any(scenario.name in wanted for scenario in topology.scenarios):
+            with serve_pair.database_server("mariadb") as database:
+                play(topology, arguments, wanted, database)
     return 0
 
 

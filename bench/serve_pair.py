@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,19 @@ auth_strategy = noauth2
 connection = {database}
 sync_on_startup = true
 """
+
+
+@contextlib.contextmanager
+def database_server(kind: str) -> Iterator[servers.ServerProcess]:
+    """A private database server, for as long as all that is started meanwhile; ends the program where there is none."""
+    children.begin_run()
+    try:
+        with servers.private(kind) as server:
+            yield server
+    except servers.Missing as missing:
+        raise SystemExit(str(missing)) from None
+    finally:
+        children.end_run()
 
 
 class Service(NamedTuple):
@@ -91,21 +104,15 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
     parser.add_argument("command", nargs="*")
     arguments = parser.parse_args()
-    children.begin_run()
-    try:
-        with servers.private(arguments.database) as server:
-            urls = [start_peer(arguments.peer, server.create_database()).url] if arguments.peer else []
-            urls.append(start_ours(server.create_database(), arguments.workers).url)
-            if arguments.command:
-                return subprocess.run([*arguments.command, *urls]).returncode
-            print("serving until interrupted", flush=True)
-            with contextlib.suppress(KeyboardInterrupt):
-                signal.pause()
-            return 0
-    except servers.Missing as missing:
-        raise SystemExit(str(missing)) from None
-    finally:
-        children.end_run()
+    with database_server(arguments.database) as server:
+        urls = [start_peer(arguments.peer, server.create_database()).url] if arguments.peer else []
+        urls.append(start_ours(server.create_database(), arguments.workers).url)
+        if arguments.command:
+            return subprocess.run([*arguments.command, *urls]).returncode
+        print("serving until interrupted", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+        return 0
 
 
 if __name__ == "__main__":

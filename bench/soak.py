@@ -11,7 +11,7 @@ Watched are:
 
 - the answers: never a 5xx, but 503 while the database is away; never a request without an answer;
 - the books: after every slice of the run no inventory is used beyond its capacity, no consumer is without allocations,
-  no allocation without a consumer;
+  no allocation without a consumer, and no row refers to nobody;
 - the memory of the workers, from the last reload on, and their connections to the database.
 
 Ends with 1 if something did not hold.
@@ -45,7 +45,8 @@ import serve_pair
 
 from placement.db import tables
 from placement.db.dialects import normalise
-from tests import children, servers
+from tests import servers
+from tests.load.soundness import flaws
 
 SLICE = 10.0  # seconds
 #: Seconds after its return for which the database may still be found away: by who was just about to be told so.
@@ -201,8 +202,7 @@ class Watch:
 
     def wrongs(self) -> list[str]:
         """What the database says that it must never say."""
-        with self._engine.connect() as db:
-            return [f"{what}: {rows}" for what, query in _WRONG.items() if (rows := db.execute(query).all())]
+        return [f"{flaw}: {rows}" for flaw, rows in flaws(self._engine).items()]
 
     def hosts(self) -> list[str]:
         with self._engine.connect() as db:
@@ -215,20 +215,6 @@ class Watch:
         return Sample(sum(map(_megabytes, _workers(self._pid))), connections)
 
 
-_A, _I, _C = tables.allocations.c, tables.inventories.c, tables.consumers.c
-_USED = (
-    sa.select(sa.func.coalesce(sa.func.sum(_A.used), 0))
-    .where(_A.resource_provider_id == _I.resource_provider_id, _A.resource_class_id == _I.resource_class_id)
-    .correlate(tables.inventories)
-    .scalar_subquery()
-)
-_WRONG = {
-    "used beyond capacity": sa.select(_I.resource_provider_id, _I.resource_class_id, _USED).where(
-        (_I.total - _I.reserved) * _I.allocation_ratio < _USED
-    ),
-    "consumers without allocations": sa.select(_C.uuid).where(~sa.exists().where(_A.consumer_id == _C.uuid)),
-    "allocations without a consumer": sa.select(_A.id).where(~sa.exists().where(_C.uuid == _A.consumer_id)),
-}
 _CONNECTIONS = {
     "mysql": sa.text("SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE()"),
     "postgresql": sa.text("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"),
@@ -311,14 +297,8 @@ def main() -> int:
     parser.add_argument("--database", choices=["mariadb", "postgresql"], default="mariadb")
     arguments = parser.parse_args()
     print(f"machine: {claims.machine()}")
-    children.begin_run()
-    try:
-        with servers.private(arguments.database) as database:
-            complaints = soak(arguments, database)
-    except servers.Missing as missing:
-        raise SystemExit(str(missing)) from None
-    finally:
-        children.end_run()
+    with serve_pair.database_server(arguments.database) as database:
+        complaints = soak(arguments, database)
     print("\n".join(complaints) or "everything held")
     return bool(complaints)
 

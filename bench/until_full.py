@@ -29,8 +29,6 @@ import fill
 import load
 import serve_pair
 
-from tests import children, servers
-
 #: The parts of the way that are told of.
 _PARTS = 10
 
@@ -113,21 +111,15 @@ def main() -> int:
     parser.add_argument("--database", choices=["mariadb", "postgresql"], default="mariadb")
     arguments = parser.parse_args()
     print(f"machine: {claims.machine()}")
-    children.begin_run()
-    try:
-        with servers.private(arguments.database) as database:
-            url = database.create_database()
-            service = serve_pair.start_ours(url, arguments.workers).url
-            fill.fill(url, "flat", arguments.hosts)
-            cloud = Cloud(arguments.hosts, arguments.until)
-            server = claims.reached(service, "admin")
-            look = f"/allocation_candidates?resources={_part_of_a_host(0.25)}&limit=1"
-            load.run(server, [claims.reader(server, look) for _ in range(4 * arguments.workers)], 0)
-            load.run(server, cloud.clients(server, arguments.clients), math.inf)
-    except servers.Missing as missing:
-        raise SystemExit(str(missing)) from None
-    finally:
-        children.end_run()
+    with serve_pair.database_server(arguments.database) as database:
+        url = database.create_database()
+        service = serve_pair.start_ours(url, arguments.workers).url
+        fill.fill(url, "flat", arguments.hosts)
+        cloud = Cloud(arguments.hosts, arguments.until)
+        server = claims.reached(service, "admin")
+        look = f"/allocation_candidates?resources={_part_of_a_host(0.25)}&limit=1"
+        load.run(server, [claims.reader(server, look) for _ in range(4 * arguments.workers)], 0)
+        load.run(server, cloud.clients(server, arguments.clients), math.inf)
     print(f"{'':11}{'search, half, 99 %':>21}{'claim, half, 99 %':>21}  (milliseconds)")
     for number, part in enumerate(cloud.parts):
         if part.claims:

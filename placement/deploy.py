@@ -92,8 +92,7 @@ def reached(conf: cfg.ConfigOpts) -> Database:
     try:
         database.wait_until_reachable(options.max_retries, options.retry_interval)
     except errors.Unavailable as failure:
-        reason = trouble.sentence(failure.__cause__) if failure.__cause__ else ""
-        raise StartError(f"{failure} ({reason})") from failure
+        raise StartError(f"{failure} ({trouble.behind(failure)})") from failure
     return database
 
 

@@ -48,8 +48,8 @@ def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
     except (cfg.Error, schema.CommandError) as error:
         sentence = str(error)
     except errors.Failure as failure:
-        reason = f" ({trouble.sentence(failure.__cause__)})" if failure.__cause__ else ""
-        sentence = f"{failure}{reason}"
+        reason = trouble.behind(failure)
+        sentence = f"{failure} ({reason})" if reason else str(failure)
     except exc.DBAPIError as error:
         sentence = trouble.sentence(error)
     except (exc.ArgumentError, ModuleNotFoundError) as error:

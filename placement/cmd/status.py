@@ -18,7 +18,7 @@ from placement.cmd import program
 from placement.cmd.frame import stacked
 from placement.cmd.progress import Progress
 from placement.db import online, schema
-from placement.db.engine import Database
+from placement.db.engine import Database, Reading
 from placement.objects import over_commitment
 from placement.objects.over_commitment import OverCommitment
 
@@ -50,27 +50,26 @@ class Result:
 
 def missing_roots(_: cfg.ConfigOpts, database: Database) -> Result:
     """Whether every provider has a root."""
-    with Progress(ROOTS):
-        count = database.read(online.rootless)
-    if not count:
-        return Result()
-    return Result(
-        Level.FAILURE,
-        f"Resource providers without a root provider id: {count}. "
-        'Run the "placement-manage db online_data_migrations" command.',
-    )
+    sentence = "Resource providers without a root provider id: {count}."
+    return _to_be_migrated(database, ROOTS, online.rootless, Level.FAILURE, sentence)
 
 
 def incomplete_consumers(_: cfg.ConfigOpts, database: Database) -> Result:
     """Whether everybody who holds something has a row."""
-    with Progress(CONSUMERS):
-        count = database.read(online.ownerless)
+    sentence = "There are {count} incomplete consumers table records for existing allocations."
+    return _to_be_migrated(database, CONSUMERS, online.ownerless, Level.WARNING, sentence)
+
+
+def _to_be_migrated(
+    database: Database, check: str, rows: Callable[[Reading], int], level: Level, sentence: str
+) -> Result:
+    """That there are rows which an online migration completes, if there are any."""
+    with Progress(check):
+        count = database.read(rows)
     if not count:
         return Result()
     return Result(
-        Level.WARNING,
-        f"There are {count} incomplete consumers table records for existing allocations. "
-        'Run the "placement-manage db online_data_migrations" command.',
+        level, f'{sentence.format(count=count)} Run the "placement-manage db online_data_migrations" command.'
     )
 
 

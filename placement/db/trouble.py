@@ -115,6 +115,11 @@ def sentence(error: BaseException) -> str:
     return " ".join(str(origin).split())
 
 
+def behind(failure: BaseException) -> str:
+    """The driver's own words that led to a failure; empty if none did."""
+    return sentence(failure.__cause__) if failure.__cause__ else ""
+
+
 def is_missing_table(error: BaseException) -> bool:
     """Whether the statement named a table that is not there: the schema was never made, or is an older one."""
     if not isinstance(error, (exc.ProgrammingError, exc.OperationalError)):

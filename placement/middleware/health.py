@@ -84,8 +84,7 @@ class DatabaseCheck:
         try:
             self._database.read(lambda db: db.execute(sa.select(1)).scalar())
         except errors.Unavailable as failure:
-            details = trouble.sentence(failure.__cause__) if failure.__cause__ else ""
-            return HealthcheckResult(False, "The database cannot be reached.", details)
+            return HealthcheckResult(False, "The database cannot be reached.", trouble.behind(failure))
         except sa.exc.SQLAlchemyError as error:
             return HealthcheckResult(False, "The database answers with an error.", trouble.sentence(error))
         finally:
