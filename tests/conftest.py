@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from types import SimpleNamespace
 
 import hypothesis
 import pytest
@@ -48,6 +50,32 @@ def pytest_generate_tests(metafunc):
 
 def _chosen(config):
     return [kind for kind in config.getoption("--databases").split(",") if kind]
+
+
+@pytest.fixture
+def in_process(capfd):
+    """Run a command in this process, ``in_process(manage, "db", "sync")``: its exit code, output and complaints.
+
+    A command sets up the log of its process; after the test that is as it was.
+    """
+
+    def run(module, *words):
+        code = module.main(words)
+        out, err = capfd.readouterr()
+        return SimpleNamespace(code=code, out=out, err=err)
+
+    root = logging.getLogger()
+    handlers, levels = list(root.handlers), _levels()
+    yield run
+    root.handlers[:] = handlers
+    for name in _levels():
+        logging.getLogger(name).setLevel(levels.get(name, logging.NOTSET))
+
+
+def _levels():
+    """Of all loggers, the root's under the name None."""
+    named = logging.root.manager.loggerDict.items()
+    return {None: logging.root.level} | {name: each.level for name, each in named if isinstance(each, logging.Logger)}
 
 
 def missing(reason):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
+import functools
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
@@ -47,19 +46,9 @@ def _written(directory, url, more=""):
 
 
 @pytest.fixture
-def main(capfd):
-    """Run a command in this process: its exit code, what it printed, and what it complained."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-
-    def main(*words):
-        code = manage.main(words)
-        out, err = capfd.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    yield main
-    root.handlers[:] = handlers
-    root.setLevel(level)
+def main(in_process):
+    """Run placement-manage in this process."""
+    return functools.partial(in_process, manage)
 
 
 @pytest.fixture

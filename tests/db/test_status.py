@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
@@ -77,21 +75,15 @@ def database(database_url):
 
 
 @pytest.fixture
-def check(tmp_path, database_url, capfd):
+def check(tmp_path, database_url, in_process):
     """Run the checks on the database of the test; ``config`` goes into the configuration."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
 
     def check(*words, url=database_url, config="", command=("upgrade", "check")):
         path = tmp_path / "placement.conf"
         path.write_text(f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{config}\n")
-        code = status.main(["--config-file", str(path), *command, *words])
-        out, err = capfd.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
+        return in_process(status, "--config-file", str(path), *command, *words)
 
-    yield check
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    return check
 
 
 @pytest.fixture
