@@ -188,7 +188,8 @@ class MariaDB(ServerProcess):
     package = "mariadb-server"
     programs = ("mariadbd", "mariadb-install-db")
     stop_with = signal.SIGTERM
-    query: ClassVar[dict[str, str]] = {"charset": "utf8mb4"}
+    # It has no certificate, and a client that looks for one reads all authorities' first: at every connection, 40 ms.
+    query: ClassVar[dict[str, str]] = {"charset": "utf8mb4", "ssl_disabled": "true"}
     administered = "mysql"
 
     def _initialise(self) -> None:
