@@ -67,16 +67,21 @@ def free_port() -> int:
 
 
 class Child:
-    """A running process, its output in ``log``."""
+    """A running process, its output in ``log``; ``begin`` starts it, with these words and `more`."""
 
     def __init__(
-        self, argv: Sequence[str], log: Path, stop_with: signal.Signals = signal.SIGTERM, **popen: Any
+        self,
+        argv: Sequence[str],
+        log: Path,
+        stop_with: signal.Signals = signal.SIGTERM,
+        begin: Callable[..., Any] = subprocess.Popen,
+        **more: Any,
     ) -> None:
         self.log = log
         self._stop_with = stop_with
         with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, **popen
+            self._process = begin(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, **more
             )
         self.pid = self._process.pid
         self._note = run_directory() / "children" / f"{self.pid}.{int(stop_with)}.{born(self.pid)}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests import children
+from tests import children, preloaded
 from tests.servers import Missing
 
 Options = Mapping[str, Mapping[str, Any]]
@@ -23,13 +23,19 @@ class Service:
     """A running service: `url` is its root, "admin" the token that may do everything an admin may."""
 
     def __init__(
-        self, argv: list[str], port: int, directory: Path, prefix: str = "", environment: Mapping[str, str] = {}
+        self,
+        argv: list[str],
+        port: int,
+        directory: Path,
+        prefix: str = "",
+        environment: Mapping[str, str] = {},
+        **more: Any,
     ) -> None:
         self.port, self.directory, self.prefix = port, directory, prefix
         self.url = f"http://127.0.0.1:{port}{prefix}"
         self.log = directory / "log"
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory), **environment}
-        self._child = children.Child(argv, self.log, signal.SIGTERM, env=environment)
+        self._child = children.Child(argv, self.log, signal.SIGTERM, env=environment, **more)
         self.pid = self._child.pid
         self._child.wait_until(self._answers)
 
@@ -93,7 +99,8 @@ def uwsgi(
 def embedded(database_url: str, options: Options | None = None) -> Iterator[Service]:
     """The service as placement-serve runs it: one process, several threads, connections kept alive."""
     port, directory = children.free_port(), configured(database_url, options)
-    yield from run([sys.executable, "-m", "placement.cmd.serve", "--port", str(port)], port, directory)
+    argv = [sys.executable, "-m", "placement.cmd.serve", "--port", str(port)]
+    yield from run(argv, port, directory, begin=preloaded.service().popen)
 
 
 def uwsgi_binary() -> str:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import bcrypt
 import pytest
 from keystoneauth1 import adapter, exceptions, loading, session
 
 from tests import children, running, servers
-from tests.conftest import missing
 
 # Who somebody is does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -62,13 +56,9 @@ def test_a_service_that_does_not_know_it_may_not(placement):
     assert refused.value.response.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-def test_the_openstack_command_of_an_operator(service):
-    program = Path(sys.executable).with_name("openstack")
-    if not program.exists():
-        missing("openstack is not installed: pip install python-openstackclient osc-placement")
+def test_the_openstack_command_of_an_operator(service, openstack_command):
     identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", "nova"]
-    argv = [str(program), *identity, "--os-password", "s3cret", "resource", "class", "list", "-f", "value"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    identity += ["--os-password", "s3cret"]
+    done = openstack_command([*identity, "resource", "class", "list", "-f", "value"])
     assert done.returncode == 0, done.stderr
     assert "VCPU" in done.stdout.split()

@@ -6,15 +6,11 @@ import gc
 import http.client
 import json
 import logging
-import os
 import shutil
 import socket
-import subprocess
-import sys
 import time
 import warnings
 from contextlib import closing, suppress
-from pathlib import Path
 
 import pytest
 
@@ -344,12 +340,7 @@ def test_the_log_holds_no_secret(backend, configured, keystone, caplog):
 # --- whole clients ---
 
 
-def test_the_openstack_command_with_a_password(service, keystone):
-    program = Path(sys.executable).with_name("openstack")
-    if not program.exists():
-        missing("openstack is not installed: pip install python-openstackclient osc-placement")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-
+def test_the_openstack_command_with_a_password(service, keystone, openstack_command):
     def openstack(user, project, command):
         environment = {
             "OS_AUTH_URL": keystone.url,
@@ -360,8 +351,7 @@ def test_the_openstack_command_with_a_password(service, keystone):
             "OS_PROJECT_DOMAIN_ID": "default",
             "OS_PLACEMENT_API_VERSION": "1.39",
         }
-        argv = [str(program), *command.split()]
-        return subprocess.run(argv, env=kept | environment, capture_output=True, text=True, timeout=300, check=False)
+        return openstack_command(command.split(), **environment)
 
     made = openstack("operator", "mine", "resource provider create host1 -f json")
     assert made.returncode == 0, made.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests import children, running
+from tests import children, preloaded, running
 from tests.conftest import missing
 from tests.load.storm import Call, Storm, claim, new, statuses
 from tests.servers import Missing
@@ -31,7 +30,8 @@ class Shown:
     def __init__(self, directory: Path) -> None:
         self.port = children.free_port()
         argv = [sys.executable, "-m", "placement.cmd.metrics", str(directory), "--port", str(self.port)]
-        self.child = children.Child(argv, directory.parent / f"{directory.name}.log")
+        log = directory.parent / f"{directory.name}.log"
+        self.child = children.Child(argv, log, begin=preloaded.service().popen)
         self.child.wait_until(self._answers)
 
     def text(self, page="/metrics", accept="text/plain"):
@@ -146,9 +146,7 @@ def test_the_page_speaks_both_forms_and_has_no_neighbours(shown):
 )
 def test_what_cannot_be_shown_is_told_in_one_line(shown, tmp_path, arguments, says):
     told = [argument.format(tmp_path, port=shown.port) for argument in arguments]
-    done = subprocess.run(
-        [sys.executable, "-m", "placement.cmd.metrics", *told], capture_output=True, text=True, timeout=120
-    )
+    done = preloaded.service().run([sys.executable, "-m", "placement.cmd.metrics", *told])
     assert done.returncode == 1
     assert done.stderr.startswith("placement-metrics: ")
     assert says in done.stderr
@@ -168,5 +166,6 @@ print([name for name, it in vars(signals).items() if isinstance(it, signals.Sign
 
 
 def test_nothing_is_counted_unless_it_is_wanted():
-    done = subprocess.run([sys.executable, "-c", OFF], capture_output=True, text=True, check=True, timeout=120)
+    done = preloaded.service().run([sys.executable, "-c", OFF])
+    assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[-3:] == ["False", "[]", ""]

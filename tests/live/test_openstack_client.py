@@ -6,10 +6,6 @@ The commands are those of a shell, a process each.  `admin_token` is the authent
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -32,19 +28,14 @@ def service(backend):
 
 
 @pytest.fixture
-def openstack(service):
+def openstack(service, openstack_command):
     """Runs a command, and gives what it shows."""
-    program = Path(sys.executable).with_name("openstack")
-    if not program.exists():
-        missing("openstack is not installed: pip install python-openstackclient osc-placement")
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
 
     def run(command, *, shows=True, refused=None, version=None):
         said = ["--os-placement-api-version", version] if version else []
         form = ["-f", "json"] if shows else []
-        argv = [str(program), *identity, *said, *command.split(), *form]
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        done = openstack_command([*identity, *said, *command.split(), *form])
         if refused is not None:
             assert (done.returncode, done.stderr.strip()) == (1, refused)
             return None

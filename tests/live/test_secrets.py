@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import secrets
-import subprocess
 import sys
 
 import bcrypt
@@ -20,7 +19,7 @@ from oslo_log import log
 
 from placement import deploy
 from placement.db import engine
-from tests import children, web
+from tests import children, preloaded, web
 
 #: Answers a request with these headers as a server would, and a search and a claim, and ends.
 SERVE = """
@@ -51,12 +50,8 @@ def served(directory, options, headers):
     with (directory / "placement.conf").open("w") as file:
         told.write(file)
     headers |= {"OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
-    done = subprocess.run(
-        [sys.executable, "-c", SERVE, json.dumps(headers)],
-        env={**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory), "PYTHONPATH": os.getcwd()},
-        capture_output=True,
-        text=True,
-        timeout=300,
+    done = preloaded.service().run(
+        [sys.executable, "-c", SERVE, json.dumps(headers)], {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.split(), done.stderr

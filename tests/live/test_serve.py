@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from placement.db import schema
 from placement.db.engine import opened
-from tests import children, running
+from tests import children, preloaded, running
 
 SERVE = [sys.executable, "-m", "placement.cmd.serve"]
 ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
@@ -35,7 +35,12 @@ def served(directory, environment, *arguments, end=signal.SIGTERM):
     port = children.free_port()
     (directory / "log").unlink(missing_ok=True)
     service = children.Child(
-        [*SERVE, "--port", str(port), *arguments], directory / "log", end, cwd=directory, env=environment
+        [*SERVE, "--port", str(port), *arguments],
+        directory / "log",
+        end,
+        preloaded.service().popen,
+        cwd=directory,
+        env=environment,
     )
     try:
         service.wait_until(lambda: "Ctrl-C" in service.log.read_text())
@@ -53,14 +58,7 @@ def ask(connection, method, path, body=None):
 
 def refused(environment, *arguments, **more):
     """The one line with which the service refuses to start."""
-    done = subprocess.run(
-        [*SERVE, *arguments],
-        env={**environment, **more},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-    )
+    done = preloaded.service().run([*SERVE, *arguments], {**environment, **more})
     assert done.returncode == 1, done.stderr
     line = done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr, done.stderr

@@ -76,17 +76,12 @@ def ask(service, method, path, body=None, **headers):
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_the_client_of_operators_walks_through(service):
-    program = Path(sys.executable).with_name("openstack")
-    if not program.exists():
-        missing("openstack is not installed: pip install python-openstackclient osc-placement")
+def test_the_client_of_operators_walks_through(service, openstack_command):
     identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", NAME]
     identity += ["--os-password", PASSWORD, "--os-placement-api-version", "1.39"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
 
     def openstack(command):
-        argv = [str(program), *identity, *command.split(), "-f", "json"]
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        done = openstack_command([*identity, *command.split(), "-f", "json"])
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

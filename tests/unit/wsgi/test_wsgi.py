@@ -1,12 +1,13 @@
-"""The entry points, each in an interpreter of its own: what they set up (logging) is of the process."""
+"""The entry points, each in a process of its own: what they set up (logging) is of the process."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
+
+from tests import preloaded
 
 CONFIGURATION = """
 [DEFAULT]
@@ -31,9 +32,7 @@ def python(code, directory=None, **environ):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
     if directory:
         environ["OS_PLACEMENT_CONFIG_DIR"] = str(directory)
-    return subprocess.run(
-        [sys.executable, "-c", code], env=clean | environ, capture_output=True, text=True, timeout=60, check=False
-    )
+    return preloaded.service().run([sys.executable, "-c", code], clean | environ)
 
 
 def test_the_module_has_an_application_and_the_factory_makes_more(tmp_path):

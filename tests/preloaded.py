@@ -1,0 +1,167 @@
+"""Programs in Python that begin at once: forks of a process that has imported what takes them a second to import.
+
+A program is a process of its own, and ends as it would by itself; its words are those of a shell: `python -m module`,
+`python -c code`, or the path of a script.  What Python decides at its start, by its options and PYTHON... variables,
+was decided for all.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib
+import itertools
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import IO, Any
+
+
+class Preloaded:
+    """A process that has imported these modules, and waits to be forked."""
+
+    def __init__(self, *modules: str) -> None:
+        # A library that had threads of its own could not be forked.
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.preloaded", *modules],
+            cwd=Path(__file__).parents[1],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        atexit.register(self._end)
+
+    def popen(self, argv: Sequence[str], **asked: Any) -> Program:
+        """The program, as subprocess.Popen would have started it."""
+        return Program(self, argv, **asked)
+
+    def run(
+        self, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """The exit code and all that was said, as of subprocess.run."""
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            code = self.popen(argv, stdout=out, stderr=err, env=env, cwd=cwd).wait()
+            return subprocess.CompletedProcess(argv, code, out.read(), err.read())
+
+    def ask(self, **asked: Any) -> int:
+        """The number that is the answer of the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+    def _end(self) -> None:
+        self._process.communicate()
+
+
+class Program:
+    """A running program, with what children.Child needs of a subprocess.Popen."""
+
+    def __init__(
+        self,
+        parent: Preloaded,
+        argv: Sequence[str],
+        *,
+        stdout: IO[Any],
+        stderr: IO[Any],
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: int = subprocess.DEVNULL,
+        start_new_session: bool = False,
+    ) -> None:
+        self.args = argv
+        self.returncode: int | None = None
+        self._parent = parent
+        self.pid = parent.ask(
+            words=argv[1:] if argv[0] == sys.executable else argv,
+            said=[f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (stdout, stderr)],
+            environment=dict(os.environ if env is None else env),
+            directory=str(cwd or Path.cwd()),
+            leads=start_new_session,
+        )
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        if self.returncode is None:
+            self.returncode = self._parent.ask(wait=self.pid)
+        return self.returncode
+
+
+@functools.cache
+def service() -> Preloaded:
+    """For programs that use the service."""
+    return Preloaded("placement.wsgi", "waitress")
+
+
+@functools.cache
+def client() -> Preloaded:
+    """For the `openstack` command, which imports all its plugins each time."""
+    entries = itertools.chain.from_iterable(installed.entry_points for installed in metadata.distributions())
+    plugins = {entry.module for entry in entries if entry.group.startswith("openstack.")}
+    return Preloaded("openstackclient.shell", *sorted(plugins))
+
+
+def _forked() -> list[str] | None:
+    """Fork as often as it is asked for: the words of a program to the fork, None at the end."""
+    while line := sys.stdin.readline():
+        asked = json.loads(line)
+        if "wait" in asked:
+            _answer(os.waitstatus_to_exitcode(os.waitpid(asked["wait"], 0)[1]))
+        elif os.fork() == 0:
+            return _become(**asked)
+    return None
+
+
+def _become(
+    words: list[str], said: list[str], environment: dict[str, str], directory: str, *, leads: bool
+) -> list[str]:
+    """Be what subprocess.Popen would have made of this process; the answer tells that it is."""
+    files = [os.open("/dev/null", os.O_RDONLY), *(os.open(path, os.O_WRONLY | os.O_APPEND) for path in said)]
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
+    if leads:
+        os.setsid()
+    _answer(os.getpid())
+    for place, file in enumerate(files):
+        os.dup2(file, place)
+        os.close(file)
+    return words
+
+
+def _answer(number: int) -> None:
+    os.write(1, b"%d\n" % number)
+
+
+def _begin(words: list[str]) -> None:
+    """Be the program of these words."""
+    if words[0] == "-m":
+        sys.argv[:] = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    elif words[0] == "-c":
+        sys.argv[:] = [words[0], *words[2:]]
+        exec(words[1], {"__name__": "__main__"})
+    else:
+        sys.argv[:] = words
+        runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
+    if (program := _forked()) is not None:
+        _begin(program)
