@@ -1,12 +1,14 @@
 """The service with a page more, /probe, that says which process answers and whose connections and writer it used.
 
-What uWSGI imports, and mod_wsgi runs, in place of placement.wsgi.api.
+There is one for each URL of [probe]databases, below its place in that list.  What uWSGI imports, and mod_wsgi runs,
+in place of placement.wsgi.api.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import wsgiref.util
 from typing import Any
 
 import sqlalchemy as sa
@@ -57,12 +59,28 @@ class Probe:
         return {"process": os.getpid(), **made}
 
 
-def _application() -> Probe:
+def _probe(url: str) -> Probe:
     conf: cfg.ConfigOpts = options.load()
+    conf.set_override("connection", url, group="placement_database")
     database = engine.connect(conf)
     for one in {database.engine, database.reading_engine}:
         sa.event.listen(one, "connect", _opened)
     return Probe(deploy.loadapp(conf, database), database)
+
+
+def _application() -> Any:
+    """All of them as one; its root answers too."""
+    conf: cfg.ConfigOpts = options.load()
+    conf.register_opt(cfg.ListOpt("databases"), group="probe")
+    probes = [_probe(url) for url in conf.probe.databases]
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Any:
+        if place := wsgiref.util.shift_path_info(environ):
+            return probes[int(place)](environ, start_response)
+        start_response("200 OK", [("content-type", "application/json")])
+        return [b"{}"]
+
+    return answer
 
 
 application = _application()

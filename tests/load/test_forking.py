@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -24,25 +25,42 @@ FLAGS = {
 }
 
 
+@pytest.fixture
+def databases(request):
+    """The URLs of new databases, one of each kind: one server with all of them is soon started."""
+    with contextlib.ExitStack() as stack:
+        urls = []
+        for kind in request.config.getoption("--databases").split(","):
+            try:
+                server = servers.shared(kind)
+            except servers.Missing as reason:
+                missing(reason)
+            urls.append(server.create_database())
+            stack.callback(server.drop_database, urls[-1])
+        yield urls
+
+
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS.keys())
-def test_workers_share_neither_connections_nor_writers(database_url, flags):
-    with running.uwsgi(database_url, processes=3, module="tests.load.probe", flags=flags) as service:
-        workers = looked_at(service)
-    assert_nothing_was_shared(database_url, workers)
+def test_workers_share_neither_connections_nor_writers(databases, flags):
+    options = {"probe": {"databases": ",".join(databases)}}
+    with running.uwsgi(databases[0], 2, options, module="tests.load.probe", flags=flags) as service:
+        workers = [looked_at(service, place) for place, _ in enumerate(databases)]
+    assert_nothing_was_shared(databases, workers)
 
 
-def test_processes_of_mod_wsgi_share_neither_connections_nor_writers(database_url):
+def test_processes_of_mod_wsgi_share_neither_connections_nor_writers(databases):
+    options, script = {"probe": {"databases": ",".join(databases)}}, Path(__file__).with_name("probe.py")
     try:
-        with web_servers.mod_wsgi(database_url, script=Path(__file__).with_name("probe.py")) as service:
-            workers = looked_at(service)
+        with web_servers.mod_wsgi(databases[0], options, script) as service:
+            workers = [looked_at(service, place) for place, _ in enumerate(databases)]
     except servers.Missing as reason:
         missing(reason)
-    assert_nothing_was_shared(database_url, workers)
+    assert_nothing_was_shared(databases, workers)
 
 
-def looked_at(service):
+def looked_at(service, place):
     """The workers that answered; each read and wrote by connections of its own."""
-    storm = Storm(service.url)
+    storm = Storm(f"{service.url}/{place}")
     looks = []
     for _ in range(500):  # lazy workers are ready one after another: the first may have answered all so far
         looks += [answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36)]
@@ -57,16 +75,17 @@ def looked_at(service):
     return {look["process"] for look in looks}
 
 
-def assert_nothing_was_shared(database_url, workers):
-    with opened(database_url) as database:
-        assert flaws(database.engine) == {}
-        rows = database.read(lambda db: db.execute(sa.select(provider_changes)).all())
-    processes = collections.defaultdict(set)
-    for row in rows:
-        if row.provider_id in workers:  # the probe tells its process in the place of a provider
-            processes[row.writer_id].add(row.provider_id)
-    assert processes
-    assert all(len(of) == 1 for of in processes.values()), processes
+def assert_nothing_was_shared(databases, workers):
+    for database_url, workers_of_it in zip(databases, workers, strict=True):
+        with opened(database_url) as database:
+            assert flaws(database.engine) == {}
+            rows = database.read(lambda db: db.execute(sa.select(provider_changes)).all())
+        processes = collections.defaultdict(set)
+        for row in rows:
+            if row.provider_id in workers_of_it:  # the probe tells its process in the place of a provider
+                processes[row.writer_id].add(row.provider_id)
+        assert processes
+        assert all(len(of) == 1 for of in processes.values()), processes
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
