@@ -112,7 +112,7 @@ def client() -> Preloaded:
     """For the `openstack` command, which imports all its plugins each time."""
     entries = itertools.chain.from_iterable(installed.entry_points for installed in metadata.distributions())
     plugins = {entry.module for entry in entries if entry.group.startswith("openstack.")}
-    return Preloaded("openstackclient.shell", *sorted(plugins))
+    return Preloaded("tests.installed", "openstackclient.shell", *sorted(plugins))
 
 
 def _forked() -> list[str] | None:

@@ -23,6 +23,7 @@ def all_gone(pids):
     return not any(map(children.alive, pids))
 
 
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_uwsgi_replaces_a_killed_worker(database_url):
     try:
         running.uwsgi_binary()

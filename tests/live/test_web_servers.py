@@ -19,7 +19,7 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from tests import children, servers, web_servers
+from tests import children, preloaded, servers, web_servers
 from tests.conftest import missing
 from tests.load.storm import Storm, claim, statuses
 
@@ -149,8 +149,9 @@ def unit_reloads(started, _name):
     """Does what ``systemctl reload placement`` does: all workers are replaced, one after another."""
     uwsgi, sign = started("uwsgi"), "chain reloading complete"
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
-    for command in reload_commands(uwsgi):
-        subprocess.run(command, env=environment(uwsgi.directory), check=True, timeout=300)
+    check, begin = reload_commands(uwsgi)
+    assert checked(check, uwsgi.directory).returncode == 0
+    subprocess.run(begin, check=True, timeout=300)
     return lambda: uwsgi.log.read_text().count(sign) > signs and not any(map(children.alive, before))
 
 
@@ -171,8 +172,11 @@ def reload_commands(uwsgi):
     return [shlex.split(command) for command in commands]
 
 
-def environment(directory):
-    return {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory), "PYTHONPATH": str(web_servers.ROOT)}
+def checked(command, directory):
+    """What the command for this Python, which is to prevent a reload, made of the configuration."""
+    assert command[0] == f"{sys.prefix}/bin/python"
+    environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+    return preloaded.service().run([sys.executable, *command[1:]], environment)
 
 
 def apache_reloads(started, name):
@@ -254,6 +258,6 @@ def test_nobody_has_to_ask_for_a_reload_to_end(service, started):
 def test_a_service_that_could_not_start_is_not_reloaded(service, tmp_path):
     (tmp_path / "placement.conf").write_text("[placement_database]\nconnection = sqlite://\nmax_retries = many\n")
     check, _ = reload_commands(service)
-    done = subprocess.run(check, env=environment(tmp_path), capture_output=True, text=True, timeout=300, check=False)
+    done = checked(check, tmp_path)
     assert done.returncode == 1
     assert "max_retries" in done.stderr.splitlines()[-1]

@@ -89,10 +89,10 @@ def assert_nothing_was_shared(databases, workers):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS.keys())
-def test_a_database_in_memory_serves_one_process_however_it_is_started(backend, flags):
+@pytest.mark.parametrize("how", ["forked", "forked, threads", "lazy, threads"])
+def test_a_database_in_memory_serves_one_process_however_it_is_started(backend, how):
     """Each process has one of its own, so there is one."""
-    with running.uwsgi("sqlite://", processes=1, flags=flags) as service:
+    with running.uwsgi("sqlite://", processes=1, flags=FLAGS[how]) as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)
         assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 8, 409: 4}

@@ -30,15 +30,12 @@ def opening(storm):
 
 
 class Busy:
-    """Clients that keep books in threads of their own, for the length of a block.
-
-    They pause between consumers: it takes a second until a killed worker is replaced, and all that they do is checked.
-    """
+    """Clients that keep books in threads of their own, for the length of a block."""
 
     def __init__(self, books):
         self._enough = threading.Event()
         self._threads = [
-            threading.Thread(target=books.keep, args=(seed, lambda: self._enough.wait(0.05))) for seed in range(CLIENTS)
+            threading.Thread(target=books.keep, args=(seed, self._enough.is_set)) for seed in range(CLIENTS)
         ]
         self._books = books
 
