@@ -9,11 +9,9 @@ import datetime
 import linecache
 import os
 import random
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -29,11 +27,10 @@ from placement.objects.claim import Claim, place
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
+from tests import preloaded
 from tests.db import watch
 from tests.index.contents import meaning
 from tests.index.writes import Writer
-
-_ROOT = Path(__file__).parents[2]
 
 
 def url_of(database):
@@ -288,8 +285,7 @@ def fork_and_look(url):
 
 
 def test_a_child_is_not_stopped_by_a_refresh_of_its_parent(database):
-    command = [sys.executable, "-m", "tests.index.test_keeper", url_of(database)]
-    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=120)
+    done = preloaded.service().run([sys.executable, "-m", "tests.index.test_keeper", url_of(database)])
     assert done.returncode == 0, done.stderr
 
 

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import random
 import threading
+import time
 from unittest import mock
 
 import pytest
@@ -145,10 +146,12 @@ def test_refreshed_equals_built_while_threads_and_processes_write_and_are_killed
             other = stack.enter_context(writes.process(url, 200 * seed + round_, 15, then_hold=False))
             for _ in range(10):
                 reader.look(must_follow=True)
-            assert doomed.stdout.readline() == "holding\n"
+            doomed.wait_until(lambda doomed=doomed: "holding\n" in doomed.log.read_text())
             reader.look(must_follow=True)
             doomed.kill()
-            assert other.stdout.readline() == "done\n"
+            while not other.ended:
+                time.sleep(0.01)
+            assert other.log.read_text().endswith("done\n")
             reader.look(must_follow=True)
     reader.look(must_follow=True)
     assert reader.followed > 30

@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
-import subprocess
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from placement import errors
@@ -27,13 +26,13 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.reshape import NewInventory, reshape
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
+from tests import children, preloaded
 
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_A", "CUSTOM_B")
 TRAITS = ("HW_CPU_X86_AVX", SHARES, "CUSTOM_T", "CUSTOM_U")
 AGGREGATES = ("a0", "a1", "a2")
 # One that every database must give back as it got it.
 RATIOS = (1.0, 16.1, 0.5)
-_ROOT = Path(__file__).parents[2]
 
 Work = Callable[[Transaction], Any]
 
@@ -226,14 +225,15 @@ LOCAL: tuple[Callable[[Writer], Work], ...] = (
 
 
 @contextlib.contextmanager
-def process(url: str, seed: int, number: int, *, then_hold: bool) -> Iterator[subprocess.Popen[str]]:
-    """A process that writes so often, then prints a line; with a transaction left open, if it is ``then_hold``."""
+def process(url: str, seed: int, number: int, *, then_hold: bool) -> Iterator[children.Child]:
+    """A process that writes so often, then says it is done; with a transaction left open, if it is ``then_hold``."""
     command = [sys.executable, "-m", "tests.index.writes", url, str(seed), str(number), str(int(then_hold))]
-    with subprocess.Popen(command, cwd=_ROOT, text=True, stdout=subprocess.PIPE) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
+    log = children.run_directory() / f"writes-{secrets.token_hex(4)}"
+    child = children.Child(command, log, begin=preloaded.service().popen)
+    try:
+        yield child
+    finally:
+        child.kill()
 
 
 def _main(url: str, seed: int, number: int, then_hold: bool) -> None:
