@@ -48,6 +48,16 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("backend", _chosen(metafunc.config), indirect=True, scope="session")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of the processes that run the tests, those that share a service and its database have one: it starts once."""
+    for item in items:
+        shared = item.path.parent.name in ("gabbi", "live", "load") and "service" in item.fixturenames
+        if shared and not item.get_closest_marker("xdist_group"):
+            kind = item.callspec.params["backend"]
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{kind}"))
+
+
 def _chosen(config):
     return [kind for kind in config.getoption("--databases").split(",") if kind]
 

@@ -12,14 +12,6 @@ from tests.load.soundness import flaws
 from tests.load.storm import Storm
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Storms on one database take turns, whatever number of processes the tests run in."""
-    for item in items:
-        if "service" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(f"storms-{item.callspec.params['backend']}"))
-
-
 @pytest.fixture(scope="session")
 def service(backend):
     url = backend.create_database()

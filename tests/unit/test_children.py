@@ -59,3 +59,11 @@ def test_a_child_that_ends_before_it_is_ready_is_told_of_with_its_log(tmp_path):
         child.wait_until(lambda: False)
     child.stop()
     assert child.ended
+
+
+@pytest.mark.xdist_group("together")
+def test_tests_of_a_group_are_known_to_who_distributes_them(request):
+    """Or every process would start every service, and storms on one database would meet."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        pytest.skip("one process runs all tests")
+    assert request.node.nodeid.endswith("@together")
