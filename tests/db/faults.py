@@ -95,11 +95,11 @@ def collisions(kind: str) -> list[Harm]:
     return [*_COLLISIONS[kind]]
 
 
-def _signal(number: int, *, rolls_back: bool) -> Harm:
+def _signal(number: int, state: str, *, rolls_back: bool) -> Harm:
     def harm(connection: Any) -> None:
         if rolls_back:
             connection.rollback()
-        connection.cursor().execute(f"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = 'planted'")
+        connection.cursor().execute(f"SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = 'planted'")
 
     return harm
 
@@ -122,7 +122,11 @@ def _refuse(code: int, sentence: str) -> Harm:
 
 _COLLISIONS: dict[str, tuple[Harm, ...]] = {
     # Deadlock, which is also a failed certification; lock wait timeout; record changed since last read.
-    "mariadb": (_signal(1213, rolls_back=True), _signal(1205, rolls_back=False), _signal(1020, rolls_back=True)),
+    "mariadb": (
+        _signal(1213, "40001", rolls_back=True),
+        _signal(1205, "HY000", rolls_back=False),
+        _signal(1020, "HY000", rolls_back=True),
+    ),
     # Deadlock, lock not available, serialization failure.
     "postgresql": (_raise("40P01"), _raise("55P03"), _raise("40001")),
     "sqlite": (
