@@ -29,7 +29,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    unknown = set(_chosen(config)) - set(servers.KINDS)
+    unknown = set(chosen(config)) - set(servers.KINDS)
     if unknown:
         raise pytest.UsageError(f"--databases: {', '.join(sorted(unknown))} is none of {', '.join(servers.KINDS)}")
     if not hasattr(config, "workerinput"):
@@ -45,7 +45,7 @@ def pytest_generate_tests(metafunc):
     """A test that asks for a database, however indirectly, runs once per kind, unless it names its kinds itself."""
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "backend" in metafunc.fixturenames and "backend" not in named:
-        metafunc.parametrize("backend", _chosen(metafunc.config), indirect=True, scope="session")
+        metafunc.parametrize("backend", chosen(metafunc.config), indirect=True, scope="session")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,7 +58,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{kind}"))
 
 
-def _chosen(config):
+def chosen(config):
+    """The kinds of database to test with."""
     return [kind for kind in config.getoption("--databases").split(",") if kind]
 
 
@@ -95,15 +96,20 @@ def missing(reason):
     pytest.skip(str(reason))
 
 
+def shared_server(kind):
+    """The server of this kind on which tests make their databases, where there is one."""
+    try:
+        return servers.shared(kind)
+    except servers.Missing as reason:
+        return missing(reason)
+
+
 @pytest.fixture(scope="session")
 def backend(request):
     """The server that the databases of the test are made on: servers.SQLite, MariaDB or PostgreSQL."""
-    if request.param not in _chosen(request.config):
+    if request.param not in chosen(request.config):
         pytest.skip(f"{request.param} is not among --databases")
-    try:
-        return servers.shared(request.param)
-    except servers.Missing as reason:
-        return missing(reason)
+    return shared_server(request.param)
 
 
 @pytest.fixture
@@ -132,7 +138,7 @@ def database(synced_database):
 @pytest.fixture
 def private_server(request):
     """A server of the test's own, to kill and restart; parametrize it with "mariadb" and "postgresql"."""
-    if request.param not in _chosen(request.config):
+    if request.param not in chosen(request.config):
         pytest.skip(f"{request.param} is not among --databases")
     try:
         with servers.private(request.param) as server:

@@ -6,20 +6,18 @@ fails on each.  All is judged by an application that no fault touches: what its 
 
 from __future__ import annotations
 
-import hypothesis
 import pytest
 
 from placement.db import engine
 from placement.db.engine import Database, opened
-from tests import servers
 from tests.caller import Answer
+from tests.conftest import chosen
 from tests.db import faults, writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.story import Telling
 from tests.db.writes import Write
-
-LONG = hypothesis.settings.default.max_examples > 100
+from tests.length import LONG
 
 
 class Trial:
@@ -66,14 +64,14 @@ each_write = pytest.mark.parametrize("write", writes.ALL, ids=lambda write: writ
 
 
 @each_write
-def test_faults_that_pass_are_not_noticed(trial, backend):
+def test_faults_that_pass_are_not_noticed(trial, backend, pytestconfig):
     """A lost connection, then deadlock, timeout and serialization failure, at a statement; these at COMMIT too."""
-    turn = [*servers.KINDS].index(backend.kind)
+    kinds = chosen(pytestconfig)
     for at, step in enumerate(trial.steps, 1):
-        if not LONG and step != "COMMIT" and at % len(servers.KINDS) != turn:
+        if not LONG and step != "COMMIT" and kinds[at % len(kinds)] != backend.kind:
             continue  # another database's turn
         losses = [[loss] for loss in faults.LOSSES] if step != "COMMIT" else [[]]
-        for loss in losses if LONG else [losses[at % len(losses)]]:
+        for loss in losses if LONG else [losses[at // len(kinds) % len(losses)]]:
             assert trial.run(at, *loss, *faults.collisions(backend.kind)) == trial.write.status
 
 

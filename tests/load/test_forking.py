@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from placement.db.engine import opened
 from placement.db.tables import provider_changes
 from tests import running, servers, web_servers
-from tests.conftest import missing
+from tests.conftest import chosen, missing, shared_server
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, statuses
 
@@ -26,17 +26,15 @@ FLAGS = {
 
 
 @pytest.fixture
-def databases(request):
-    """The URLs of new databases, one of each kind: one server with all of them is soon started."""
+def databases(request, subtests):
+    """The URLs of new databases, one of each kind that there is: one server with all of them is soon started."""
     with contextlib.ExitStack() as stack:
         urls = []
-        for kind in request.config.getoption("--databases").split(","):
-            try:
-                server = servers.shared(kind)
-            except servers.Missing as reason:
-                missing(reason)
-            urls.append(server.create_database())
-            stack.callback(server.drop_database, urls[-1])
+        for kind in chosen(request.config):
+            with subtests.test(kind):
+                server = shared_server(kind)
+                urls.append(server.create_database())
+                stack.callback(server.drop_database, urls[-1])
         yield urls
 
 

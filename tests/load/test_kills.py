@@ -10,16 +10,15 @@ import itertools
 import threading
 import time
 
-import hypothesis
 import pytest
 
 from placement.db.engine import opened
 from tests import running
+from tests.length import LONG
 from tests.load.books import Books
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
 
-LONG = hypothesis.settings.default.max_examples > 100
 KILLS = 100 if LONG else 3
 CLIENTS = 6
 

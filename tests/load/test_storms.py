@@ -9,12 +9,12 @@ import itertools
 import random
 import uuid
 
-import hypothesis
 import pytest
 
+from tests.length import LONG
 from tests.load.storm import Call, claim, holding, name, new, statuses, stock
 
-ROUNDS = 20 if hypothesis.settings.default.max_examples > 100 else 2
+ROUNDS = 20 if LONG else 2
 CLIENTS = 12
 
 rounds = pytest.mark.parametrize("round_", range(ROUNDS))

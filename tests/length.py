@@ -1,0 +1,8 @@
+"""How long a run of the tests may be; read once pytest has its options."""
+
+from __future__ import annotations
+
+import hypothesis
+
+#: Whether it is ``make test-long``.
+LONG = hypothesis.settings.default.max_examples > 100
