@@ -18,10 +18,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
+
+#: Seconds that a program may take; what hangs ends before the run does.
+_PATIENCE = 300.0
 
 
 class Preloaded:
@@ -48,9 +52,14 @@ class Preloaded:
     def run(
         self, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """The exit code and all that was said, as of subprocess.run."""
+        """The exit code and all that was said, as of subprocess.run; killed if it takes too long."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            code = self.popen(argv, stdout=out, stderr=err, env=env, cwd=cwd).wait()
+            program = self.popen(argv, stdout=out, stderr=err, env=env, cwd=cwd)
+            watchdog = threading.Timer(_PATIENCE, program.kill)
+            watchdog.start()
+            code = program.wait()
+            watchdog.cancel()
+            watchdog.join()
             return subprocess.CompletedProcess(argv, code, out.read(), err.read())
 
     def ask(self, **asked: Any) -> int:

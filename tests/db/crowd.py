@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from placement.db import schema, standard, tables
 from placement.db.engine import opened
+from tests import preloaded
 
-_ROOT = Path(__file__).parents[2]
 _PATIENCE = 240
 
 
 def together(number: int, url: str) -> list[dict[str, Any]]:
     """What each of ``number`` starters found when it was done; raises if one failed."""
     command = [sys.executable, "-m", "tests.db.crowd", str(number), url]
-    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=2 * _PATIENCE)
+    done = preloaded.service().run(command)
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found

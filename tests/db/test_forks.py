@@ -6,17 +6,15 @@ uWSGI forks in C, so Python's own hooks for forks do not run; this test forks in
 import ctypes
 import json
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import sqlalchemy as sa
 
 from placement.db import feed
 from placement.db.engine import opened
 from placement.db.tables import provider_changes
+from tests import preloaded
 
-ROOT = Path(__file__).parents[2]
 CONNECTION = {"mysql": "SELECT CONNECTION_ID()", "postgresql": "SELECT pg_backend_pid()"}
 
 
@@ -57,7 +55,7 @@ def fork_and_look(url):
 def test_forked_processes_share_neither_connections_nor_writers(database):
     url = database.url.render_as_string(hide_password=False)
     command = [sys.executable, "-m", "tests.db.test_forks", url]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = preloaded.service().run(command)
     assert done.returncode == 0, done.stderr
     first, second, parent = map(json.loads, done.stdout.splitlines())
     for looks in (first, second, parent):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -52,3 +53,8 @@ def test_one_that_does_not_end_is_a_child_as_others_are(tmp_path):
     ended = children.Child([sys.executable, "-c", "exit('no')"], tmp_path / "three", begin=preloaded.service().popen)
     with pytest.raises(RuntimeError, match="no"):
         ended.wait_until(lambda: False)
+
+
+def test_one_that_hangs_is_killed(monkeypatch):
+    monkeypatch.setattr(preloaded, "_PATIENCE", 0.5)
+    assert preloaded.service().run([sys.executable, "-c", LIVES]).returncode == -signal.SIGKILL
