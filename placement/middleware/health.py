@@ -30,7 +30,7 @@ class Health:
 
     def __init__(self, application: Any, service: Service) -> None:
         self.application = application
-        self._check = _check(application, service)
+        self._check = _Check(application, service)
         self._for_all = not service.conf.healthcheck.allowed_source_ranges
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
@@ -53,20 +53,16 @@ class _Check(Healthcheck):
     """The middleware with its options, ``[healthcheck]backends`` among them, and the check of the database always."""
 
     def __init__(self, application: Any, service: Service) -> None:
-        super().__init__(application, service.conf)
+        """Raises StartError."""
+        try:
+            super().__init__(application, service.conf)
+        except cfg.Error:  # a ValueError, too
+            raise
+        except ValueError as error:
+            raise StartError(f"[healthcheck]allowed_source_ranges: {error}") from None
+        except ConfigInvalid:
+            raise StartError("[healthcheck]backends: disable_by_file and enable_by_files exclude each other") from None
         self._backends: Any = [SimpleNamespace(obj=DatabaseCheck(service.database)), *self._backends]
-
-
-def _check(application: Any, service: Service) -> _Check:
-    """The check as configured; raises StartError."""
-    try:
-        return _Check(application, service)
-    except cfg.Error:  # a ValueError, too
-        raise
-    except ValueError as error:
-        raise StartError(f"[healthcheck]allowed_source_ranges: {error}") from None
-    except ConfigInvalid:
-        raise StartError("[healthcheck]backends: disable_by_file and enable_by_files exclude each other") from None
 
 
 class DatabaseCheck:
