@@ -31,14 +31,25 @@ SAID = {
 }  # fmt: skip
 
 
-def test_every_known_failure_names_a_test_that_exists():
-    table = DOCUMENTS["failure-modes.rst"].partition("Not by a test")[0]
-    named = re.findall(r"``((?:gabbits|tests)/[^`]+)``", table)
-    assert len(named) >= 30
+def named_tests(text):
+    return re.findall(r"``((?:gabbits|tests)/[^`]+)``", text)
+
+
+def check_tests_exist(named):
     for name in named:
         path, _, test = name.partition("::")
         assert (ROOT / path).is_file(), name
         assert not test or f"def {test}(" in (ROOT / path).read_text(), name
+
+
+def test_every_known_failure_names_a_test_that_exists():
+    named = named_tests(DOCUMENTS["failure-modes.rst"].partition("Not by a test")[0])
+    assert len(named) >= 30
+    check_tests_exist(named)
+
+
+def test_every_promise_of_reliability_names_a_test_that_exists():
+    check_tests_exist(named_tests(DOCUMENTS["reliability.rst"]))
 
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
