@@ -6,7 +6,7 @@ import http.client
 import io
 import json
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 #: An admin reads and writes, a service reshapes (contract 5.1).
@@ -18,6 +18,8 @@ class Answer(NamedTuple):
 
     status: int
     body: Any
+    #: Their names in small letters.
+    headers: Mapping[str, str] = {}
 
     @property
     def error(self) -> Any:
@@ -54,9 +56,10 @@ def inside(application: Any) -> Caller:
             "wsgi.input": io.BytesIO(content),
             "wsgi.errors": io.StringIO(),
         }
-        told: list[str] = []
-        chunks = application(environ, lambda status, _headers, *_error: told.append(status))
-        return _answer(int(told[0].split()[0]), b"".join(chunks))
+        told: list[tuple[str, list[tuple[str, str]]]] = []
+        chunks = application(environ, lambda status, headers, *_error: told.append((status, headers)))
+        status, headers = told[0]
+        return _answer(int(status.split()[0]), b"".join(chunks), headers)
 
     return call
 
@@ -77,12 +80,12 @@ def over_http(url: str, identity: Mapping[str, str] = ADMIN) -> Caller:
             content = None if body is None else json.dumps(body)
             connection.request(method, address.path.rstrip("/") + path, content, headers | version)
             reply = connection.getresponse()
-            return _answer(reply.status, reply.read())
+            return _answer(reply.status, reply.read(), reply.getheaders())
         finally:
             connection.close()
 
     return call
 
 
-def _answer(status: int, content: bytes) -> Answer:
-    return Answer(status, json.loads(content) if content else None)
+def _answer(status: int, content: bytes, headers: Iterable[tuple[str, str]]) -> Answer:
+    return Answer(status, json.loads(content) if content else None, {name.lower(): value for name, value in headers})

@@ -52,6 +52,8 @@ class World:
     members: dict[str, Member] = field(default_factory=dict)
     classes: dict[str, int] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
+    #: Numbered as they appear.
+    trait_ids: dict[str, int] = field(default_factory=dict)
 
     def host(
         self,
@@ -64,8 +66,11 @@ class World:
     ) -> None:
         """Put a provider there, or another in its place."""
         stocks = {class_: Stock(of) if isinstance(of, int) else of for class_, of in stock.items()}
+        traits = [*traits]
         self.members[name] = Member(name, parent, stocks, frozenset(traits), frozenset(aggregates), generation)
         self.ids.setdefault(name, max(self.ids.values(), default=0) + 1)
+        for trait in traits:
+            self.trait_ids.setdefault(trait, len(self.trait_ids))
         for class_ in stocks:
             self.classes.setdefault(class_, len(self.classes))
 
@@ -108,6 +113,7 @@ class World:
             aggregates=[
                 AggregateRow(self.ids[m.name], aggregate) for m in chosen for aggregate in sorted(m.aggregates)
             ],
+            trait_ids=self.trait_ids,
         )
 
     def snapshot(self) -> Snapshot:

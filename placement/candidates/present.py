@@ -115,7 +115,7 @@ def _summaries(
                 continue
             shown = traits.get(provider.traits)
             if shown is None:
-                shown = traits[provider.traits] = sorted(provider.traits)
+                shown = traits[provider.traits] = sorted(provider.traits, key=snapshot.trait_ids.__getitem__)
             if not form.lineage:
                 yield provider.uuid, {"resources": resources, "traits": shown}
                 continue

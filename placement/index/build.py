@@ -64,6 +64,7 @@ def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
     snapshot.forest = Forest.grown([provider.root for provider in snapshot.providers if provider], size)
     ids = np.array([row[0] for row in order], dtype=np.int64)
     snapshot.columns = _columns(inventories, matrix(rows.usages, 3), ids, size)
+    snapshot.trait_ids = dict(rows.trait_ids)
     snapshot.traits = _sets(rows.traits, snapshot.by_id, size)
     snapshot.aggregates = _sets(rows.aggregates, snapshot.by_id, size)
     return snapshot

@@ -76,6 +76,8 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     if size != snapshot.size or _roots(before) != _roots(after):
         fresh.forest = snapshot.forest.changed(_roots(after), size)
     fresh.columns = _columns(snapshot.columns, before, _inventories(rows, fresh.by_id), size)
+    if rows.trait_ids.items() - snapshot.trait_ids.items():
+        fresh.trait_ids = {**snapshot.trait_ids, **rows.trait_ids}
     fresh.traits = _sets(snapshot.traits, before, after, lambda provider: provider.traits, size)
     fresh.aggregates = _sets(snapshot.aggregates, before, after, lambda provider: provider.aggregates, size)
     return fresh

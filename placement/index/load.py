@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -32,12 +32,15 @@ _PACK = 256
 
 def everything(db: Connection) -> Rows:
     """The rows of all providers."""
+    has, member_of = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
+    trait_names = _names(db, has, _TRAIT_NAMES)
     return Rows(
         providers=_plain(db, _PROVIDERS.every),
         inventories=_packed(db, _INVENTORIES),
         usages=_packed(db, _USAGES),
-        traits=_named(db, _pairs(db, _TRAITS), _TRAIT_NAMES),
-        aggregates=_named(db, _pairs(db, _AGGREGATES), _AGGREGATE_NAMES),
+        traits=_named(has, trait_names),
+        aggregates=_named(member_of, _names(db, member_of, _AGGREGATE_NAMES)),
+        trait_ids={name: id_ for id_, name in trait_names.items()},
     )
 
 
@@ -46,12 +49,15 @@ def of_providers(db: Connection, ids: Collection[int]) -> Rows:
     providers = _some(db, _PROVIDERS, ids)
     # What an absent provider may have left behind is of no use to anybody.
     present = [row[0] for row in providers]
+    has, member_of = _some(db, _TRAITS, present), _some(db, _AGGREGATES, present)
+    trait_names = _names(db, has, _TRAIT_NAMES)
     return Rows(
         providers=providers,
         inventories=_some(db, _INVENTORIES, present),
         usages=_whole(_some(db, _USAGES, present)),
-        traits=_named(db, _some(db, _TRAITS, present), _TRAIT_NAMES),
-        aggregates=_named(db, _some(db, _AGGREGATES, present), _AGGREGATE_NAMES),
+        traits=_named(has, trait_names),
+        aggregates=_named(member_of, _names(db, member_of, _AGGREGATE_NAMES)),
+        trait_ids={name: id_ for id_, name in trait_names.items()},
     )
 
 
@@ -123,9 +129,13 @@ def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
     return [(provider_id, named) for provider_id, named in _packed(db, query).astype(np.int64).tolist()]
 
 
-def _named(db: Connection, pairs: Sequence[tuple[Any, ...]], names: _Query) -> list[tuple[int, str]]:
+def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str]:
+    """The names that belong to the ids that are second in the pairs."""
+    return dict(_some(db, names, {named for _, named in pairs}))
+
+
+def _named(pairs: Iterable[tuple[Any, ...]], name_of: Mapping[int, str]) -> list[tuple[int, str]]:
     """Names in place of the ids that are second in the pairs."""
-    name_of = dict(_some(db, names, {named for _, named in pairs}))
     return [(provider_id, name_of[named]) for provider_id, named in pairs]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,3 +61,5 @@ class Rows:
     usages: Numbers = ()
     traits: Sequence[tuple[int, str]] = ()
     aggregates: Sequence[tuple[int, str]] = ()
+    #: The id of every trait that is named.
+    trait_ids: Mapping[str, int] = field(default_factory=dict)

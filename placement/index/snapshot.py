@@ -46,6 +46,7 @@ class Snapshot:
         "free",
         "generations",
         "providers",
+        "trait_ids",
         "traits",
     )
 
@@ -60,6 +61,8 @@ class Snapshot:
     by_uuid: Mapping[str, int]
     class_ids: Mapping[str, int]
     class_names: Mapping[int, str]
+    #: Of all traits that some provider has, and perhaps of others.
+    trait_ids: Mapping[str, int]
     #: Slots below the length of ``providers`` that nobody has.
     free: tuple[int, ...]
 

@@ -74,3 +74,20 @@ def test_more_than_any_inventory_can_hold_fits_nowhere() -> None:
     for amount, candidates in ((2**31 - 1, 1), (2**31, 0), (2**80, 0)):
         request = CandidateRequest((Group(resources={"VCPU": amount}),))
         assert len(search(request, world.snapshot()).candidates) == candidates
+
+
+def test_a_tree_where_only_the_idle_have_the_trait_is_left_out_before_combining() -> None:
+    """The device has the trait and nothing to give; the others of its tree give everything and have no trait."""
+    world = World()
+    world.host("cn1", VCPU=8)
+    world.host("device", parent="cn1", traits=["T0"])
+    world.host("cn2", VCPU=8)
+    world.host("twin", parent="cn2", VCPU=8, traits=["T0"])
+    request = CandidateRequest((Group(resources={"VCPU": 1}, required=(frozenset({"T0"}),)),))
+    found = search(request, world.snapshot())
+    assert found_once(found) == oracle.answers(world, request) != set()
+    assert (found.steps[-1].rule, found.steps[-1].trees) == ("required", 1)
+    del world.members["twin"]
+    found = search(request, world.snapshot())
+    assert not found.candidates
+    assert found.obstacle == "required"

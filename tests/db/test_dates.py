@@ -113,3 +113,16 @@ def test_several_providers_are_as_old_as_the_newest_however_many_they_are(databa
         assert database.read(lambda db: ResourceProvider.newest_change(db, None)) == LATER
     assert database.read(lambda db: ResourceProvider.newest_change(db, ids[:-1])) == LONG_AGO
     assert database.read(lambda db: ResourceProvider.newest_change(db, [])) is None
+
+
+def test_a_list_of_providers_is_as_old_as_the_newest_that_is_listed(database, service):
+    other = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c008"
+    assert service("POST", "/resource_providers", 39, {"name": "other", "uuid": other}).status == 200
+    dated = sa.case((resource_providers.c.uuid == other, LATER), else_=LONG_AGO)
+    database.write(lambda db: db.execute(sa.update(resource_providers).values(updated_at=dated)))
+    shown = {
+        query: service("GET", f"/resource_providers{query}").headers["last-modified"]
+        for query in ("", f"?uuid={HOST}", f"?uuid={other}", "?resources=VCPU:1")
+    }
+    long_ago, later = "Sun, 02 Feb 2020 02:02:02 GMT", "Mon, 03 Feb 2020 02:02:02 GMT"
+    assert shown == {"": later, f"?uuid={HOST}": long_ago, f"?uuid={other}": later, "?resources=VCPU:1": long_ago}

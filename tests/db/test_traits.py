@@ -1,4 +1,4 @@
-"""Traits found by a prefix, which is a text and no pattern of SQL."""
+"""Traits found by a prefix, which is a text and no pattern of SQL; and the order in which a search shows them."""
 
 from __future__ import annotations
 
@@ -16,3 +16,28 @@ def test_a_prefix_has_no_wildcards(database, prefix, found):
         assert service("PUT", f"/traits/{name}").status == 201
     listed = service("GET", f"/traits?name=startswith:{prefix}").body["traits"]
     assert sorted(listed) == found
+
+
+def test_summaries_show_traits_in_the_order_of_their_ids(database):
+    """Whether a worker read the provider with all others or alone after a change; a trait made anew is the last."""
+    service, early = placement(database), placement(database)
+    path = "/resource_providers/6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c007"
+    search = "/allocation_candidates?resources=VCPU:1"
+    assert early("GET", search).status == 200
+    names = [f"CUSTOM_{letter}" for letter in "QAZMB"]
+    body = {"name": "host", "uuid": path.rpartition("/")[2]}
+    assert service("POST", "/resource_providers", 39, body).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}
+    assert service("PUT", f"{path}/inventories", 39, body).status == 200
+    for generation in (1, 3):
+        for name in names:
+            assert service("PUT", f"/traits/{name}").status in (201, 204)
+        body = {"resource_provider_generation": generation, "traits": [*reversed(names), "HW_CPU_X86_AVX"]}
+        assert service("PUT", f"{path}/traits", 39, body).status == 200
+        for reader in (placement(database), early):
+            (summary,) = reader("GET", search).body["provider_summaries"].values()
+            assert summary["traits"] == ["HW_CPU_X86_AVX", *names]
+        body = {"resource_provider_generation": generation + 1, "traits": []}
+        assert service("PUT", f"{path}/traits", 39, body).status == 200
+        assert service("DELETE", f"/traits/{names[0]}").status == 204
+        names.append(names.pop(0))

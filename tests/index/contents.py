@@ -66,6 +66,7 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
         "roots": masked(forest.is_root),
         "children": uuids(forest.children),
         "classes": dict(snapshot.class_names),
+        "trait ids": {trait: snapshot.trait_ids[trait] for trait in snapshot.traits},
     }
 
 

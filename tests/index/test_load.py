@@ -7,7 +7,7 @@ import random
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import allocations, inventories, resource_providers
+from placement.db.tables import allocations, inventories, resource_providers, traits
 from placement.index import load
 from placement.index.build import build
 from placement.objects import aggregate
@@ -67,9 +67,12 @@ def some(database, ids):
     return database.snapshot(lambda db: load.of_providers(db, ids))
 
 
+TABLES = ("providers", "inventories", "usages", "traits", "aggregates")
+
+
 def as_sets(rows):
     """Rows without their order, each of a form of its own."""
-    return {name: sorted(map(tuple, getattr(rows, name)), key=lambda row: row[:2]) for name in rows.__slots__}
+    return {name: sorted(map(tuple, getattr(rows, name)), key=lambda row: row[:2]) for name in TABLES}
 
 
 def test_what_was_written_is_what_is_loaded(database, world):
@@ -82,9 +85,11 @@ def test_what_was_written_is_what_is_loaded(database, world):
     # A world knows nothing of names, nor of how often something was written; what is compared is everything else.
     assert set(names.values()) > set(world.classes)
     for told in (loaded, drawn):
-        told["classes"] = None
+        told["classes"] = told["trait ids"] = None
         told["providers"] = {uuid: (of[0], *of[3:]) for uuid, of in told["providers"].items()}
     assert loaded == drawn
+    ids = database.read(lambda db: dict(db.execute(sa.select(traits.c.name, traits.c.id)).all()))
+    assert rows.trait_ids == {name: ids[name] for _, name in rows.traits}
 
 
 def test_names_and_generations_are_loaded(database, world):
@@ -121,10 +126,11 @@ def test_some_are_the_same_as_among_all(database, world):
     for _ in range(100):
         writer.write()
     rows = everything(database)
-    for field in ("providers", "inventories", "usages", "traits", "aggregates"):
+    for field in TABLES:
         assert len(getattr(rows, field)), f"there is nothing to compare of {field}"
     ids = [row[0] for row in rows.providers]
     assert as_sets(some(database, ids)) == as_sets(rows)
+    assert some(database, ids).trait_ids == rows.trait_ids
     assert as_sets(some(database, ids[:1])) == {
         name: [row for row in of if row[0] == ids[0]] for name, of in as_sets(rows).items()
     }
