@@ -28,6 +28,8 @@ class Failure(Exception):
 
     code = UNDEFINED
     says = "%(reason)s"
+    #: What the reply says besides, as names and values.
+    headers: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, **facts: Any) -> None:
         super().__init__(self.says % facts)

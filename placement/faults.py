@@ -32,8 +32,8 @@ class MethodNotAllowed(errors.Failure):
 
     def __init__(self, allow: str = "") -> None:
         super().__init__()
-        self.allow = allow
         if allow:
+            self.headers = (("allow", allow),)
             self.sentence = "The method specified is not allowed for this resource."
 
 
@@ -47,6 +47,26 @@ class UnsupportedMediaType(errors.Failure):
 
 class LengthNotInteger(errors.BadRequest):
     says = "content-length header must be an integer"
+
+
+class Unauthenticated(errors.Failure):
+    """The request has no credentials that are good; ``challenge`` is the WWW-Authenticate header, if there is one."""
+
+    says = "The request has no credentials, or they are not accepted."
+
+    def __init__(self, challenge: str = "") -> None:
+        super().__init__()
+        self.headers = (("www-authenticate", challenge),) if challenge else ()
+
+
+class TooManyGuesses(errors.Failure):
+    """``seconds`` is when the next attempt is looked at."""
+
+    says = "Too many wrong passwords came from this address. Please try again in %(seconds)s seconds."
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds=seconds)
+        self.headers = (("retry-after", str(seconds)),)
 
 
 class ContentTypeMissing(errors.BadRequest):
@@ -63,6 +83,7 @@ class Bug(errors.Failure):
 
 _STATUS: dict[type[BaseException], HTTPStatus] = {
     errors.BadRequest: HTTPStatus.BAD_REQUEST,
+    Unauthenticated: HTTPStatus.UNAUTHORIZED,
     errors.Forbidden: HTTPStatus.FORBIDDEN,
     errors.NotFound: HTTPStatus.NOT_FOUND,
     MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
@@ -71,6 +92,7 @@ _STATUS: dict[type[BaseException], HTTPStatus] = {
     errors.TooLarge: HTTPStatus(413),  # Python gave it, and the next one, another name in 3.13
     errors.TooLong: HTTPStatus(414),
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    TooManyGuesses: HTTPStatus.TOO_MANY_REQUESTS,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Failure: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
@@ -80,6 +102,7 @@ _STATUS: dict[type[BaseException], HTTPStatus] = {
 _USUAL = "%s\n\n {message}  "
 _DETAILS = {
     400: _USUAL % "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    401: _USUAL % "The service does not know who sends this request.",
     403: _USUAL % "Access was denied to this resource.",
     404: _USUAL % "The resource could not be found.",
     405: "The method {method} is not allowed for this resource. \n\n {message}",
@@ -91,6 +114,7 @@ _DETAILS = {
     413: _USUAL % "The body of your request was too large for this server.",
     414: _USUAL % "The request URI was too long for this server.",
     415: "The request media type {content_type} is not supported by this server. \n\n {message}",
+    429: _USUAL % "The server does not look at this request for now.",
     500: _USUAL % "The server has either erred or is incapable of performing the requested operation.",
     503: _USUAL % "The server is currently unavailable. Please try again at a later time.",
 }
@@ -122,8 +146,7 @@ def respond(failure: errors.Failure, environ: Environ, start_response: Any) -> I
     headers = [("content-length", str(len(content)))]
     if content:
         headers.append(("content-type", content_type))
-    if isinstance(failure, MethodNotAllowed) and failure.allow:
-        headers.append(("allow", failure.allow))
+    headers.extend(failure.headers)
     start_response(f"{status.value} {status.phrase}", headers)
     return [content]
 

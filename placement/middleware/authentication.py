@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import webob.exc
-
 from placement.conf import StartError
+from placement.faults import Unauthenticated
 from placement.middleware.http_basic import HttpBasic
+from placement.middleware.refusal import refuse
 from placement.request import Environ, Service
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
@@ -26,11 +26,11 @@ class Noauth2:
         self.application = application
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        """The answer of the application to whoever the token names; 401 without a token."""
+        """The answer of the application to the user that the token names; 401 without a token."""
         token = environ.get("HTTP_X_AUTH_TOKEN")
         if token is None:
             if environ["PATH_INFO"] != "/":
-                return webob.exc.HTTPUnauthorized()(environ, start_response)
+                return refuse(Unauthenticated(), environ, start_response)
             return self.application(environ, start_response)
         user_id, _, project_id = token.partition(":")
         environ["HTTP_X_USER_ID"] = user_id

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
+import base64
 import logging
-import os
 from collections.abc import Iterable
 from typing import Any
 
-import webob.exc
-from oslo_middleware import basic_auth
-from oslo_middleware.exceptions import ConfigInvalid
-
-from placement import errors, faults
+from placement import errors
 from placement.conf import StartError
+from placement.faults import TooManyGuesses, Unauthenticated
+from placement.middleware.brake import Brake, address_of
+from placement.middleware.passwords import BadFile, Passwords
+from placement.middleware.refusal import refuse
 from placement.request import Environ, Service
 
 LOG = logging.getLogger(__name__)
 
 _CHALLENGE = 'Basic realm="placement", charset="UTF-8"'
-_REMEMBERED = 1000
-#: What tells who somebody is comes from here, and never from the client.
+#: What tells who sends a request comes from here, and never from the client.
 _IDENTITY = tuple(
     f"HTTP_{name}"
     for name in (
@@ -35,69 +33,71 @@ class PasswordsUnavailable(errors.Unavailable):
 
 
 class HttpBasic:
-    """Lets in who is in ``[oslo_middleware]http_basic_auth_user_file``; the version document needs nobody.
+    """Lets in the names of ``[oslo_middleware]http_basic_auth_user_file``; the version document needs no name.
 
-    A changed file is in force at once.  Checking a digest is slow on purpose, so a password that was found right is
-    remembered, as a digest that nobody outside this process can make, until the file changes.
+    A password that is remembered is let in at once, whatever its address did.  Others are looked at as often as the
+    brake allows: so guesses take no time from those who know their password.
     """
 
     def __init__(self, application: Any, service: Service) -> None:
         self.application = application
-        self._file = service.conf.oslo_middleware.http_basic_auth_user_file
         self._roles = ",".join(service.conf.api.http_basic_roles)
-        self._key = os.urandom(32)
-        self._right: set[bytes] = set()
-        _check(self._file)
+        self._passwords = _passwords(service.conf.oslo_middleware.http_basic_auth_user_file)
+        self._brake = Brake()
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        """The answer of the application to whoever it is; 401 for nobody."""
+        """The answer of the application; 401 for wrong credentials, 429 for too many of them."""
         for name in [name for name in environ if name.startswith(_IDENTITY)]:
             del environ[name]
         if environ["PATH_INFO"] in ("", "/"):
             return self.application(environ, start_response)
         try:
             user = self._user(environ)
-        except OSError as error:
+        except (OSError, BadFile) as error:
             LOG.error("The passwords cannot be read: %s", error)
-            return faults.respond(PasswordsUnavailable(), environ, start_response)
-        if user is None:
-            return webob.exc.HTTPUnauthorized(headers={"WWW-Authenticate": _CHALLENGE})(environ, start_response)
+            return refuse(PasswordsUnavailable(), environ, start_response)
+        except errors.Failure as failure:
+            return refuse(failure, environ, start_response)
         environ["HTTP_X_USER_ID"] = environ["HTTP_X_USER_NAME"] = environ["HTTP_X_PROJECT_ID"] = user
         environ["HTTP_X_ROLES"] = self._roles
         return self.application(environ, start_response)
 
-    def _user(self, environ: Environ) -> str | None:
-        """Whose name and password the request has; raises OSError if the file cannot be read."""
-        try:
-            user, password = basic_auth.parse_token(basic_auth.parse_header(environ))
-            if user.startswith("#") or not user.isprintable():
-                return None  # an entry that is commented out, or a name that would be several lines of the log
-            seen = self._seen(user, password)
-            if seen not in self._right:
-                basic_auth.authenticate(self._file, user, password)
-                self._remember(seen)
-        except (webob.exc.HTTPClientError, ValueError):  # bcrypt takes no password of more than 72 bytes
-            return None
+    def _user(self, environ: Environ) -> str:
+        """The name whose password the request has; raises Unauthenticated and TooManyGuesses, OSError and BadFile."""
+        user, password = _credentials(environ)
+        if self._passwords.remembers(user, password):
+            return user
+        address = address_of(environ)
+        if seconds := self._brake.wait(address):
+            raise TooManyGuesses(seconds)
+        if not self._passwords.are_right(user, password):
+            self._brake.failed(address)
+            LOG.info("The name or the password that %r sent is wrong", address)
+            raise Unauthenticated(_CHALLENGE)
         return user
 
-    def _seen(self, user: str, password: bytes) -> bytes:
-        with open(self._file, "rb") as opened:
-            status = os.fstat(opened.fileno())
-        file = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
-        return hashlib.blake2b(f"{file} {len(user)} {user}".encode() + password, key=self._key).digest()
 
-    def _remember(self, seen: bytes) -> None:
-        if len(self._right) >= _REMEMBERED:
-            self._right.clear()
-        self._right.add(seen)
-
-
-def _check(file: str) -> None:
-    """Raises StartError if the file cannot be used."""
-    prefix = f"[oslo_middleware]http_basic_auth_user_file: {file}"
+def _credentials(environ: Environ) -> tuple[str, bytes]:
+    """The name and the password that the request has; raises Unauthenticated."""
+    scheme, _, token = environ.pop("HTTP_AUTHORIZATION", "").strip().partition(" ")
+    if scheme.lower() != "basic":
+        raise Unauthenticated(_CHALLENGE)
     try:
-        basic_auth.validate_auth_file(file)
-    except webob.exc.HTTPBadRequest as error:
-        raise StartError(f"{prefix}: {error.detail}") from None
-    except (ConfigInvalid, UnicodeError):
-        raise StartError(f"{prefix} cannot be read") from None
+        name, _, password = base64.b64decode(token.strip(), validate=True).partition(b":")
+        user = name.decode()
+    except ValueError:
+        raise Unauthenticated(_CHALLENGE) from None
+    if not user.isprintable():  # it would be several lines of the log
+        raise Unauthenticated(_CHALLENGE)
+    return user, password
+
+
+def _passwords(file: str) -> Passwords:
+    """The passwords of the file; raises StartError if it cannot be used."""
+    prefix = f"[oslo_middleware]http_basic_auth_user_file: {file or 'the empty value'}"
+    try:
+        return Passwords(file)
+    except OSError as error:
+        raise StartError(f"{prefix} cannot be read: {error.strerror}") from None
+    except BadFile as error:
+        raise StartError(f"{prefix} {error}") from None

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import webob.exc
 from oslo_context.context import RequestContext
 
+from placement.faults import Unauthenticated
+from placement.middleware.refusal import refuse
 from placement.request import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID, Environ, Service
 
 
 class Identity:
-    """401 for whoever is nobody, but for the version document (contract 1.14)."""
+    """401 unless the request has a user; the version document needs none (contract 1.14)."""
 
     def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
@@ -27,6 +28,6 @@ class Identity:
             overwrite=True,
         )
         if context.user_id is None and environ["PATH_INFO"] not in ("", "/"):
-            return webob.exc.HTTPUnauthorized()(environ, start_response)
+            return refuse(Unauthenticated(), environ, start_response)
         environ[CONTEXT] = context
         return self.application(environ, start_response)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import logging
 from collections.abc import Iterable
@@ -14,11 +13,13 @@ from keystonemiddleware import auth_token
 from keystonemiddleware.auth_token._exceptions import ConfigurationError
 from oslo_config import cfg
 
-from placement import errors, faults
+from placement import errors
 from placement import microversion as mv
 from placement.conf import StartError
+from placement.faults import Unauthenticated
 from placement.middleware.bugs import Bugs
-from placement.request import VERSION, Environ, Service
+from placement.middleware.refusal import refuse
+from placement.request import Environ, Service
 
 LOG = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class Keystone:
         self.protected = Bugs(_protocol(application, service.conf), service)
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        """The answer of the application; 401 for a bad token, 503 if nobody can tell whether it is one."""
+        """The answer of the application; 401 for a bad token, 503 if Keystone cannot tell."""
         if environ["PATH_INFO"] in ("", "/"):
             return self.application(environ, start_response)
         return self.protected(environ, start_response)
@@ -51,10 +52,9 @@ class _Protocol(auth_token.AuthProtocol):
             return super().__call__(environ, start_response)
         except (IdentityUnavailable, ClientException) as reason:
             LOG.error("No token can be validated: %s", reason.__cause__ or reason)
-            with contextlib.suppress(errors.Failure):
-                # Clients read the code of an error, and there is one from some version on.
-                environ[VERSION] = mv.negotiate(environ.get("HTTP_OPENSTACK_API_VERSION"))
-            return faults.respond(IdentityUnavailable(), environ, start_response)
+            return refuse(IdentityUnavailable(), environ, start_response)
+        except Unauthenticated as refused:
+            return refuse(refused, environ, start_response)
 
     def process_request(self, request: Any) -> Any:
         """What is answered right away, if anything; otherwise the identity headers are those of the user."""
@@ -62,6 +62,8 @@ class _Protocol(auth_token.AuthProtocol):
             answer = super().process_request(request)
         except webob.exc.HTTPServiceUnavailable as reason:
             raise IdentityUnavailable from reason
+        except webob.exc.HTTPUnauthorized as reason:
+            raise Unauthenticated(reason.headers.get("WWW-Authenticate", "")) from None
         if request.service_token and request.user_token_valid:
             # The service's own scope took the place of that of the user for whom it asks.
             request.set_user_headers(request.token_auth.user)

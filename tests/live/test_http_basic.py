@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import http.client
+import threading
+import time
+
 import bcrypt
 import pytest
 from keystoneauth1 import adapter, exceptions, loading, session
@@ -62,3 +68,53 @@ def test_the_openstack_command_of_an_operator(service, openstack_command):
     done = openstack_command([*identity, "resource", "class", "list", "-f", "value"])
     assert done.returncode == 0, done.stderr
     assert "VCPU" in done.stdout.split()
+
+
+def test_the_openstack_command_says_what_is_wrong_with_a_password(service, openstack_command):
+    identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", "nova"]
+    done = openstack_command([*identity, "--os-password", "wrong", "resource", "provider", "list"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.strip() == "The request has no credentials, or they are not accepted. (HTTP 401)"
+
+
+def test_guesses_take_no_time_from_those_who_know_their_password(backend):
+    """Eight at once, at the cost that ``htpasswd`` and bcrypt recommend; without a brake this took seconds."""
+    file = children.run_directory() / "htpasswd-costly"
+    file.write_text(f"nova:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(12)).decode()}\n")
+    options = {"api": {"auth_strategy": "http_basic"}, "oslo_middleware": {"http_basic_auth_user_file": file}}
+    url = backend.create_database()
+    with running.embedded(url, options) as service:
+        known = [ask(service, "nova", "s3cret") for _ in range(2)]
+        enough = threading.Event()
+        statuses = []
+
+        def guess(number):
+            while not enough.is_set():
+                statuses.append(ask(service, f"user{number}", "guess")[0])
+
+        guessers = [threading.Thread(target=guess, args=(number,)) for number in range(8)]
+        for guesser in guessers:
+            guesser.start()
+        while statuses.count(429) < 8:
+            time.sleep(0.05)
+        known += [ask(service, "nova", "s3cret") for _ in range(20)]
+        enough.set()
+        for guesser in guessers:
+            guesser.join()
+    backend.drop_database(url)
+    assert {status for status, _ in known} == {200}
+    assert sorted(seconds for _, seconds in known)[len(known) // 2] < 1
+    assert set(statuses) == {401, 429}
+
+
+def ask(service, name, password):
+    """The status of a reply and the seconds that it took."""
+    token = base64.b64encode(f"{name}:{password}".encode()).decode()
+    began = time.monotonic()
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)) as connection:
+        connection.request(
+            "GET", "/traits?name=in:HW_CPU_X86_VMX", headers={"Authorization": f"Basic {token}", **LATEST["headers"]}
+        )
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, time.monotonic() - began

@@ -136,7 +136,9 @@ def refused(answer, keystone):
     assert headers["WWW-Authenticate"] == f'Keystone uri="{keystone.url}"'
     assert headers["x-openstack-request-id"].startswith("req-")
     assert "openstack-api-version" not in headers
-    assert (body["error"]["code"], body["error"]["title"]) == (401, "Unauthorized")
+    [error] = body["errors"]
+    assert (error["status"], error["title"], error["code"]) == (401, "Unauthorized", "placement.undefined_code")
+    assert error["request_id"] == headers["x-openstack-request-id"]
     return True
 
 

@@ -50,7 +50,7 @@ def test_the_token_says_who(app, headers, user):
 @pytest.mark.parametrize(
     ("accept", "content_type", "part"),
     [
-        (None, "application/json", '"code": "401 Unauthorized"'),
+        (None, "application/json", '"status": 401'),
         ("*/*", "application/json", '"title": "Unauthorized"'),
         ("text/html", "text/html; charset=UTF-8", "<h1>401 Unauthorized</h1>"),
     ],
@@ -62,6 +62,17 @@ def test_without_a_token_there_is_401(app, path, accept, content_type, part):
     assert answer.headers["content-type"] == content_type
     assert part in answer.text
     assert "x-openstack-request-id" in answer.headers
+
+
+def test_a_refusal_has_the_form_of_every_error(app):
+    """Clients read the message in ``errors``, and the code from the version on that has codes."""
+    for version, code in (("1.22", None), ("1.23", "placement.undefined_code"), ("9.9", None)):
+        answer = web.ask(app, "GET", "/whoami", {"openstack-api-version": f"placement {version}"})
+        [error] = answer.json["errors"]
+        assert (error["status"], error["title"], error.get("code")) == (401, "Unauthorized", code)
+        assert error["detail"].split("\n")[-1].strip() == "The request has no credentials, or they are not accepted."
+        assert error["request_id"] == answer.headers["x-openstack-request-id"]
+        assert "openstack-api-version" not in answer.headers
 
 
 def test_the_root_needs_no_token(app):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import os
+import time
 
 import bcrypt
 import pytest
 
 from placement import conf as options
 from placement.endpoint import endpoint
+from placement.middleware import brake
+from placement.middleware.brake import address_of
 from placement.reply import ok
 from placement.request import CONTEXT
 from tests import web
@@ -94,6 +98,7 @@ def test_others_are_not(app, headers):
     answer = web.ask(app, "GET", "/whoami", headers)
     assert answer.status_int == 401
     assert answer.headers["www-authenticate"].startswith('Basic realm="placement"')
+    assert answer.json["errors"][0]["title"] == "Unauthorized"
     assert "x-openstack-request-id" in answer.headers
 
 
@@ -127,6 +132,10 @@ def test_a_changed_file_is_in_force_at_once(app, file):
     file.write_text(entry("nova", "other"))
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 401
     assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 200
+    size = file.stat().st_size
+    file.write_text(entry("nova", "third"))
+    assert file.stat().st_size == size
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 401
     file.unlink()
     assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 503
     file.mkdir()  # there, and cannot be read
@@ -139,30 +148,134 @@ def test_a_name_is_no_line_of_the_log(app, caplog):
     assert "is lost" not in caplog.text
 
 
-def test_a_password_is_checked_once_and_no_other_is_taken_for_it(app, monkeypatch):
+@pytest.fixture
+def checked(monkeypatch):
+    """The costs of the digests that are checked: each takes twice the time of the one before."""
+    costs, check = [], bcrypt.checkpw
+
+    def checkpw(password, digest):
+        costs.append(int(digest[4:6]))
+        return check(password, digest)
+
+    monkeypatch.setattr(bcrypt, "checkpw", checkpw)
+    return costs
+
+
+def test_a_password_is_checked_once_and_no_other_is_taken_for_it(app, checked):
     """A digest as it is usually made takes a good part of a second."""
-    checked = []
-
-    def check(password, digest):
-        checked.append(password)
-        return bcrypt.hashpw(password, digest) == digest
-
-    monkeypatch.setattr("oslo_middleware.basic_auth.bcrypt.checkpw", check)
     for _ in range(3):
         assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
-    assert checked == [b"right"]
-    for _ in range(2):
-        assert web.ask(app, "GET", "/whoami", as_user("nova", "wrong")).status_int == 401
-    assert web.ask(app, "GET", "/whoami", as_user("novar", "ight")).status_int == 401
-    assert checked == [b"right", b"wrong", b"wrong"]
+    assert checked == [4]
+    for name, password in (("nova", "wrong"), ("nova", "wrong"), ("novar", "ight"), ("neutron", "right")):
+        assert web.ask(app, "GET", "/whoami", as_user(name, password)).status_int == 401
+    assert checked == [4] * 5
+
+
+def test_a_password_is_forgotten_minutes_after_it_was_last_seen(app, checked, monkeypatch):
+    now = time.monotonic()
+    monkeypatch.setattr("placement.middleware.passwords.time.monotonic", lambda: now)
+    for seconds, checks in ((0, 1), (250, 1), (250, 1), (350, 2), (1, 2)):
+        now += seconds
+        assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
+        assert len(checked) == checks
+
+
+def test_a_wrong_password_takes_as_long_for_every_name(file, checked):
+    """Or else the time tells which names there are."""
+    digest = bcrypt.hashpw(b"right", bcrypt.gensalt(6)).decode()
+    file.write_text(file.read_text() + f"ironic:{digest}\n")
+    app = serve(file)
+    work = []
+    for name in ("ironic", "nova", "nobody", "#former", ""):
+        checked.clear()
+        assert web.ask(app, "GET", "/whoami", as_user(name, "wrong")).status_int == 401
+        work.append(sum(2**cost for cost in checked))
+    assert work == [2**6] * 5
+    checked.clear()
+    for name in ("ironic", "nobody"):
+        for password in ("x" * 73, "a\0b"):
+            assert web.ask(app, "GET", "/whoami", as_user(name, password)).status_int == 401
+    assert checked == [], "what bcrypt would cut off is not looked at, for any name"
+
+
+def test_guesses_are_slowed_down_by_their_address_and_who_is_known_is_not(app, checked):
+    guesser, other = {"REMOTE_ADDR": "192.0.2.7"}, {"REMOTE_ADDR": "192.0.2.8"}
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "right"), environ=guesser).status_int == 200
+    answers = [web.ask(app, "GET", "/whoami", as_user("nova", str(guess)), environ=guesser) for guess in range(40)]
+    assert [answer.status_int for answer in answers[:10]] == [401] * 10
+    refused = [answer for answer in answers if answer.status_int == 429]
+    assert len(refused) >= 25
+    assert all(0 < int(answer.headers["retry-after"]) <= 2 for answer in refused)
+    assert len(checked) == 41 - len(refused)
+    assert "Too many wrong passwords" in refused[0].json["errors"][0]["detail"]
+    # Not even the right one is looked at, unless it is remembered.
+    assert web.ask(app, "GET", "/whoami", as_user("neutron", "right"), environ=guesser).status_int in (401, 429)
+    for known in (guesser, other):
+        assert web.ask(app, "GET", "/whoami", as_user("nova", "right"), environ=known).status_int == 200
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "wrong"), environ=other).status_int == 401
+
+
+@pytest.mark.parametrize(
+    ("one", "another", "same"),
+    [
+        ("192.0.2.7", "192.0.2.8", False),
+        ("2001:db8::1", "2001:db8::ffff", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("198.51.100.1, 192.0.2.7", "198.51.100.2, 192.0.2.7", True),
+        ("unix:", "unix:", True),
+    ],
+)
+def test_what_counts_as_one_address(one, another, same):
+    assert (address_of({"REMOTE_ADDR": one}) == address_of({"REMOTE_ADDR": another})) is same
+
+
+def test_the_brake_lets_go_again_and_remembers_few(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(brake.time, "monotonic", lambda: now)
+    monkeypatch.setattr(brake, "_ADDRESSES", 3)
+    one = brake.Brake()
+    for _ in range(12):
+        one.failed("a")
+    assert one.wait("a") == 6, "two too many"
+    now += 6
+    assert one.wait("a") == 0
+    one.failed("a")
+    assert one.wait("a") == 2
+    for address in "bcd":
+        one.failed(address)
+    assert one.wait("a") == 0
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["in place", "by another"])
+def test_a_changed_file_is_noticed_although_its_time_is_the_same(app, file, replaced):
+    """By its size, or by its inode where the size is the same: two changes within a tick of the clock have one time."""
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    text = file.read_text()
+    if replaced:
+        other = file.with_name("other")
+        other.write_text(text.replace("nova:", "none:"))
+        other.replace(file)
+    else:
+        file.write_text(text.replace("nova:", "former-nova:"))
+    os.utime(file, ns=times)
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 401
+
+
+def test_an_entry_of_another_kind_in_a_changed_file_is_nobodys_but_its_own(app, file):
+    file.write_text(file.read_text() + "glance:{SHA}x\n")
+    assert web.ask(app, "GET", "/whoami", as_user("glance", "x")).status_int == 401
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
+    file.write_bytes(b"\xff")
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 503
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (None, "htpasswd cannot be read"),
-        (b"\xff:x\n", "htpasswd cannot be read"),
-        (b"nova:{SHA}x\n", "htpasswd: Only bcrypt digested passwords are supported for nova"),
+        (None, "htpasswd cannot be read: No such file"),
+        (b"\xff:x\n", "htpasswd is not UTF-8"),
+        (b"nova:{SHA}x\n", "htpasswd has no bcrypt digest for 'nova': htpasswd needs -B"),
     ],
 )
 def test_a_file_that_cannot_be_used_keeps_it_from_starting(tmp_path, text, sentence):

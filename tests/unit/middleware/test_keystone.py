@@ -49,6 +49,8 @@ def test_all_but_the_version_document_needs_a_token(protected):
     answer = web.ask(app, "GET", "/whoami")
     assert answer.status_int == 401
     assert answer.headers["www-authenticate"] == 'Keystone uri="http://identity.example/"'
+    [error] = answer.json["errors"]
+    assert (error["status"], error["request_id"]) == (401, answer.headers["x-openstack-request-id"])
 
 
 def test_no_identity_header_is_believed(protected):

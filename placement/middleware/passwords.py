@@ -1,0 +1,130 @@
+"""Names and passwords of a file that ``htpasswd -B`` writes."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import time
+from dataclasses import dataclass, field
+from typing import IO
+
+import bcrypt
+
+#: Seconds that a password which was found right is remembered after it was last seen.
+REMEMBERED = 300.0
+#: Bytes of a password that bcrypt looks at.
+_LONGEST = 72
+_DIGEST = re.compile(r"\$2[aby]\$(?P<cost>\d\d)\$[./A-Za-z0-9]{53}")
+#: The cost of a digest where the file has none: what ``htpasswd -B`` and bcrypt take are 5 and 12.
+_USUAL_COST = 12
+Signature = tuple[int, int, int]
+
+
+class BadFile(Exception):
+    """A file that holds something else than names and bcrypt digests."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """A file as it was read: its digests by name, and the passwords that proved right since."""
+
+    signature: Signature
+    digests: dict[str, bytes]
+    cost: int
+    #: Per name a keyed hash of the password, and when it is forgotten.
+    right: dict[str, tuple[bytes, float]] = field(default_factory=dict)
+
+
+class Passwords:
+    """Tells whether a password is that of a name.  Threads share it.
+
+    A changed file is in force at once: its inode, size and time of change are looked at each time.  A digest is slow to
+    check on purpose, so a password that was found right is remembered for some minutes, as a hash under a key that only
+    this process has, and no longer than until the file changes.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError if the file cannot be read, and BadFile."""
+        self._path = path
+        self._key = os.urandom(32)
+        with open(path, "rb") as opened:
+            self._contents = _read(opened, strict=True)
+
+    def remembers(self, name: str, password: bytes) -> bool:
+        """Whether the password was found right some minutes ago; takes no time.
+
+        Raises OSError if the file cannot be read, and BadFile.
+        """
+        contents = self._current()
+        digest, until = contents.right.get(name, (b"", 0.0))
+        hashed = self._hashed(password)
+        if not hmac.compare_digest(digest, hashed) or until < time.monotonic():
+            return False
+        contents.right[name] = hashed, time.monotonic() + REMEMBERED
+        return True
+
+    def are_right(self, name: str, password: bytes) -> bool:
+        """Whether the file has this password for the name.
+
+        Takes the same time for each wrong password, whether the file has the name or not: that of the highest cost in
+        the file.  Raises OSError if the file cannot be read, and BadFile.
+        """
+        contents = self._current()
+        if len(password) > _LONGEST or b"\0" in password:
+            return False  # bcrypt would cut it off
+        digest = contents.digests.get(name)
+        if digest is None:
+            bcrypt.checkpw(password, _decoy(contents.cost))
+            return False
+        if bcrypt.checkpw(password, digest):
+            contents.right[name] = self._hashed(password), time.monotonic() + REMEMBERED
+            return True
+        # Each cost takes twice the time of the one before: together these are as long as one of the highest cost.
+        for cost in range(_cost(digest), contents.cost):
+            bcrypt.checkpw(password, _decoy(cost))
+        return False
+
+    def _current(self) -> _Contents:
+        contents = self._contents
+        with open(self._path, "rb") as opened:
+            if _signature(opened) != contents.signature:
+                contents = self._contents = _read(opened)
+        return contents
+
+    def _hashed(self, password: bytes) -> bytes:
+        return hashlib.blake2b(password, key=self._key).digest()
+
+
+def _read(opened: IO[bytes], *, strict: bool = False) -> _Contents:
+    """What the file holds; entries of other kinds than bcrypt are BadFile if ``strict``, else left out."""
+    signature = _signature(opened)
+    try:
+        lines = [line.strip() for line in opened.read().decode().splitlines()]
+    except UnicodeDecodeError as error:
+        raise BadFile(f"is not UTF-8: {error.reason} at byte {error.start}") from None
+    digests: dict[str, bytes] = {}
+    for line in lines:
+        name, colon, digest = line.partition(":")
+        if not colon or line.startswith("#"):
+            continue
+        if _DIGEST.fullmatch(digest):
+            digests.setdefault(name, digest.encode())
+        elif strict:
+            raise BadFile(f"has no bcrypt digest for {name!r}: htpasswd needs -B")
+    return _Contents(signature, digests, max(map(_cost, digests.values()), default=_USUAL_COST))
+
+
+def _signature(opened: IO[bytes]) -> Signature:
+    status = os.fstat(opened.fileno())
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _cost(digest: bytes) -> int:
+    return int(digest[4:6])
+
+
+def _decoy(cost: int) -> bytes:
+    """A digest that no password has, of the given cost."""
+    return bcrypt.gensalt(cost) + b"." * 31
