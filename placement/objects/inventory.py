@@ -29,6 +29,8 @@ class Inventory:
     step_size: int = 1
     allocation_ratio: float = 1.0
     modified: datetime.datetime | None = None
+    #: The class by id, of a record that was read: names can change between two statements.
+    class_id: int | None = None
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -86,9 +88,9 @@ class Inventory:
     @classmethod
     def update(cls, db: Transaction, provider: ResourceProvider, record: Inventory) -> ResourceProvider:
         """The provider with this inventory in place of the one of the same class; its row must be locked."""
-        resource_class = ResourceClass.get(db, record.resource_class)
-        cls.get(db, provider, record.resource_class, errors.NoInventoryToUpdate)
-        cls._update(db, provider, [(resource_class.id, record)])
+        ResourceClass.get(db, record.resource_class)
+        present = cls.get(db, provider, record.resource_class, errors.NoInventoryToUpdate)
+        cls._update(db, provider, [(present.class_id, record)])
         return provider.advance(db)
 
     @classmethod
@@ -103,9 +105,9 @@ class Inventory:
         ids = ResourceClass.ids(db, list(wanted))
         present = {record.resource_class: record for record in cls.of_provider(db, provider)}
         if not keeping:
-            cls._remove(db, provider, [name for name in present if name not in wanted])
+            cls._remove(db, provider, [there for name, there in present.items() if name not in wanted])
         changed = [
-            (ids[name], record)
+            (present[name].class_id, record)
             for name, record in wanted.items()
             if name in present and record.columns != present[name].columns
         ]
@@ -115,27 +117,28 @@ class Inventory:
     @classmethod
     def remove(cls, db: Transaction, provider: ResourceProvider, resource_class: str) -> ResourceProvider:
         """The provider without inventory of the class, one generation on; its row must be locked."""
-        cls.get(db, provider, resource_class, errors.InventoryNotFoundForDelete)
-        cls._remove(db, provider, [resource_class], errors.InventoryNotDeletable)
+        present = cls.get(db, provider, resource_class, errors.InventoryNotFoundForDelete)
+        cls._remove(db, provider, [present], errors.InventoryNotDeletable)
         return provider.advance(db)
 
     @staticmethod
     def _remove(
         db: Transaction,
         provider: ResourceProvider,
-        names: list[str],
+        records: list[Inventory],
         in_use: type[errors.Conflict] = errors.InventoryInUse,
     ) -> None:
-        if not names:
+        if not records:
             return
-        facts = {"provider": provider.id, "names": names}
-        allocated = db.execute(_ALLOCATED, facts).scalars().all()
+        facts = {"provider": provider.id, "class_ids": [record.class_id for record in records]}
+        allocated = set(db.execute(_ALLOCATED, facts).scalars())
         if allocated:
-            raise in_use(resource_classes=", ".join(allocated), uuid=provider.uuid)
+            names = [record.resource_class for record in records if record.class_id in allocated]
+            raise in_use(resource_classes=", ".join(names), uuid=provider.uuid)
         db.execute(_DELETE, facts)
 
     @staticmethod
-    def _update(db: Transaction, provider: ResourceProvider, records: list[tuple[int, Inventory]]) -> None:
+    def _update(db: Transaction, provider: ResourceProvider, records: list[tuple[int | None, Inventory]]) -> None:
         for class_id, record in records:
             db.execute(_UPDATE.values(record.columns), {"provider": provider.id, "class_id": class_id})
 
@@ -153,22 +156,19 @@ AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation
 
 _I, _A, _C = inventories.c, allocations.c, resource_classes.c
 _OF_PROVIDER = (
-    sa.select(_C.name, *(_I[name] for name in AMOUNTS), sa.func.coalesce(_I.updated_at, _I.created_at))
+    sa.select(_C.name, *(_I[name] for name in AMOUNTS), sa.func.coalesce(_I.updated_at, _I.created_at), _C.id)
     .join(resource_classes, _C.id == _I.resource_class_id)
     .where(_I.resource_provider_id == sa.bindparam("provider"))
     .order_by(_C.id)
 )
-_NAMED = sa.select(_C.id).where(_C.name.in_(sa.bindparam("names", expanding=True)))
+_CLASSES: sa.BindParameter[Any] = sa.bindparam("class_ids", expanding=True)
 _ALLOCATED = (
-    sa.select(_C.name)
-    .where(
-        _C.name.in_(sa.bindparam("names", expanding=True)),
-        sa.exists().where(_A.resource_provider_id == sa.bindparam("provider"), _A.resource_class_id == _C.id),
-    )
-    .order_by(_C.id)
+    sa.select(_A.resource_class_id)
+    .where(_A.resource_provider_id == sa.bindparam("provider"), _A.resource_class_id.in_(_CLASSES))
+    .distinct()
 )
 _DELETE = sa.delete(inventories).where(
-    _I.resource_provider_id == sa.bindparam("provider"), _I.resource_class_id.in_(_NAMED)
+    _I.resource_provider_id == sa.bindparam("provider"), _I.resource_class_id.in_(_CLASSES)
 )
 _UPDATE = sa.update(inventories).where(
     _I.resource_provider_id == sa.bindparam("provider"), _I.resource_class_id == sa.bindparam("class_id")

@@ -166,5 +166,37 @@ def test_a_reshape_knows_the_inventories_that_it_replaces(cloud):
     assert cloud.call("GET", page).body["inventories"]["VCPU"]["total"] == 7
 
 
+@pytest.mark.parametrize("how", ["removed", "emptied", "updated"])
+def test_an_inventory_is_of_the_class_that_had_the_name_when_it_was_read(cloud, how):
+    """Classes that exchange their names meanwhile do not exchange what happens to their inventories."""
+    here, run = cloud.hosts[1], uuid.uuid4().hex.upper()
+    first, second, third = (f"CUSTOM_{name}_{run}" for name in ("A", "B", "C"))
+    for name in (first, second):
+        assert cloud.call("PUT", f"/resource_classes/{name}", 7).status == 201
+    page = f"/resource_providers/{here}/inventories"
+    both = {first: {"total": 1}, second: {"total": 2}}
+    body = {"resource_provider_generation": 1, "inventories": both}
+    assert cloud.call("PUT", page, 39, body).status == 200
+
+    def meanwhile():
+        for old, new in ((first, third), (second, first)):
+            assert cloud.call_elsewhere("PUT", f"/resource_classes/{old}", 2, {"name": new}).status == 200
+
+    moment = "SELECT resource_classes.name, inventories.total"
+    if how != "updated":  # the next statement after that one
+        moment = "SELECT DISTINCT allocations.resource_class_id"
+    with cloud.just_before(moment, meanwhile):
+        if how == "removed":
+            assert cloud.call("DELETE", f"{page}/{first}").status == 204
+        elif how == "emptied":
+            assert cloud.call("DELETE", page).status == 204
+        else:
+            changed = {"resource_provider_generation": 2, "total": 9}
+            assert cloud.call("PUT", f"{page}/{first}", 39, changed).status == 200
+    shown = cloud.call("GET", page).body["inventories"]
+    left = {"removed": {first: 2}, "emptied": {}, "updated": {first: 9, third: 1}}[how]
+    assert {name: record["total"] for name, record in shown.items()} == left
+
+
 def locking(statement):
     return "FOR " in statement
