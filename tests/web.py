@@ -37,10 +37,10 @@ def application(table: Table, **overrides: Any) -> Application:
     return Application(table, Service(conf, None, Policy(conf)))
 
 
-def service(table: Table, **overrides: Any) -> Any:
+def service(table: Table, database: Any = None, **overrides: Any) -> Any:
     """The application with all its layers."""
     conf = configuration(**overrides)
-    return deploy.onion(Application(table, Service(conf, None, Policy(conf))))
+    return deploy.onion(Application(table, Service(conf, database, Policy(conf))))
 
 
 def ask(

@@ -85,6 +85,23 @@ def policy_format(conf: cfg.ConfigOpts, _: Database) -> Result:
     )
 
 
+def identity_service(conf: cfg.ConfigOpts, _: Database) -> Result:
+    """Whether the Identity service knows the service's own user, where it validates tokens."""
+    if conf.api.auth_strategy != "keystone":
+        return Result()
+    try:
+        from placement.middleware.keystone_check import complaint, is_configured
+    except ImportError:
+        return Result(Level.FAILURE, "keystonemiddleware is missing: install the extra 'keystone'.")
+    if not is_configured(conf):
+        return Result()
+    with Progress(IDENTITY):
+        found = complaint(conf)
+    if found is None:
+        return Result()
+    return Result(Level.WARNING if found.passing else Level.FAILURE, str(found))
+
+
 def used_above_capacity(_: cfg.ConfigOpts, database: Database) -> Result:
     """Whether more is used anywhere than there is."""
     with Progress(ABOVE, "providers", database.read(over_commitment.count)) as progress:
@@ -108,11 +125,13 @@ def _place(found: OverCommitment) -> str:
 ROOTS = "Missing Root Provider IDs"
 CONSUMERS = "Incomplete Consumers"
 POLICY = "Policy File JSON to YAML Migration"
+IDENTITY = "Identity Service"
 ABOVE = "Used Above Capacity"
 CHECKS: dict[str, Callable[[cfg.ConfigOpts, Database], Result]] = {
     ROOTS: missing_roots,
     CONSUMERS: incomplete_consumers,
     POLICY: policy_format,
+    IDENTITY: identity_service,
     ABOVE: used_above_capacity,
 }
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qs
 
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -31,13 +32,28 @@ class Health:
     def __init__(self, application: Any, service: Service) -> None:
         self.application = application
         self._check = _Check(application, service)
+        self._thorough = _Check(application, service, _identity_checks(service.conf))
         self._for_all = not service.conf.healthcheck.allowed_source_ranges
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """What the checks say; elsewhere the answer of the application."""
         asks_us = environ["PATH_INFO"] == PATH and (self._for_all or _has_address(environ))
-        answer: Iterable[bytes] = (self._check if asks_us else self.application)(environ, start_response)
+        answer: Iterable[bytes] = (self._checks(environ) if asks_us else self.application)(environ, start_response)
         return answer
+
+    def _checks(self, environ: Environ) -> Healthcheck:
+        """Those that tell whether to send requests here; with ``?detailed`` also that of the Identity service."""
+        thorough = "detailed" in parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        return self._thorough if thorough else self._check
+
+
+def _identity_checks(conf: cfg.ConfigOpts) -> Sequence[Any]:
+    """The check of the Identity service, if it validates tokens."""
+    if conf.api.auth_strategy != "keystone":
+        return ()
+    from placement.middleware.keystone_check import KeystoneCheck  # of the extra "keystone"
+
+    return (KeystoneCheck(conf),)
 
 
 def _has_address(environ: Environ) -> bool:
@@ -52,7 +68,7 @@ def _has_address(environ: Environ) -> bool:
 class _Check(Healthcheck):
     """The middleware with its options, ``[healthcheck]backends`` among them, and the check of the database always."""
 
-    def __init__(self, application: Any, service: Service) -> None:
+    def __init__(self, application: Any, service: Service, more: Sequence[Any] = ()) -> None:
         """Raises StartError."""
         try:
             super().__init__(application, service.conf)
@@ -62,7 +78,8 @@ class _Check(Healthcheck):
             raise StartError(f"[healthcheck]allowed_source_ranges: {error}") from None
         except ConfigInvalid:
             raise StartError("[healthcheck]backends: disable_by_file and enable_by_files exclude each other") from None
-        self._backends: Any = [SimpleNamespace(obj=DatabaseCheck(service.database)), *self._backends]
+        first = [SimpleNamespace(obj=check) for check in (DatabaseCheck(service.database), *more)]
+        self._backends: Any = [*first, *self._backends]
 
 
 class DatabaseCheck:

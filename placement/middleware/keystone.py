@@ -18,6 +18,7 @@ from placement import microversion as mv
 from placement.conf import StartError
 from placement.faults import Unauthenticated
 from placement.middleware.bugs import Bugs
+from placement.middleware.keystone_check import complaint
 from placement.middleware.refusal import refuse
 from placement.request import Environ, Service
 
@@ -36,6 +37,8 @@ class Keystone:
     def __init__(self, application: Any, service: Service) -> None:
         self.application = application
         self.protected = Bugs(_protocol(application, service.conf), service)
+        if found := complaint(service.conf):
+            LOG.error("No token can be validated: %s", found)
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """The answer of the application; 401 for a bad token, 503 if Keystone cannot tell."""

@@ -31,6 +31,10 @@ ALL_IS_WELL = """\
 | Result: Success                           |
 | Details: None                             |
 +-------------------------------------------+
+| Check: Identity Service                   |
+| Result: Success                           |
+| Details: None                             |
++-------------------------------------------+
 | Check: Used Above Capacity                |
 | Result: Success                           |
 | Details: None                             |
@@ -53,6 +57,10 @@ MUCH_IS_NOT = f"""\
 |   online_data_migrations" command.                                   |
 +----------------------------------------------------------------------+
 | Check: Policy File JSON to YAML Migration                            |
+| Result: Success                                                      |
+| Details: None                                                        |
++----------------------------------------------------------------------+
+| Check: Identity Service                                              |
 | Result: Success                                                      |
 | Details: None                                                        |
 +----------------------------------------------------------------------+
@@ -125,7 +133,7 @@ def test_warnings_alone_are_1(check, filled):
     mend(filled)
     ran = check()
     assert ran.code == 1
-    assert ran.out.count("Result: Success") == 3
+    assert ran.out.count("Result: Success") == 4
 
 
 def test_json_has_all_of_it(check, filled):
@@ -137,6 +145,7 @@ def test_json_has_all_of_it(check, filled):
         ("Missing Root Provider IDs", "Failure"),
         ("Incomplete Consumers", "Warning"),
         ("Policy File JSON to YAML Migration", "Success"),
+        ("Identity Service", "Success"),
         ("Used Above Capacity", "Warning"),
     ]
     assert told["checks"][2] == {
@@ -145,7 +154,7 @@ def test_json_has_all_of_it(check, filled):
         "details": None,
         "places": [],
     }
-    assert told["checks"][3]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
+    assert told["checks"][4]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
 
 
 def test_consumers_are_counted_and_not_their_allocations(filled):
@@ -207,7 +216,7 @@ class TestOverCommitment:
         ran = check()
         assert ran.out.count(FULL) == 20
         assert "|   and 1 more: --json prints all " in ran.out
-        assert len(json.loads(check("--json").out)["checks"][3]["places"]) == 21
+        assert len(json.loads(check("--json").out)["checks"][-1]["places"]) == 21
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -14,6 +14,9 @@ from contextlib import closing, suppress
 
 import pytest
 
+from placement.cmd import status as status_command
+from placement.db import schema
+from placement.db.engine import opened
 from placement.endpoint import endpoint
 from placement.reply import ok
 from tests import children, doors, identity, running, servers, web
@@ -251,12 +254,12 @@ def whoami(req):
 def configured(access, tmp_path):
     """Calls a service with these options besides the usual ones, and gives what `ask` gives."""
 
-    def begin(**told):
+    def begin(database=None, **told):
         lines = [f"{name} = {value}\n" for name, value in (access | told).items()]
         path = tmp_path / "placement.conf"
         path.write_text("[keystone_authtoken]\n" + "".join(lines))
         table = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}
-        app = web.service(table, config_files=[str(path)], api__auth_strategy="keystone")
+        app = web.service(table, database, config_files=[str(path)], api__auth_strategy="keystone")
 
         def call(token="", path="/whoami", **headers):
             sent = {"X-Auth-Token": token, "OpenStack-API-Version": "placement 1.39", **headers}
@@ -287,6 +290,59 @@ def test_a_service_that_cannot_ask_says_so_and_logs_why(backend, configured, key
     assert ask_it(path="/")[0] == 200
     assert "No token can be validated" in caplog.text
     assert "Traceback" not in caplog.text
+
+
+REFUSED = "The Identity service refuses the service's own user 'placement'."
+WRONG_ACCESS = [
+    ({"password": "wrong"}, REFUSED, 2),
+    ({"region_name": "elsewhere"}, "The Identity service is not in its own catalog.", 2),
+    ({"auth_url": "http://127.0.0.1:1/v3"}, "The Identity service does not answer.", 1),
+]
+
+
+@pytest.mark.parametrize(("told", "sentence", "_"), WRONG_ACCESS)
+def test_the_start_and_a_detailed_health_check_tell_before_any_client_does(
+    backend, database, configured, keystone, caplog, told, sentence, _
+):
+    ask_it = configured(database, **told)
+    [error] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert error.startswith(f"No token can be validated: [keystone_authtoken]: {sentence} (")
+    assert identity.PASSWORD not in error
+    code, _, body = ask_it(path="/healthcheck?detailed", Accept="application/json")
+    assert code == 503
+    assert sentence in body["reasons"]
+
+
+def test_an_identity_service_that_knows_us_is_no_news(backend, database, configured, keystone, caplog):
+    ask_it = configured(database)
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+    _, _, body = ask_it(path="/healthcheck?detailed", Accept="application/json")
+    assert body["reasons"][1:] == ["OK"]
+    assert len(ask_it(path="/healthcheck", Accept="application/json")[2]["reasons"]) == 1
+
+
+def test_many_health_checks_ask_the_identity_service_once(backend, database, configured, keystone, caplog):
+    ask_it = configured(database, password="wrong")
+    with caplog.at_level(logging.DEBUG, logger="keystoneauth"):
+        for _ in range(5):
+            assert ask_it(path="/healthcheck?detailed", Accept="application/json")[0] == 503
+    assert caplog.text.count("Making authentication request to") == 1
+
+
+@pytest.mark.parametrize(("told", "sentence", "code"), [({}, "", 0), *WRONG_ACCESS])
+def test_the_upgrade_check_asks_the_identity_service(
+    backend, access, keystone, database_url, tmp_path, in_process, told, sentence, code
+):
+    with opened(database_url) as database:
+        schema.sync(database.engine)
+    lines = [f"{name} = {value}\n" for name, value in (access | told).items()]
+    path = tmp_path / "placement.conf"
+    path.write_text(f"[placement_database]\nconnection = {database_url}\n[keystone_authtoken]\n{''.join(lines)}")
+    ran = in_process(status_command, "--config-file", str(path), "upgrade", "check", "--json")
+    [result] = [check for check in json.loads(ran.out)["checks"] if check["check"] == "Identity Service"]
+    assert (ran.code, result["result"]) == (code, ["Success", "Warning", "Failure"][code])
+    assert sentence in (result["details"] or "")
+    assert identity.PASSWORD not in ran.out + ran.err
 
 
 @pytest.fixture
