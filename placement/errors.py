@@ -134,6 +134,12 @@ class DatabaseUnavailable(Unavailable):
     says = "The database cannot be reached. Please try again."
 
 
+class TablesMissing(Unavailable):
+    """The schema was taken away under the running service, or is that of another Placement."""
+
+    says = 'The database lacks tables of this service. Its operator has to run "placement-manage db sync".'
+
+
 class OutcomeUnknown(Unavailable):
     """The connection went away while the transaction was being committed."""
 

@@ -64,7 +64,11 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add("stamp", stamp, "Write down a revision, and change nothing else.").add_argument(
         "revision", help='a revision id, or "head"'
     )
-    add("release", release, "Take away what other Placements do not know, to give the database back.").add_argument(
+    giving_back = add("release", release, "Take away what other Placements do not know, to give the database back.")
+    giving_back.add_argument(
+        "--force", action="store_true", help="do it although a process of this service wrote a short time ago"
+    )
+    giving_back.add_argument(
         "--revision",
         metavar="<id>",
         default=schema.COMMON_HEADS[0],
@@ -105,7 +109,7 @@ def stamp(conf: cfg.ConfigOpts) -> int:
 def release(conf: cfg.ConfigOpts) -> int:
     """Make the schema what another Placement knows."""
     with program.reached(conf) as database, Progress("db release"):
-        schema.release(database.engine, conf.command.revision)
+        schema.release(database.engine, conf.command.revision, force=conf.command.force)
     return 0
 
 

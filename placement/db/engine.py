@@ -151,6 +151,7 @@ class Database:
                 if kind is Trouble.VALUE:
                     raise errors.InvalidValue() from error
                 if kind is Trouble.BUG:
+                    _raise_missing_table(error)
                     raise
                 if kind is Trouble.LOST:
                     if lost_before or number == attempts:
@@ -266,6 +267,13 @@ class Database:
                 LOG.warning("The database does not answer yet: %s", trouble.sentence(error))
             tries += 1
             time.sleep(retry_interval)
+
+
+def _raise_missing_table(error: BaseException) -> None:
+    """Raise TablesMissing if that is what the error means: an operator has to act, and no program is wrong."""
+    if trouble.is_missing_table(error):
+        LOG.error("The database lacks tables of this service: %s", trouble.sentence(error))
+        raise errors.TablesMissing() from error
 
 
 @signals.part("sql")

@@ -41,6 +41,8 @@ COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
 PATIENCE = 300
 _LOCK_NAME = "placement-schema"
 _LOCK_NUMBER = 0x706C6163656D656E  # "placemen": PostgreSQL names locks by 64 bits
+#: Seconds that a process which writes is seen after its last sign of life, which comes once a minute.
+_SERVED = 120
 _TOO_LONG = "Another process has been changing the schema for %d seconds."
 
 
@@ -70,16 +72,19 @@ def sync(engine: Engine, revision: str = "head") -> None:
         command.upgrade(configuration(connection), revision)
 
 
-def release(engine: Engine, revision: str = COMMON_HEADS[0]) -> None:
+def release(engine: Engine, revision: str = COMMON_HEADS[0], *, force: bool = False) -> None:
     """Take away what only we know, so that a Placement whose newest revision is ``revision`` finds its own schema.
 
     ``revision`` is one of COMMON_HEADS.  A database that is not beyond it only loses our tables, if it has them.
-    Nobody of ours may serve it meanwhile.  Raises CommandError if it has no schema, or one newer than this program.
+    No process of this service may serve it.  Raises CommandError if one wrote to it a short time ago, unless ``force``;
+    and if it has no schema, or one newer than this program.
     """
     with _alone(engine) as connection:
         found = _version(connection)
         if _state(found) in (State.MISSING, State.UNKNOWN):
             raise CommandError(_COMPLAINTS[_state(found)] % {"version": found})
+        if not force:
+            _refuse_while_served(connection)
         if found in _beyond(revision):
             command.downgrade(configuration(connection), revision)
         tables.metadata.drop_all(connection, tables=tables.OURS)  # a stamp leaves them behind
@@ -163,6 +168,23 @@ def _refuse_strangers(connection: Connection) -> None:
         raise CommandError(
             f"The database has tables {', '.join(strangers)} but no alembic_version: it was not made by Placement, "
             'or its revision is not recorded. If you know it, run "placement-manage db stamp <revision>" first.'
+        )
+
+
+def _refuse_while_served(connection: Connection) -> None:
+    """Raise CommandError if a process of this service has written lately, by the clock of the database."""
+    if not sa.inspect(connection).has_table(tables.change_writers.name):
+        return
+    # PostgreSQL's CURRENT_TIMESTAMP has a zone, which the columns do not; SQLite has no other.
+    clock = sa.func.current_timestamp() if connection.dialect.name == "sqlite" else sa.func.localtimestamp()
+    now, seen = connection.execute(sa.select(clock, sa.func.max(tables.change_writers.c.seen_at))).one()
+    if seen is None:
+        return
+    ago = (now - seen).total_seconds()
+    if ago < _SERVED:
+        raise CommandError(
+            f"A process of this service wrote to the database {max(0, round(ago))} seconds ago. Stop all of them: "
+            f'"db release" works {_SERVED} seconds after that, or at once with --force.'
         )
 
 

@@ -17,7 +17,7 @@ from oslo_middleware.healthcheck.pluginbase import HealthcheckResult
 
 from placement import errors
 from placement.conf import StartError
-from placement.db import trouble
+from placement.db import tables, trouble
 from placement.db.engine import Database
 from placement.request import Environ, Service
 
@@ -82,6 +82,10 @@ class _Check(Healthcheck):
         self._backends: Any = [*first, *self._backends]
 
 
+#: Whether the tables are there that only this service has: "placement-manage db release" takes them away.
+_QUESTION = sa.select(*(sa.exists().select_from(table) for table in tables.OURS))
+
+
 class DatabaseCheck:
     """Whether the database answers.  One statement, and of concurrent checks one at a time: where the database hangs,
     they take one thread and not all."""
@@ -95,7 +99,9 @@ class DatabaseCheck:
         if not self._lock.acquire(timeout=_PATIENCE):
             return HealthcheckResult(False, "The database has not answered yet.")
         try:
-            self._database.read(lambda db: db.execute(sa.select(1)).scalar())
+            self._database.read(lambda db: db.execute(_QUESTION).all())
+        except errors.TablesMissing as failure:
+            return HealthcheckResult(False, "The database lacks tables of this service.", trouble.behind(failure))
         except errors.Unavailable as failure:
             return HealthcheckResult(False, "The database cannot be reached.", trouble.behind(failure))
         except sa.exc.SQLAlchemyError as error:

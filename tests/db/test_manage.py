@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,13 +16,15 @@ import sqlalchemy as sa
 
 from placement.cmd import manage, program
 from placement.cmd.progress import Progress
-from placement.db import online, schema, tables
+from placement.db import online, schema, standard, tables
 from placement.db.engine import opened
+from placement.objects.provider import ResourceProvider
 from tests import children
-from tests.db import watch
+from tests.db import in_process, watch
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
 OWNER = "incomplete-owner"
+UUID = "11111111-1111-4111-8111-111111111111"
 ROOTS, CONSUMERS = "set_root_provider_ids", "create_incomplete_consumers"
 
 
@@ -155,6 +159,47 @@ class TestRelease:
         assert (ran.code, ran.out) == (2, "")
         assert "choose from" in ran.err
         assert schema.state(database.engine) is schema.State.CURRENT
+
+    def test_is_refused_while_a_service_writes(self, run, database):
+        run("db", "sync")
+        standard.insert(database)
+        database.write(lambda db: ResourceProvider.create(db, uuid=UUID, name="host1"))
+        ran = run("db", "release")
+        assert (ran.code, ran.out) == (1, "")
+        assert re.search(
+            r"A process of this service wrote to the database \d seconds ago\. .* --force\.$", ran.err.strip()
+        )
+        assert schema.state(database.engine) is schema.State.CURRENT
+        seen = execute(database, sa.select(tables.change_writers.c.id, tables.change_writers.c.seen_at))
+        for writer_id, seen_at in seen:
+            old = {"seen_at": seen_at - datetime.timedelta(seconds=130)}
+            execute(
+                database, sa.update(tables.change_writers).where(tables.change_writers.c.id == writer_id).values(old)
+            )
+        assert run("db", "release").code == 0
+
+    def test_under_a_running_service_is_told_and_mended_by_sync(self, run, database):
+        """With force: whoever writes is told what to do, and so is who asks whether all is well."""
+        run("db", "sync")
+        standard.insert(database)
+        service = in_process.placement(database)
+        body = {"name": "host1", "uuid": UUID}
+        assert service("POST", "/resource_providers", body=body).status == 200
+        assert run("db", "release", "--force").code == 0
+        for answer in (
+            service("POST", "/resource_providers", body={"name": "host2"}),
+            service("GET", "/resource_providers?name=host1"),
+            service("GET", "/allocation_candidates?resources=VCPU:1"),
+        ):
+            assert answer.status == 503
+            assert "lacks tables of this service" in answer.error["detail"]
+            assert "sync" in answer.error["detail"]
+        health = service("GET", "/healthcheck")
+        assert (health.status, health.body["reasons"]) == (503, ["The database lacks tables of this service."])
+        assert run("db", "sync").code == 0
+        assert service("GET", "/healthcheck").status == 200
+        assert service("POST", "/resource_providers", body={"name": "host2"}).status == 200
+        assert len(service("GET", "/resource_providers").body["resource_providers"]) == 2
 
     def test_of_an_empty_database_fails(self, run):
         ran = run("db", "release")
