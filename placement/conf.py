@@ -59,6 +59,13 @@ _API = [
         help="Bytes of a request's body. A longer one is answered with 413.",
     ),
     cfg.IntOpt(
+        "max_request_body_values",
+        default=500_000,
+        min=1,
+        help="Values, keys of objects not counted, that the JSON of a request's body may hold. More are answered with "
+        "413. Each takes many times the memory that it takes in the body.",
+    ),
+    cfg.IntOpt(
         "max_query_length",
         default=64 * 1024,
         min=1,
@@ -139,6 +146,25 @@ _PLACEMENT = [
         help="What one request may write of allocations, an allocation being an amount of one resource class from one "
         "provider for one consumer. More are answered with 400. All rows of a request are written in one transaction, "
         "in which other writers of the same providers wait.",
+    ),
+    cfg.IntOpt(
+        "max_inventories_per_request",
+        default=10000,
+        min=1,
+        help="What one request may write of inventories, of one provider or of those of a reshape. More are answered "
+        "with 400.",
+    ),
+    cfg.IntOpt(
+        "max_traits_per_request",
+        default=10000,
+        min=1,
+        help="Traits that a provider may be given by one request, repeated ones included. More are answered with 400.",
+    ),
+    cfg.IntOpt(
+        "max_aggregates_per_request",
+        default=10000,
+        min=1,
+        help="Aggregates that a provider may be put into by one request. More are answered with 400.",
     ),
     cfg.IntOpt(
         "index_verify_interval",

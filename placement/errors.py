@@ -84,6 +84,16 @@ class TooLarge(Failure):
     says = "The body of a request may have %(most)d bytes at most ([api]max_request_body_size)."
 
 
+class TooManyValues(TooLarge):
+    """The body holds more than any client needs, and more than can be judged in a reasonable time."""
+
+    says = "The body of a request may hold %(most)d values at most ([api]max_request_body_values)."
+
+
+class TooManyEntries(BadRequest):
+    says = "The request names %(count)d %(kind)s; there may be %(most)d at most ([placement]max_%(kind)s_per_request)."
+
+
 class TooLong(Failure):
     """The query is longer than the service reads."""
 

@@ -130,6 +130,9 @@ _PAGE = """\
  </body>
 </html>"""
 
+#: Characters of a sentence that are told: it may repeat what was sent, which may be megabytes.
+_LONGEST = 24_000
+
 _TAG = re.compile(r"<[^<>]*>")  # never looks at a character twice, however many begin and do not end
 
 
@@ -160,7 +163,7 @@ def render(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> tup
         return form, json.dumps({"errors": [_problem(failure, status, environ)]}).encode()
     title = f"{status.value} {status.phrase}"
     if form == "text/html":
-        explanation, message = _detail(failure.sentence, status, environ).split("\n\n", 1)
+        explanation, message = _detail(_short(failure.sentence), status, environ).split("\n\n", 1)
         text = _PAGE.format(
             status=title, detail=f"{html.escape(explanation)}<br /><br />\n{html.escape(message.strip())}"
         )
@@ -195,7 +198,12 @@ def _detail(message: str, status: HTTPStatus, environ: Environ) -> str:
 
 def _line(sentence: str) -> str:
     """The sentence in one line and without tags, for a client may show it in a page."""
-    return _TAG.sub("", sentence.replace("\n", " "))
+    return _TAG.sub("", _short(sentence).replace("\n", " "))
+
+
+def _short(sentence: str) -> str:
+    """The sentence without its middle, if it is long: what clients look for is at the beginning or at the end."""
+    return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]} ... {sentence[-_LONGEST // 8 :]}"
 
 
 def _form(accept: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -99,7 +100,9 @@ class Request:
         """The JSON body, sound by the schema of the endpoint; raises what is wrong with it.  So a handler that must
         tell a missing provider first looks for the provider first."""
         if isinstance(self._body, errors.Failure):
-            raise self._body
+            # Another one each time: what is raised refers, by its traceback, to this request and all that it has read,
+            # and the request would refer to it.  Such a circle stays in memory until the cycle collector comes by.
+            raise type(self._body)(**self._body.facts)
         return self._body
 
     def receive(self) -> None:
@@ -110,7 +113,7 @@ class Request:
         try:
             self._body = self._read_body()
         except errors.Failure as failure:
-            self._body = failure
+            self._body = type(failure)(**failure.facts)
 
     @property
     def query(self) -> Parameters:
@@ -130,7 +133,7 @@ class Request:
 
     def _read_body(self) -> Any:
         try:
-            value = parse_json(self._content())
+            value = parse_json(self._content(), self.conf.api.max_request_body_values)
         except RecursionError:
             raise errors.MalformedJSON(reason="nested too deeply") from None
         return self.body_schema.validate(value, self.version)
@@ -148,7 +151,7 @@ class Request:
             most = self.conf.api.max_request_body_size
             content = environ["wsgi.input"].read(most + 1)
         except OSError as error:  # the client went away, or sends slower than the server waits
-            raise errors.MalformedJSON(reason=error) from None
+            raise errors.MalformedJSON(reason=str(error)) from None
         if len(content) > most:
             raise errors.TooLarge(most=most)
         return content
@@ -158,6 +161,12 @@ class Request:
             return Parameters()
         parameters: Parameters = self.query_schema.validate(_pairs(self.environ), self.version)
         return parameters
+
+    def check_count(self, kind: str, count: int) -> None:
+        """Raises TooManyEntries if the body names more things of a kind than ``max_<kind>_per_request`` allows."""
+        most = self.conf.placement[f"max_{kind}_per_request"]
+        if count > most:
+            raise errors.TooManyEntries(kind=kind, count=count, most=most)
 
     # --- what it is served with ---
 
@@ -197,19 +206,35 @@ class Request:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def parse_json(content: bytes) -> Any:
-    """The value of a JSON text that can also be stored; raises MalformedJSON.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def parse_json(content: bytes, most: int | None = None) -> Any:
+    """The value of a JSON text that can also be stored; raises MalformedJSON, or TooManyValues if it has more of them.
 
     Stricter than the standard module where that reads what is not JSON (NaN), and refuses the two things that JSON can
     write and no database can hold: NUL and halves of surrogate pairs.
     """
+    if most is not None and len(content) > most:
+        _check_count(content, most)
     try:
         value = json.loads(content.decode(), parse_constant=_no_constant)
     except ValueError as error:
-        raise errors.MalformedJSON(reason=error) from None
+        # The error itself holds the whole text.
+        raise errors.MalformedJSON(reason=str(error)) from None
     if b"\\u" in content:
         _refuse_unstorable(value)
     return value
+
+
+def _check_count(content: bytes, most: int) -> None:
+    """Raises TooManyValues, before any is made: 16 MiB of empty objects take 400 MB.
+
+    A value is the first of a list or an object, or follows a comma.  Commas and brackets inside of strings are counted, too:
+    so many of them mean nothing to this API.
+    """
+    if sum(map(content.count, (b",", b"[", b"{"))) > most:
+        raise errors.TooManyValues(most=most)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -226,7 +251,7 @@ def _refuse_unstorable(value: Any) -> None:
             waiting.extend(item.values())
         elif isinstance(item, list):
             waiting.extend(item)
-        elif isinstance(item, str) and any(char == "\0" or "\ud800" <= char <= "\udfff" for char in item):
+        elif isinstance(item, str) and _UNSTORABLE.search(item):
             raise errors.MalformedJSON(reason="a string holds NUL or half of a surrogate pair")
 
 

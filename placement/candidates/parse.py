@@ -69,6 +69,7 @@ def _groups(query: Parameters, version: Version) -> Iterator[Group]:
     membership: dict[str, filters.Membership] = {}
     in_tree: dict[str, str | None] = {}
     suffixes: dict[str, None] = {}
+    named: set[str] = set()
     # Of several mistakes the first one is told.
     for name, value in query.items():
         parameter = _GROUP.fullmatch(name)
@@ -76,9 +77,14 @@ def _groups(query: Parameters, version: Version) -> Iterator[Group]:
             continue
         suffix = parameter[2]
         suffixes[suffix] = None
+        if parameter[1] == "resources":
+            resources[suffix] = filters.resources(value)
+            continue
+        if name in named:
+            # All of its values were looked at where it was named first.
+            continue
+        named.add(name)
         match parameter[1]:
-            case "resources":
-                resources[suffix] = filters.resources(value)
             case "required":
                 traits[suffix] = filters.traits(query.all(name), version)
             case "member_of":

@@ -38,6 +38,7 @@ def replace(req: Request, uuid: str) -> Reply:
     guarded = req.version >= mv.AGGREGATE_GENERATION
     req.read(lambda db: ResourceProvider.get(db, uuid))
     uuids = req.body["aggregates"] if guarded else req.body
+    req.check_count("aggregates", len(uuids))
     ids = aggregate.ensure(req.database, uuids)
 
     def work(db: Transaction) -> ResourceProvider:

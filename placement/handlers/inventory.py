@@ -52,6 +52,7 @@ def replace(req: Request, uuid: str) -> Reply:
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Inventory]]:
         provider = ResourceProvider.lock(db, uuid)
         provider.expect(req.body["resource_provider_generation"])
+        req.check_count("inventories", len(req.body["inventories"]))
         records = [Inventory.of_body(name, body) for name, body in req.body["inventories"].items()]
         with errors.saying(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, provider, records)

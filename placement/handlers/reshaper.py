@@ -15,6 +15,7 @@ from placement.schemas import reshaper as schema
 @endpoint(since=mv.RESHAPER, policy="placement:reshaper:reshape", body=schema.CREATE)
 def create(req: Request) -> Reply:
     """Move inventories and allocations together."""
+    req.check_count("inventories", sum(len(body["inventories"]) for body in req.body["inventories"].values()))
     inventories = {
         uuid: NewInventory(
             generation=body["resource_provider_generation"],

@@ -64,6 +64,7 @@ def of_provider(req: Request, uuid: str) -> Reply:
 def replace(req: Request, uuid: str) -> Reply:
     """Make these the traits of the provider."""
     body = req.body
+    req.check_count("traits", len(body["traits"]))
 
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Trait]]:
         provider = ResourceProvider.lock(db, uuid)

