@@ -230,8 +230,8 @@ def parse_json(content: bytes, most: int | None = None) -> Any:
 def _check_count(content: bytes, most: int) -> None:
     """Raises TooManyValues, before any is made: 16 MiB of empty objects take 400 MB.
 
-    A value is the first of a list or an object, or follows a comma.  Commas and brackets inside of strings are counted, too:
-    so many of them mean nothing to this API.
+    A value is the first of a list or an object, or follows a comma.  What is inside of strings is counted, too: so many
+    commas and brackets mean nothing to this API.
     """
     if sum(map(content.count, (b",", b"[", b"{"))) > most:
         raise errors.TooManyValues(most=most)
