@@ -13,6 +13,7 @@ from placement.candidates.request import Group
 from placement.db.engine import Transaction
 from placement.endpoint import endpoint
 from placement.index.snapshot import Snapshot
+from placement.objects import tree
 from placement.objects.provider import ResourceProvider
 from placement.reply import NOW, Reply, created, newest, no_content, ok
 from placement.request import Request
@@ -72,14 +73,12 @@ def update(req: Request, uuid: str) -> Reply:
     """Rename a provider, and move it below another parent if one is named."""
 
     def work(db: Transaction) -> ResourceProvider:
-        ResourceProvider.get(db, uuid)
+        provider = ResourceProvider.get(db, uuid)
         name = req.body["name"]
         if "parent_provider_uuid" not in req.body:
             return ResourceProvider.lock(db, uuid).rename(db, name)
         parent_uuid = req.body["parent_provider_uuid"]
-        trees = ResourceProvider.lock_with_trees(db, [uuid, parent_uuid] if parent_uuid else [uuid])
-        provider = trees.get(uuid) or ResourceProvider.lock(db, uuid)
-        return provider.move(db, parent_uuid, trees, freely=req.version >= mv.REPARENTING).rename(db, name)
+        return tree.move(db, provider, parent_uuid, freely=req.version >= mv.REPARENTING).rename(db, name)
 
     provider = req.write(work)
     return ok(_present(provider, req), modified=newest([provider.modified]))

@@ -179,8 +179,7 @@ class ResourceProvider:
                 "parent provider UUID cannot be same as UUID. "
                 "Please set parent provider UUID to None if there is no parent."
             )
-        # The lock keeps the parent from being deleted or moved to another tree meanwhile.
-        parent = None if parent_uuid is None else cls.lock_all(db, [parent_uuid]).get(parent_uuid)
+        parent = None if parent_uuid is None else cls._lock_with_root(db, parent_uuid)
         if parent_uuid is not None and parent is None:
             raise refused("parent provider UUID does not exist.")
         for taken in db.execute(_TAKEN, {"uuid": uuid, "name": name}):
@@ -211,6 +210,20 @@ class ResourceProvider:
             updated_at=None,
         )
 
+    @classmethod
+    def _lock_with_root(cls, db: Transaction, uuid: str) -> Self | None:
+        """The provider, or None.  Its row and its root's are locked, in the order of their ids.
+
+        The foreign key of a child locks the root's row on MySQL, but after the parent's, whichever has the lower id.
+        """
+        found = cls.find(db, uuid)
+        if found is None:
+            return None
+        locked = cls.lock_all(db, (), {found.id, found.root_id}).get(uuid)
+        if locked is None or locked.root_id != found.root_id:
+            raise Again
+        return locked
+
     def rename(self, db: Transaction, name: str) -> Self:
         """The provider under another name; its row must be locked."""
         if name == self.name:
@@ -220,63 +233,6 @@ class ResourceProvider:
         db.execute(_RENAME, {"id_": self.id, "becomes": name})
         db.changed(self.id, feed.SHAPE)
         return replace(self, name=name, updated_at=utcnow())
-
-    @classmethod
-    def lock_with_trees(cls, db: Transaction, uuids: Iterable[str]) -> dict[str, Self]:
-        """These providers and all others of their trees, by uuid, locked; those that do not exist are absent."""
-        trees = {"uuids": list(uuids)}
-        members = set(db.execute(_MEMBERS, trees).scalars())
-        locked = cls.lock_all(db, (), members)
-        # With every member locked, nobody can join or leave; but somebody may have while the locks were taken.
-        if set(db.execute(_MEMBERS, trees).scalars()) != members:
-            raise Again
-        return locked
-
-    def move(self, db: Transaction, parent_uuid: str | None, trees: dict[str, Self], *, freely: bool) -> Self:
-        """The provider below another parent, or as a root (None), and its subtree with it.
-
-        ``trees`` is what ``lock_with_trees`` gave for this provider and the parent.  Unless ``freely``, only a root
-        can be given a parent (contract 2.4).
-        """
-
-        def refused(reason: str) -> errors.Failure:
-            return errors.ProviderNotSaved(uuid=self.uuid, reason=reason)
-
-        if parent_uuid == self.parent_uuid:
-            return self
-        if parent_uuid is None and not freely:
-            raise refused("un-parenting a provider is not currently allowed.")
-        parent = None if parent_uuid is None else trees.get(parent_uuid)
-        if parent_uuid is not None and parent is None:
-            raise refused("parent provider UUID does not exist.")
-        if self.parent_uuid is not None and not freely:
-            raise refused("re-parenting a provider is not currently allowed.")
-        subtree = self._subtree(trees.values())
-        if parent is not None and parent.id in subtree:
-            raise refused("creating loop in the provider tree is not allowed.")
-        root = self if parent is None else trees.get(parent.root_uuid, parent)
-        db.execute(_SET_PARENT, {"id_": self.id, "parent": None if parent is None else parent.id})
-        db.execute(_SET_ROOT, {"ids": subtree, "root": root.id})
-        for provider_id in subtree:
-            db.changed(provider_id, feed.SHAPE)
-        return replace(
-            self,
-            parent_id=None if parent is None else parent.id,
-            parent_uuid=parent_uuid,
-            root_id=root.id,
-            root_uuid=root.uuid,
-            updated_at=utcnow(),
-        )
-
-    def _subtree(self, providers: Iterable[Self]) -> list[int]:
-        """The ids of this provider and everything below it."""
-        children: dict[int | None, list[int]] = {}
-        for provider in providers:
-            children.setdefault(provider.parent_id, []).append(provider.id)
-        found = [self.id]
-        for provider_id in found:
-            found.extend(children.get(provider_id, ()))
-        return found
 
     def delete(self, db: Transaction) -> None:
         """Remove the provider with its inventories and associations; its row must be locked."""
@@ -324,15 +280,6 @@ _LOCK_BY_UUID = _BY_UUID.with_for_update(of=_P, key_share=True)
 _LOCK_BY_ID = _BY_ID.with_for_update(of=_P, key_share=True)
 _LOCK = sa.select(_P.c.id).where(_AMONG).order_by(_P.c.id).with_for_update(key_share=True)
 _IDS_BY_UUID = sa.select(_P.c.id, _P.c.uuid).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-_NAMED_PROVIDER = resource_providers.alias()
-#: One statement, so that the roots and the members of their trees are of one moment.
-_MEMBERS = sa.select(_P.c.id).where(
-    _P.c.root_provider_id.in_(
-        sa.select(_NAMED_PROVIDER.c.root_provider_id).where(
-            _NAMED_PROVIDER.c.uuid.in_(sa.bindparam("uuids", expanding=True))
-        )
-    )
-)
 _TAKEN = (
     sa.select(_P.c.uuid, _P.c.name)
     .where((_P.c.uuid == sa.bindparam("uuid")) | (_P.c.name == sa.bindparam("name")))
@@ -348,5 +295,4 @@ _ADVANCE = (
 )
 _ADVANCE_ALL = sa.update(_P).where(_AMONG).values(generation=_P.c.generation + 1, updated_at=sa.bindparam("now"))
 _RENAME = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(name=sa.bindparam("becomes"))
-_SET_PARENT = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(parent_provider_id=sa.bindparam("parent"))
 _SET_ROOT = sa.update(_P).where(_AMONG).values(root_provider_id=sa.bindparam("root"))

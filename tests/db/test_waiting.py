@@ -9,6 +9,7 @@ import pytest
 
 from placement.db import schema, standard
 from placement.db.engine import opened
+from placement.objects import tree
 from placement.objects.provider import ResourceProvider
 from tests.db.in_process import placement
 
@@ -46,8 +47,7 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
                 meanwhile = Meanwhile(service, "POST", "/resource_providers", 39, body)
             assert not meanwhile.wait(0.5)
             ResourceProvider.create(db, uuid=root, name=root)
-            trees = ResourceProvider.lock_with_trees(db, [moved, root])
-            provider.move(db, root, trees, freely=True)
+            tree.move(db, provider, root, freely=True)
             started.append(meanwhile)
 
         database.write(move)
@@ -55,26 +55,6 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
         assert meanwhile.wait()
         assert meanwhile.result.status == 200
         assert meanwhile.result.body["root_provider_uuid"] == root
-
-
-@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_a_child_can_be_born_while_its_root_is_locked(database):
-    """Else it deadlocks with whoever has the root and waits for the parent, a moving tree or a claim on both."""
-    root, parent, child = (str(uuid.uuid4()) for _ in range(3))
-    service = placement(database)
-
-    def create(one, of=None):
-        return service("POST", "/resource_providers", 39, {"uuid": one, "name": one, "parent_provider_uuid": of}).status
-
-    assert [create(root), create(parent, root)] == [200, 200]
-
-    def work(db):
-        ResourceProvider.lock(db, root)
-        meanwhile = Meanwhile(create, child, parent)
-        assert meanwhile.wait(30)
-        return meanwhile.result
-
-    assert database.write(work) == 200
 
 
 def test_threads_take_turns_at_a_database_in_memory():

@@ -18,7 +18,7 @@ from typing import Any
 from placement import errors
 from placement.db.engine import Database, Transaction, opened
 from placement.index.snapshot import SHARES
-from placement.objects import aggregate
+from placement.objects import aggregate, tree
 from placement.objects.claim import UNCHECKED, Claim, place, release
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
@@ -84,9 +84,7 @@ class Writer:
         uuid, parent = self.provider(), self.chance.choice([None, self.provider(), self.provider()])
 
         def work(db: Transaction) -> None:
-            trees = ResourceProvider.lock_with_trees(db, [uuid, parent] if parent else [uuid])
-            provider = trees.get(uuid) or ResourceProvider.lock(db, uuid)
-            provider.move(db, parent, trees, freely=True)
+            tree.move(db, ResourceProvider.get(db, uuid), parent, freely=True)
 
         return work
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import secrets
+
 import pytest
 
 from placement.db.engine import opened
-from tests import running, servers
+from placement.metrics.directory import Directory
+from tests import children, running, servers
 from tests.conftest import missing
 from tests.load.history import contradictions
 from tests.load.soundness import flaws
@@ -17,8 +21,10 @@ def service(backend):
     url = backend.create_database()
     try:
         flags = ("--lazy-apps", "--enable-threads", "--threads", "2")
-        with running.uwsgi(url, processes=3, flags=flags) as running_service:
-            running_service.database_url = url
+        metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
+        options = {"metrics": {"directory": metrics}}
+        with running.uwsgi(url, processes=3, flags=flags, options=options) as running_service:
+            running_service.database_url, running_service.metrics = url, metrics
             yield running_service
     except servers.Missing as reason:
         missing(reason)
@@ -34,3 +40,15 @@ def storm(service):
     assert contradictions(clients.history) == []
     with opened(service.database_url) as database:
         assert flaws(database.engine) == {}
+
+
+@pytest.fixture
+def deadlocks(service):
+    """How many deadlocks the service has met on its database; a function, to ask again."""
+
+    def asked():
+        text, _ = Directory(str(service.metrics)).text()
+        found = re.search(rb'^placement_database_errors_total{error="deadlock"} (\S+)', text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    return asked

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 import uuid
 
 import pytest
@@ -345,6 +346,63 @@ def test_a_provider_goes_only_if_no_child_is_born(storm, round_):
     else:
         assert (deleted.status, deleted.error["code"]) == (409, "placement.resource_provider.cannot_delete_parent")
         assert statuses(born) == {200: 3}
+
+
+def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm, deadlocks):
+    """Births beside claims on MariaDB: 37 of 44 were refused; moves beside births on PostgreSQL: 12 of 13."""
+    before = deadlocks()
+    end = time.monotonic() + (60 if LONG else 6)
+    # Of these trees, some roots have higher ids than their members, and some have lower ones.
+    nodes = [storm.provider(VCPU=100_000) for _ in range(2)]
+    roots = [storm.provider(VCPU=100_000) for _ in range(2)]
+    nodes += [storm.provider(parent=root, VCPU=100_000) for root in roots]
+    hosts = [(storm.provider(parent=node, VGPU=4), storm.provider(parent=node), new()) for node in nodes[1:3]]
+    busiest = [roots[1], nodes[3]]
+
+    def repeat(work, seed):
+        chance = random.Random(seed)
+        while time.monotonic() < end:
+            work(chance)
+
+    def bear(chance):
+        child, parent = new(), chance.choice([*roots, *nodes, *busiest * 3])
+        body = {"name": child, "parent_provider_uuid": parent}
+        storm.ask("POST", "/resource_providers", body | {"uuid": child})
+        storm.ask("PUT", f"/resource_providers/{child}", body | {"name": f"new {child}"})
+        storm.ask("DELETE", f"/resource_providers/{child}")
+
+    def take(chance):
+        consumer = new()
+        storm.ask(*claim({*busiest, chance.choice(roots + nodes)}, consumer=consumer))
+        storm.ask("DELETE", f"/allocations/{consumer}")
+
+    def move(node):
+        def work(chance):
+            body = {"name": node, "parent_provider_uuid": chance.choice([*roots, None])}
+            storm.ask("PUT", f"/resource_providers/{node}", body)
+
+        return work
+
+    def reshape(host, child, consumer):
+        places = itertools.cycle([(child, host), (host, child)])
+        generations = itertools.chain([None], itertools.count(1))
+
+        def work(chance):
+            full, empty = next(places)
+            inventories = {
+                full: stock(full, storm.generation(full), VGPU=4).body,
+                empty: stock(empty, storm.generation(empty)).body,
+            }
+            held = holding({full: {"VGPU": 1}, chance.choice(roots): {"VCPU": 1}}, next(generations))
+            storm.ask("POST", "/reshaper", {"inventories": inventories, "allocations": {consumer: held}})
+
+        return work
+
+    works = [bear, bear, take, take, take, take, *map(move, nodes[:3]), *itertools.starmap(reshape, hosts)]
+    storm.together(*(lambda work=work, seed=seed: repeat(work, seed) for seed, work in enumerate(works)))
+    refused = [event for event in storm.history if event.answer.status not in (200, 204)]
+    assert refused == []
+    assert deadlocks() == before
 
 
 # --- classes and traits ----------------------------------------------------------------------------------------------

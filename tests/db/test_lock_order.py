@@ -1,0 +1,167 @@
+"""Every writer locks providers in the order of their ids, so that waiting transactions form no circle."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement import signals
+from placement.db.tables import resource_providers
+from tests.db.in_process import placement
+from tests.db.test_waiting import Meanwhile
+
+SECONDS = 2.0
+
+pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+
+
+class Forest:
+    """Trees in a database, and the service that changes them."""
+
+    def __init__(self, database):
+        self.engine = database.engine
+        self.ask = placement(database)
+
+    def provider(self, parent=None):
+        """The uuid of a new provider with room."""
+        one = str(uuid.uuid4())
+        assert self.bear(one, parent) == 200
+        stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 10**6}}}
+        assert self.ask("PUT", f"/resource_providers/{one}/inventories", 39, stock).status == 200
+        return one
+
+    def bear(self, one, parent):
+        body = {"uuid": one, "name": one, "parent_provider_uuid": parent}
+        return self.ask("POST", "/resource_providers", 39, body).status
+
+    def put(self, one, parent, name=None):
+        body = {"name": name or one, "parent_provider_uuid": parent}
+        return self.ask("PUT", f"/resource_providers/{one}", 39, body).status
+
+    def claim(self, *providers):
+        body = {
+            "allocations": {one: {"resources": {"VCPU": 1}} for one in providers},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        return self.ask("PUT", f"/allocations/{uuid.uuid4()}", 39, body).status
+
+    @contextlib.contextmanager
+    def locked(self, one):
+        """The row of the provider, by another transaction, for the length of the block."""
+        with self.engine.connect() as connection:
+            connection.execute(_LOCK, {"uuid": one})
+            yield
+            connection.rollback()
+
+    def is_free(self, one):
+        """Whether no transaction has locked the provider."""
+        with self.engine.connect() as connection:
+            try:
+                return bool(connection.execute(_LOCK_AT_ONCE, {"uuid": one}).all())
+            except sa.exc.OperationalError:
+                return False
+            finally:
+                connection.rollback()
+
+
+_LOCK = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == sa.bindparam("uuid")).with_for_update()
+_LOCK_AT_ONCE = _LOCK.with_for_update(nowait=True)
+
+
+@pytest.fixture
+def forest(database):
+    return Forest(database)
+
+
+@pytest.fixture
+def refused():
+    """What the database refuses, in a word for each."""
+    words = []
+    signals.refused.connect(words.append)
+    yield words
+    signals.refused.disconnect(words.append)
+
+
+def for_a_while(*works):
+    """All that the works returned, each done over and over in a thread of its own."""
+    results = []
+
+    def repeat(work):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            results.append(work())
+
+    threads = [threading.Thread(target=repeat, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def new():
+    return str(uuid.uuid4())
+
+
+def test_births_and_claims_do_not_deadlock(forest, refused):
+    """37 of 44 children were refused: a birth had its parent, and its foreign key wanted the root."""
+    root = forest.provider()
+    parent = forest.provider(root)
+    births = [lambda: forest.bear(new(), parent)]
+    results = for_a_while(*births, *[lambda: forest.claim(root, parent)] * 4)
+    assert set(results) == {200, 204}
+    assert "deadlock" not in refused
+
+
+@pytest.mark.parametrize("what", ["moved", "renamed"])
+def test_an_update_that_names_a_parent_is_not_starved_by_births(forest, what):
+    """12 of 13 were refused: there was always one more child in the tree than was read."""
+    old, there = forest.provider(), forest.provider()
+    one = forest.provider(old)
+    turns = itertools.cycle([there, old])
+    names = itertools.cycle([f"new {one}", one])
+
+    def change():
+        return forest.put(one, next(turns)) if what == "moved" else forest.put(one, old, next(names))
+
+    results = for_a_while(change, *[lambda: forest.bear(new(), old)] * 2, *[lambda: forest.bear(new(), one)] * 2)
+    assert set(results) == {200}
+
+
+@pytest.mark.parametrize("root_is", ["older", "younger"])
+@pytest.mark.parametrize("act", ["bear", "move"])
+def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest, act, root_is):
+    """Otherwise a transaction that has the second one, and comes to want the first, is a deadlock."""
+    if root_is == "older":
+        root = forest.provider()
+        parent = forest.provider(root)
+    else:
+        parent, root = forest.provider(), forest.provider()
+        assert forest.put(parent, root) == 200
+    first, second = (root, parent) if root_is == "older" else (parent, root)
+    moving = forest.provider()
+
+    def work():
+        return forest.bear(new(), parent) if act == "bear" else forest.put(moving, parent)
+
+    with forest.locked(first):
+        meanwhile = Meanwhile(work)
+        assert not meanwhile.wait(0.5)
+        assert forest.is_free(second)
+        assert forest.is_free(moving)
+    assert meanwhile.wait()
+    assert meanwhile.result == 200
+    with forest.locked(second):
+        meanwhile = Meanwhile(forest.bear, new(), parent)
+        assert not meanwhile.wait(0.5)
+        assert not forest.is_free(first), "the root of a tree that changes is locked"
+    assert meanwhile.wait()
