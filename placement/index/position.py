@@ -95,9 +95,7 @@ class Position:
 
 def _any(conditions: Iterable[tuple[int, str, int]]) -> str:
     """SQL for rows of these writers with such numbers."""
-    return " OR ".join(
-        f"(writer_id = {writer:d} AND seq {sign} {seq:d})" for writer, comparison, seq in conditions
-    )
+    return " OR ".join(f"(writer_id = {writer:d} AND seq {sign} {seq:d})" for writer, sign, seq in conditions)
 
 
 # MAX and GROUP BY would read every row of the feed; this reads one row for each writer.
