@@ -40,6 +40,11 @@ _MODULES = Path("/usr/lib/apache2/modules")
 @contextlib.contextmanager
 def uwsgi(database_url: str, options: Options | None = None) -> Iterator[Service]:
     """The service as etc/uwsgi/placement.ini starts it; clients speak HTTP to it.  Raises Missing."""
+    yield from running.run(*uwsgi_command(database_url, options))
+
+
+def uwsgi_command(database_url: str, options: Options | None = None) -> tuple[list[str], int, Path]:
+    """What starts uWSGI with etc/uwsgi/placement.ini, its port, and the directory it writes to.  Raises Missing."""
     binary, port, directory = running.uwsgi_binary(), children.free_port(), running.configured(database_url, options)
     home, paths = _python()
     sample = filled(
@@ -52,7 +57,7 @@ def uwsgi(database_url: str, options: Options | None = None) -> Iterator[Service
         },
     )
     (directory / "placement.ini").write_text(sample)
-    yield from running.run([*_unprivileged(), binary, "--ini", str(directory / "placement.ini")], port, directory)
+    return [*_unprivileged(), binary, "--ini", str(directory / "placement.ini")], port, directory
 
 
 @contextlib.contextmanager

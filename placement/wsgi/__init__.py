@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from oslo_config import cfg
@@ -11,6 +12,14 @@ from placement import conf as options
 from placement import deploy
 
 LOG = log.getLogger(__name__)
+
+
+class CannotStart(SystemExit):
+    """Ends the process with the exit code on which uWSGI gives up; at any other it starts workers without end."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = 22
 
 
 def init_application() -> Any:
@@ -25,4 +34,7 @@ def init_application() -> Any:
             conf.log_opt_values(LOG, log.DEBUG)
         return deploy.loadapp(conf)
     except (cfg.Error, options.StartError) as error:
-        raise SystemExit(f"placement cannot start: {' '.join(str(error).split())}") from None
+        sentence = f"placement cannot start: {' '.join(str(error).split())}"
+        sys.stderr.write(f"{sentence}\n")
+        sys.stderr.flush()
+        raise CannotStart(sentence) from None

@@ -1,0 +1,64 @@
+"""Services that cannot start: the web server says why in a line, and ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from tests import children, servers, web_servers
+from tests.conftest import missing
+
+pytestmark = pytest.mark.xdist_group("web servers")
+#: What uWSGI says when it ends for want of the service, and when it starts a worker again or serves.
+GIVES_UP, GOES_ON = "OOPS ! failed loading app", ("Respawned uWSGI worker", "WSGI app 0 ")
+
+
+def refused(url, options):
+    """The line that says why the service does not start, once uWSGI has ended by itself."""
+    try:
+        argv, _, directory = web_servers.uwsgi_command(url, options)
+    except servers.Missing as reason:
+        return missing(reason)
+    environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+    service = children.Child(argv, directory / "log", signal.SIGTERM, env=environment)
+    try:
+        service.wait_until(lambda: any(sign in service.log.read_text() for sign in (GIVES_UP, *GOES_ON)))
+        assert not any(sign in service.log.read_text() for sign in GOES_ON), service.log.read_text()
+        deadline = time.monotonic() + 60
+        while not service.ended and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert service.ended, service.log.read_text()
+    finally:
+        service.kill()
+    log = service.log.read_text()
+    lines = re.findall("^placement cannot start: .*$", log, re.MULTILINE)
+    assert len(lines) in (1, 2), log  # each worker says it, but no worker twice
+    assert len(set(lines)) == 1, log
+    assert "Traceback" not in log
+    return lines[0]
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_uwsgi_ends_where_the_password_of_the_database_is_wrong(database_url):
+    wrong = sa.make_url(database_url).set(password="mistaken").render_as_string(hide_password=False)
+    line = refused(wrong, {"placement_database": {"connection": wrong, "max_retries": 0}})
+    assert "denied" in line
+    assert "mistaken" not in line
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_uwsgi_ends_where_the_database_has_no_schema(database_url):
+    settings = {"placement_database": {"connection": database_url, "sync_on_startup": False}}
+    assert "placement-manage db sync" in refused(database_url, settings)
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_uwsgi_ends_where_the_policy_is_no_policy(database_url):
+    policy = children.run_directory() / "policy-that-is-none.yaml"
+    policy.write_text('"placement:traits:list": "role:admin\n')
+    assert "policy" in refused(database_url, {"oslo_policy": {"policy_file": policy}})

@@ -1,0 +1,104 @@
+"""Web servers that are told to end: as the samples in etc/ have them run, by a signal to all their processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import children, running, servers, web_servers
+from tests.conftest import missing
+from tests.length import LONG
+from tests.load.storm import Storm, claim, statuses
+
+pytestmark = [
+    # What a web server does does not depend on the kind of database.
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("web servers"),
+]
+#: Begun requests are told from those that wait in the socket by their first line in the log.
+OPTIONS = {"DEFAULT": {"debug": True, "default_log_levels": "alembic=WARN"}}
+BEGUN = "Starting request: "
+#: Workers of the sample as tests start it, and threads of each.
+WORKERS = THREADS = 2
+#: Seconds within which a service ends.  It takes one or two; a worker that hangs takes until SIGKILL.
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def uwsgi(database_url):
+    """Starts uWSGI as its sample says, with every worker loaded."""
+    with contextlib.ExitStack() as stack:
+
+        def start():
+            try:
+                service = stack.enter_context(web_servers.uwsgi(database_url, OPTIONS))
+            except servers.Missing as reason:
+                return missing(reason)
+            service.wait_until(lambda: service.log.read_text().count("WSGI app 0 ") == WORKERS)
+            service.wait_until(lambda: all(threads(worker) >= THREADS for worker in service.workers))
+            return service
+
+        yield start
+
+
+def threads(process):
+    return len(os.listdir(f"/proc/{process}/task"))
+
+
+def seconds_to_end(service):
+    """How long the service takes to end after SIGTERM for all its processes; None if one of them hangs."""
+    begun = time.monotonic()
+    os.killpg(service.pid, signal.SIGTERM)
+    while time.monotonic() < begun + PATIENCE:
+        if not children.alive(service.pid):
+            return time.monotonic() - begun
+        time.sleep(0.02)
+    return None
+
+
+def test_a_worker_has_no_thread_that_is_not_its_own(uwsgi):
+    """One that uWSGI does not know could be the one that gets a signal."""
+    service = uwsgi()
+    storm = Storm(service.url)
+    storm.provider(VCPU=1)
+    storm.together(*[lambda: storm.get("/allocation_candidates?resources=VCPU:1")] * 8)
+    assert [threads(worker) for worker in service.workers] == [THREADS] * WORKERS
+
+
+def test_a_server_in_one_process_has_no_thread_that_is_not_its_own(database_url):
+    with running.embedded(database_url) as service:
+        storm = Storm(service.url)
+        storm.provider(VCPU=1)
+        storm.get("/allocation_candidates?resources=VCPU:1")
+        assert threads(service.pid) == 1 + 8  # one that accepts, and those of --threads
+
+
+@pytest.mark.parametrize("_time", range(20 if LONG else 2))
+def test_a_stop_under_load_ends_and_answers_whom_it_has_begun_to_serve(uwsgi, database_url, _time):
+    """Claims wait for the lock of another writer when the signal comes, and have it afterwards."""
+    service, took = uwsgi(), []
+    storm = Storm(service.url)
+    provider = storm.provider(VCPU=1_000_000)
+    begun = service.log.read_text().count(BEGUN)
+    storm.history.clear()
+    claims = [lambda: storm.ask(*claim([provider]))] * WORKERS * THREADS
+    clients = threading.Thread(target=storm.together, args=claims)
+    stopping = threading.Thread(target=lambda: took.append(seconds_to_end(service)))
+    with contextlib.closing(sqlite3.connect(Path(database_url.removeprefix("sqlite:///")))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        clients.start()
+        service.wait_until(lambda: service.log.read_text().count(BEGUN) == begun + len(claims))
+        stopping.start()
+        time.sleep(0.5)
+        other.rollback()
+    stopping.join()
+    clients.join()
+    assert took[0] is not None, "a worker hangs"
+    assert statuses([event.answer for event in storm.history]) == {204: len(claims)}
