@@ -18,6 +18,10 @@ from oslo_middleware import basic_auth, cors, http_proxy_to_wsgi
 from oslo_middleware.opts import list_opts_healthcheck
 from oslo_policy import opts as oslo_policy
 
+from placement import reading
+from placement.misspelt import Misspelt
+from placement.misspelt import misspelt as find_misspelt
+
 PROJECT = "placement"
 CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 _NIL_UUID = "00000000-0000-0000-0000-000000000000"
@@ -226,6 +230,15 @@ _GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     "workarounds": _WORKAROUNDS,
 }
 
+#: Strings that mean nothing if they are empty.
+_NEVER_EMPTY = (
+    ("placement", "incomplete_consumer_project_id"),
+    ("placement", "incomplete_consumer_user_id"),
+    ("placement_database", "connection"),
+    ("oslo_policy", "policy_file"),
+    ("oslo_policy", "policy_dirs"),
+)
+
 # What a browser may send and see (contract 1.15).
 _CORS_DEFAULTS = {
     "allow_headers": [
@@ -248,6 +261,13 @@ _CORS_DEFAULTS = {
     "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
 }
 _BASIC_AUTH_DEFAULTS = {"http_basic_auth_user_file": "/etc/placement/htpasswd"}
+
+
+#: The extra that installs a driver, by the module that is missing.
+_DRIVERS = {
+    **dict.fromkeys(("MySQLdb", "pymysql", "mysql", "aiomysql", "asyncmy"), ("mysql", "mysql+pymysql")),
+    **dict.fromkeys(("psycopg", "psycopg2", "asyncpg", "pg8000"), ("postgresql", "postgresql+psycopg")),
+}
 
 
 class StartError(Exception):
@@ -300,17 +320,31 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
     files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
     beside = os.path.join(directory, f"{PROJECT}.conf.d")
     directories = [beside] if directory and os.path.isdir(beside) else None
-    conf(list(arguments), project=PROJECT, default_config_files=files, default_config_dirs=directories, **how)
+    reading.read(conf, arguments, project=PROJECT, default_config_files=files, default_config_dirs=directories, **how)
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Nothing, if the value of every option of the service makes sense; raises ``cfg.Error`` otherwise.
+    """Raise ``cfg.Error`` if a value makes no sense: of our options, or of those of libraries that we read."""
+    defaults = cfg.ConfigOpts()
+    register(defaults)
+    log.register_options(defaults)
+    defaults.set_default("connection", "none", group="placement_database")  # or it would be missed here
+    defaults([], project=PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
+    reading.check(conf, defaults, _NEVER_EMPTY)
 
-    oslo.config looks at a value when it is read, which for some would be in the middle of a request.
-    """
-    for group, options in _GROUPS.items():
-        for option in options:
-            (conf if group is None else conf[group])[option.name]
+
+def misspelt(conf: cfg.ConfigOpts) -> list[Misspelt]:
+    """What stands in the configuration and is no option; options of libraries that we do not read are left out."""
+    return find_misspelt(conf, [group for group in _GROUPS if group])
+
+
+def no_connection(error: Exception) -> str:
+    """What is wrong with ``[placement_database]connection``, of which SQLAlchemy made the error."""
+    sentence = f"[placement_database]connection: {error}"
+    if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _DRIVERS:
+        extra, scheme = _DRIVERS[str(error.name).partition(".")[0]]
+        sentence += f": the driver is missing. Install the extra '{extra}', and let the URL begin with {scheme}://"
+    return sentence
 
 
 def set_up_log(conf: cfg.ConfigOpts) -> None:

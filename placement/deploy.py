@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_log import log
 
+from placement import conf as options
 from placement import errors, metrics, routes
 from placement.application import Application
 from placement.conf import StartError
@@ -51,6 +52,8 @@ def loadapp(conf: cfg.ConfigOpts, database: Database | None = None, layers: Laye
 
     Nothing of it is global: every call gives an application of its own.
     """
+    for found in options.misspelt(conf):
+        LOG.warning("%s", found)
     if database is None:
         database = reached(conf)
     _prepare(database, conf)
@@ -84,13 +87,13 @@ def _policy(conf: cfg.ConfigOpts) -> Policy:
 
 def reached(conf: cfg.ConfigOpts) -> Database:
     """The database of the configuration, once it answers; raises StartError."""
-    options = conf.placement_database
+    group = conf.placement_database
     try:
         database = engine.connect(conf)
     except (sa.exc.ArgumentError, ImportError) as error:
-        raise StartError(f"[placement_database]connection: {error}") from error
+        raise StartError(options.no_connection(error)) from error
     try:
-        database.wait_until_reachable(options.max_retries, options.retry_interval)
+        database.wait_until_reachable(group.max_retries, group.retry_interval)
     except errors.Unavailable as failure:
         raise StartError(f"{failure} ({trouble.behind(failure)})") from failure
     return database

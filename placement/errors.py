@@ -144,6 +144,12 @@ class DatabaseUnavailable(Unavailable):
     says = "The database cannot be reached. Please try again."
 
 
+class DatabaseRefuses(Unavailable):
+    """Its server answers, so that waiting does not help: user, password or name of the database are wrong."""
+
+    says = "The database refuses the service."
+
+
 class TablesMissing(Unavailable):
     """The schema was taken away under the running service, or is that of another Placement."""
 

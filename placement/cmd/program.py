@@ -29,6 +29,7 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
     # What a command prints is for programs to read: the log goes elsewhere.
     conf.set_default("use_stderr", True)
     options.read(conf, argv, prog=prog, version=version())
+    options.check(conf)
     options.set_up_log(conf)
     return conf
 
@@ -53,7 +54,7 @@ def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
     except exc.DBAPIError as error:
         sentence = trouble.sentence(error)
     except (exc.ArgumentError, ModuleNotFoundError) as error:
-        sentence = f"[placement_database]connection: {error}"
+        sentence = options.no_connection(error)
     print(f"{prog}: {' '.join(sentence.split())}", file=sys.stderr)
     return failed
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from oslo_config import cfg
 from oslo_utils import fileutils
 
+from placement import conf as options
 from placement.cmd import program
 from placement.cmd.frame import stacked
 from placement.cmd.progress import Progress
@@ -85,6 +86,15 @@ def policy_format(conf: cfg.ConfigOpts, _: Database) -> Result:
     )
 
 
+def misspelt_options(conf: cfg.ConfigOpts, _: Database) -> Result:
+    """Whether the configuration has options that the service does not know."""
+    found = options.misspelt(conf)
+    if not found:
+        return Result()
+    sentence = f"{len(found)} options in the configuration do not exist, and have no effect."
+    return Result(Level.WARNING, sentence, tuple(map(str, found)))
+
+
 def identity_service(conf: cfg.ConfigOpts, _: Database) -> Result:
     """Whether the Identity service knows the service's own user, where it validates tokens."""
     if conf.api.auth_strategy != "keystone":
@@ -125,12 +135,14 @@ def _place(found: OverCommitment) -> str:
 ROOTS = "Missing Root Provider IDs"
 CONSUMERS = "Incomplete Consumers"
 POLICY = "Policy File JSON to YAML Migration"
+MISSPELT = "Misspelt Options"
 IDENTITY = "Identity Service"
 ABOVE = "Used Above Capacity"
 CHECKS: dict[str, Callable[[cfg.ConfigOpts, Database], Result]] = {
     ROOTS: missing_roots,
     CONSUMERS: incomplete_consumers,
     POLICY: policy_format,
+    MISSPELT: misspelt_options,
     IDENTITY: identity_service,
     ABOVE: used_above_capacity,
 }

@@ -151,7 +151,7 @@ class Database:
                 if kind is Trouble.VALUE:
                     raise errors.InvalidValue() from error
                 if kind is Trouble.BUG:
-                    _raise_missing_table(error)
+                    _raise_for_operator(error)
                     raise
                 if kind is Trouble.LOST:
                     if lost_before or number == attempts:
@@ -218,6 +218,7 @@ class Database:
             LOG.warning("The change feed could not be tidied: %s", trouble.sentence(error))
 
     def _unavailable(self, error: BaseException) -> errors.Unavailable:
+        _raise_for_operator(error)
         LOG.error("The database does not answer: %s", trouble.sentence(error))
         return errors.DatabaseUnavailable()
 
@@ -262,6 +263,7 @@ class Database:
                     connection.execute(sa.select(1))
                 return
             except exc.SQLAlchemyError as error:
+                _raise_for_operator(error)
                 if trouble.of(error) is not Trouble.LOST or 0 <= max_retries <= tries:
                     raise self._unavailable(error) from error
                 LOG.warning("The database does not answer yet: %s", trouble.sentence(error))
@@ -269,11 +271,14 @@ class Database:
             time.sleep(retry_interval)
 
 
-def _raise_missing_table(error: BaseException) -> None:
-    """Raise TablesMissing if that is what the error means: an operator has to act, and no program is wrong."""
+def _raise_for_operator(error: BaseException) -> None:
+    """Raise TablesMissing or DatabaseRefuses if the error means that: an operator has to act."""
     if trouble.is_missing_table(error):
         LOG.error("The database lacks tables of this service: %s", trouble.sentence(error))
         raise errors.TablesMissing() from error
+    if trouble.is_refusal(error):
+        LOG.error("The database refuses the service: %s", trouble.sentence(error))
+        raise errors.DatabaseRefuses() from error
 
 
 @signals.part("sql")

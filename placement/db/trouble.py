@@ -55,6 +55,17 @@ _SQLITE_LOST = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READON
 # More names in a request than a statement takes: these have no number of their own.
 _TOO_MANY_VALUES = ("too many SQL variables", "Expression tree is too large", "number of parameters must be between")
 
+# Access denied (to the database, to the user, without a password), unknown database, host not allowed or blocked.
+_MYSQL_REFUSALS = {1044, 1045, 1049, 1129, 1130, 1698}
+# Invalid authorization, wrong password, no such database, no privilege.
+_POSTGRESQL_REFUSALS = {"28000", "28P01", "3D000", "42501"}
+_POSTGRESQL_REFUSING = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "permission denied for database",
+)
+
 _NAMES: dict[Trouble, Refusal] = {
     Trouble.COLLISION: "lock_timeout",  # SQLite's only one
     Trouble.LOST: "lost",
@@ -126,6 +137,17 @@ def is_missing_table(error: BaseException) -> bool:
         return False
     state, number, _ = _codes(error)
     return state == "42P01" or number == 1146 or "no such table" in str(error.orig)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the server answers, and does not let this service in: a wrong password, or no such database."""
+    if not isinstance(error, exc.DBAPIError):
+        return False
+    state, number, _ = _codes(error)
+    if state in _POSTGRESQL_REFUSALS or number in _MYSQL_REFUSALS:
+        return True
+    # Its drivers have no number for what happens before a connection is open.
+    return state is None and any(words in str(error.orig) for words in _POSTGRESQL_REFUSING)
 
 
 def _codes(error: exc.DBAPIError) -> tuple[Any, Any, int]:

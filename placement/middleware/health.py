@@ -100,8 +100,8 @@ class DatabaseCheck:
             return HealthcheckResult(False, "The database has not answered yet.")
         try:
             self._database.read(lambda db: db.execute(_QUESTION).all())
-        except errors.TablesMissing as failure:
-            return HealthcheckResult(False, "The database lacks tables of this service.", trouble.behind(failure))
+        except (errors.TablesMissing, errors.DatabaseRefuses) as failure:
+            return HealthcheckResult(False, str(failure), trouble.behind(failure))
         except errors.Unavailable as failure:
             return HealthcheckResult(False, "The database cannot be reached.", trouble.behind(failure))
         except sa.exc.SQLAlchemyError as error:

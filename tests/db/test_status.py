@@ -31,6 +31,10 @@ ALL_IS_WELL = """\
 | Result: Success                           |
 | Details: None                             |
 +-------------------------------------------+
+| Check: Misspelt Options                   |
+| Result: Success                           |
+| Details: None                             |
++-------------------------------------------+
 | Check: Identity Service                   |
 | Result: Success                           |
 | Details: None                             |
@@ -57,6 +61,10 @@ MUCH_IS_NOT = f"""\
 |   online_data_migrations" command.                                   |
 +----------------------------------------------------------------------+
 | Check: Policy File JSON to YAML Migration                            |
+| Result: Success                                                      |
+| Details: None                                                        |
++----------------------------------------------------------------------+
+| Check: Misspelt Options                                              |
 | Result: Success                                                      |
 | Details: None                                                        |
 +----------------------------------------------------------------------+
@@ -129,11 +137,24 @@ def test_it_can_be_asked_at_the_first_revision(check, database):
     assert check().code == 0
 
 
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_misspelt_options_are_listed(check, database):
+    schema.sync(database.engine)
+    ran = check("--json", config="[placement]\nmax_request_group = 7\n[api]\nnonsense = 1\n[of_others]\nx = 1\n")
+    [result] = [check for check in json.loads(ran.out)["checks"] if check["check"] == "Misspelt Options"]
+    assert (ran.code, result["result"]) == (1, "Warning")
+    first, second = result["places"]
+    assert first.endswith(
+        ": [placement]max_request_group is no option of this service; did you mean max_request_groups?"
+    )
+    assert second.endswith("placement.conf: [api]nonsense is no option of this service")
+
+
 def test_warnings_alone_are_1(check, filled):
     mend(filled)
     ran = check()
     assert ran.code == 1
-    assert ran.out.count("Result: Success") == 4
+    assert ran.out.count("Result: Success") == 5
 
 
 def test_json_has_all_of_it(check, filled):
@@ -145,6 +166,7 @@ def test_json_has_all_of_it(check, filled):
         ("Missing Root Provider IDs", "Failure"),
         ("Incomplete Consumers", "Warning"),
         ("Policy File JSON to YAML Migration", "Success"),
+        ("Misspelt Options", "Success"),
         ("Identity Service", "Success"),
         ("Used Above Capacity", "Warning"),
     ]
@@ -154,7 +176,7 @@ def test_json_has_all_of_it(check, filled):
         "details": None,
         "places": [],
     }
-    assert told["checks"][4]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
+    assert told["checks"][5]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
 
 
 def test_consumers_are_counted_and_not_their_allocations(filled):

@@ -66,3 +66,17 @@ def test_a_mariadb_that_cannot_go_on_is_no_bug(database, number):
 def test_a_postgresql_that_cannot_go_on_is_no_bug(database, state):
     with pytest.raises(errors.DatabaseUnavailable):
         database.write(lambda db: db.execute(sa.text(RAISE.format(state))))
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("wrong", ["password", "database"])
+def test_a_server_that_does_not_let_us_in_is_not_away(database_url, wrong):
+    """Waiting for it does not help, at start; and a password that was changed later is no bug."""
+    changes = {"username": "nobody", "password": "wrong"} if wrong == "password" else {"database": "nowhere"}
+    with opened(sa.make_url(database_url).set(**changes)) as database:
+        with pytest.raises(errors.DatabaseRefuses):
+            database.wait_until_reachable(max_retries=-1)
+        with pytest.raises(errors.DatabaseRefuses):
+            database.read(lambda db: db.execute(sa.select(1)))
+        with pytest.raises(errors.DatabaseRefuses):
+            database.write(lambda db: db.execute(sa.select(1)))

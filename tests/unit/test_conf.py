@@ -176,3 +176,116 @@ def test_what_the_generator_does_to_an_option_is_not_done_to_ours():
         for option in listed:
             option.default = "spoiled"
     assert {group: [option.default for option in listed] for group, listed in options.list_opts()} == before
+
+
+# --- what is wrong with a configuration, in one line ---
+
+
+@pytest.fixture
+def said(directory):
+    """The one line with which the service refuses to start, if it does."""
+
+    def start(text):
+        (directory / "placement.conf").write_bytes(text if isinstance(text, bytes) else text.encode())
+        with pytest.raises(cfg.Error) as error:
+            options.load()
+        line = str(error.value)
+        assert "LocationInfo" not in line
+        return " ".join(line.split())
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ("[api]\nauth_strategy = nonsense\n", "[api]auth_strategy: Valid values are [keystone, http_basic, noauth2]"),
+        ("[placement]\nmax_request_groups = many\n", "[placement]max_request_groups: invalid literal"),
+        ("[DEFAULT]\ndebug = perhaps\n", "[DEFAULT]debug: Invalid Boolean value: perhaps"),
+        ("[metrics]\ndirectory = $nowhere\n", "[metrics]directory: no such option nowhere"),
+        ("[DEFAULT]\nnonsense\n", "placement.conf"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_option_and_its_file(said, directory, wrong, sentence):
+    line = said(DATABASE + wrong)
+    assert sentence in line
+    if wrong.startswith(("[api]", "[placement]")):
+        assert line.endswith(f"(in {directory}/placement.conf)")
+
+
+def test_a_file_that_is_not_utf_8_is_named(said, directory):
+    assert (
+        said(DATABASE.encode() + b"# \xe9\n") == f"{directory}/placement.conf is not UTF-8: invalid continuation byte"
+    )
+    (directory / "placement.conf.d").mkdir()
+    (directory / "placement.conf.d" / "a.conf").write_bytes(b"\xff")
+    assert said(DATABASE) == f"{directory}/placement.conf.d/a.conf is not UTF-8: invalid start byte"
+
+
+def test_a_file_that_is_a_directory_is_named(directory):
+    (directory / "placement.conf").mkdir()
+    with pytest.raises(cfg.Error, match=r"placement\.conf cannot be read: Is a directory"):
+        options.load()
+
+
+def test_it_says_where_it_looked_for_the_database(said, directory, tmp_path, monkeypatch):
+    assert said("").endswith(f"neither {directory}/placement.conf nor $OS_PLACEMENT_DATABASE__CONNECTION has it")
+    monkeypatch.delenv(options.CONFIG_DIR_VARIABLE)
+    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    with pytest.raises(cfg.RequiredOptError, match=r"no configuration file was found, in .*/etc/placement"):
+        options.load()
+
+
+def test_the_extra_that_has_the_driver_is_named():
+    for module, extra in (("MySQLdb", "mysql"), ("psycopg2", "postgresql")):
+        line = options.no_connection(ModuleNotFoundError(f"No module named '{module}'", name=module))
+        assert f"Install the extra '{extra}'" in line
+    assert "extra" not in options.no_connection(ModuleNotFoundError("No module named 'x'", name="x"))
+
+
+# --- options that do not exist ---
+
+
+def misspelt(directory, text):
+    write(directory, DATABASE + text)
+    return [str(found).removeprefix(f"{directory}/placement.conf: ") for found in options.misspelt(options.load())]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "[placement]\nmax_alocation_candidates = 5\n",
+            "[placement]max_alocation_candidates is no option of this service; did you mean max_allocation_candidates?",
+        ),
+        ("[api]\nnonsense = 5\n", "[api]nonsense is no option of this service"),
+        ("[DEFAULT]\nlogfiles = 5\n", "[DEFAULT]logfiles is no option of this service; did you mean log_file?"),
+        ("[placementt]\nx = 5\n", "[placementt] is no option of this service; did you mean [placement]?"),
+        (
+            "[oslo_policy]\npolicy_fil = 5\n",
+            "[oslo_policy]policy_fil is no option of this service; did you mean policy_file?",
+        ),
+    ],
+)
+def test_an_option_that_does_not_exist_is_found_and_the_nearest_named(directory, text, line):
+    assert misspelt(directory, text) == [line]
+
+
+@pytest.mark.parametrize(
+    "section", ["keystone_authtoken", "oslo_concurrency", "cache", "DEFAULT", "cors", "oslo_policy"]
+)
+def test_options_of_libraries_are_left_alone(directory, section):
+    assert misspelt(directory, f"[{section}]\ntransport_url = 5\nlock_path = 5\n") == []
+
+
+def test_what_deployments_write_is_not_misspelt(directory):
+    assert misspelt(directory, (pathlib.Path(__file__).parent / "deployed.conf").read_text()) == []
+
+
+def test_a_misspelt_variable_is_found_too(directory, monkeypatch):
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTIO", "sqlite://")
+    monkeypatch.setenv("OS_AUTH__URL", "of a client")
+    assert misspelt(directory, "") == [
+        "$OS_PLACEMENT_DATABASE__CONNECTIO: [placement_database]connectio is no option of this service; "
+        "did you mean connection?"
+    ]

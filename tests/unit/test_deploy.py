@@ -249,3 +249,11 @@ def test_a_policy_file_that_cannot_be_read_keeps_it_from_starting(tmp_path):
     )
     with pytest.raises(options.StartError, match=r"\[oslo_policy\]policy_file: "):
         deploy.loadapp(conf)
+
+
+def test_options_that_do_not_exist_are_told_at_start(tmp_path, caplog):
+    path = tmp_path / "placement.conf"
+    path.write_text("[placement]\nmax_request_group = 7\n")
+    conf = sqlite(tmp_path / "x", config_files=[str(path)], placement_database__sync_on_startup=True)
+    deploy.loadapp(conf)
+    assert f"{path}: [placement]max_request_group is no option of this service; did you mean" in caplog.text

@@ -22,7 +22,7 @@ ENTRY_POINTS = [
 PACKAGE = ROOT / "placement"
 #: What is only imported where an extra is wanted.
 OPTIONAL = {
-    "keystone": {PACKAGE / "middleware" / "keystone.py"},
+    "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
     "metrics": {PACKAGE / "metrics" / "counted.py", PACKAGE / "metrics" / "directory.py"},
     "testing": {PACKAGE / "direct.py", PACKAGE / "testing.py", *(PACKAGE / "tests").rglob("*.py")},
 }

@@ -1,0 +1,150 @@
+"""Has oslo.config read a configuration, and turns what is wrong with it into one sentence for the operator."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from oslo_config import cfg
+
+_VALUE = re.compile(
+    r"Value for option \S+ (?:from LocationInfo\(.*?detail='(?P<place>.*?)'\) )?is not valid: (?P<why>.*)"
+)
+_ARGUMENT = re.compile(r"argument --(?P<name>[\w-]+): (?P<why>.*)")
+
+
+class Required(cfg.RequiredOptError):
+    """A value that has to be given, and where it was looked for."""
+
+    def __init__(self, error: cfg.RequiredOptError, where: str) -> None:
+        super().__init__(error.opt_name, error.group)
+        self._where = where
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}: {self._where}"
+
+
+def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
+    """Have ``conf`` read its files and the words of a command line; ``how`` is for oslo.config.
+
+    Raises ``cfg.Error`` with a sentence that names the file or the option, and SystemExit as argparse does.
+    """
+    try:
+        with _complaints():
+            conf(list(arguments), **how)
+    except cfg.RequiredOptError as error:
+        raise Required(error, _where(conf, error)) from None
+    except UnicodeDecodeError as error:
+        raise cfg.Error(f"{_undecodable(conf, arguments)} is not UTF-8: {error.reason}") from None
+    except OSError as error:
+        raise cfg.Error(f"{error.filename} cannot be read: {error.strerror}") from None
+
+
+def check(conf: cfg.ConfigOpts, defaults: cfg.ConfigOpts, never_empty: Iterable[tuple[str | None, str]]) -> None:
+    """Raise ``cfg.Error`` if the value of an option is none that it takes.
+
+    Where an option is not a string, the empty value is read as None: it is refused unless this is the default, too.
+    Without this oslo.config would look at a value when it is used, in the middle of a request.
+
+    Args:
+        conf: What was read.
+        defaults: The same options, with their defaults.
+        never_empty: The options that are strings, or lists of strings, and cannot be empty.
+    """
+    strings = set(never_empty)
+    for group, name in names(defaults):
+        value = _value(conf, group, name)
+        missing = value is None and _value(defaults, group, name) is not None
+        if missing or ((group, name) in strings and value is not None and not all(value or [""])):
+            raise cfg.Error(f"{place(group, name)}: the value is empty")
+
+
+def names(conf: cfg.ConfigOpts) -> Iterator[tuple[str | None, str]]:
+    """Group and name of every option that is registered."""
+    for name in conf:
+        try:
+            found = conf[name]
+        except cfg.Error:
+            found = None  # an option with a bad value
+        if isinstance(found, cfg.ConfigOpts.GroupAttr):
+            yield from ((name, option) for option in found)
+        else:
+            yield None, name
+
+
+def place(group: str | None, name: str) -> str:
+    """An option as documents write it: ``[group]name``."""
+    return f"[{group or 'DEFAULT'}]{name}"
+
+
+def files(conf: cfg.ConfigOpts) -> list[str]:
+    """The files that were read, in this order."""
+    found = list(conf.config_file or ())
+    for directory in conf.config_dir or ():
+        found += sorted(os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".conf"))
+    return found
+
+
+def _value(conf: cfg.ConfigOpts, group: str | None, name: str) -> Any:
+    try:
+        return (conf if group is None else conf[group])[name]
+    except cfg.Error as error:
+        raise cfg.Error(_readable(str(error), place(group, name))) from None
+
+
+def _readable(message: str, option: str) -> str:
+    said = _VALUE.fullmatch(" ".join(message.split()))
+    if not said:
+        return f"{option}: {message}"
+    return f"{option}: {said['why']}" + (f" (in {said['place']})" if said["place"] else "")
+
+
+@contextlib.contextmanager
+def _complaints() -> Iterator[None]:
+    """Raise ``cfg.Error`` where oslo.config prints what is wrong with a value and ends the process with 1."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            yield
+    except SystemExit as end:
+        said = _ARGUMENT.fullmatch(printed.getvalue().strip())
+        if end.code != 1 or not said:
+            raise
+        why = said["why"].strip()
+        raise cfg.Error(place(None, said["name"]) + f": {why}" + (" ''" if why.endswith(":") else "")) from None
+    finally:
+        if not isinstance(sys.exc_info()[1], cfg.Error):
+            sys.stderr.write(printed.getvalue())
+
+
+def _where(conf: cfg.ConfigOpts, error: cfg.RequiredOptError) -> str:
+    group = getattr(error.group, "name", error.group) or "DEFAULT"
+    variable = f"OS_{group}__{error.opt_name}".upper()
+    read_files = ", ".join(files(conf))
+    if read_files:
+        return f"neither {read_files} nor ${variable} has it"
+    return (
+        f"no configuration file was found, in $OS_PLACEMENT_CONFIG_DIR, ~/.placement, ~, /etc/placement and /etc, "
+        f"and ${variable} is not set"
+    )
+
+
+def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str]) -> str:
+    """The file that is to blame: named by the command line, or where files are looked for."""
+    words = [word.partition("=")[2] or word for word in arguments]
+    directories = [*words, *conf.default_config_dirs]
+    inside = [os.path.join(each, name) for each in directories if os.path.isdir(each) for name in os.listdir(each)]
+    for path in (*words, *conf.default_config_files, *inside):
+        try:
+            with open(path, encoding="utf-8") as opened:
+                opened.read()
+        except UnicodeDecodeError:
+            return path
+        except OSError:
+            continue
+    return "The configuration"

@@ -1,0 +1,101 @@
+"""Every option with an empty value: the service works, or one line at start names the option and says why."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+
+import pytest
+from oslo_config import cfg
+from oslo_log import log
+
+from placement import conf as options
+from placement import reading
+from placement.wsgi import init_application
+from tests import web
+
+ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement latest", "origin": "http://elsewhere"}
+UUID = "11111111-1111-4111-8111-111111111111"
+
+
+def every_option():
+    conf = cfg.ConfigOpts()
+    options.register(conf)
+    log.register_options(conf)
+    return [
+        pytest.param(group or "DEFAULT", name, id=reading.place(group, name)) for group, name in reading.names(conf)
+    ]
+
+
+@pytest.fixture
+def quiet():
+    """What the service does to the log of its process is undone."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    named = [each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
+    levels = {each: each.level for each in named}
+    filters = warnings.showwarning
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for each in levels:
+        each.setLevel(levels[each])
+    logging.captureWarnings(False)
+    warnings.showwarning = filters
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return tmp_path_factory.mktemp("configured")
+
+
+def started(directory, section, name):
+    """The service, or the line with which it ends."""
+    try:
+        return start(directory, section, name), ""
+    except SystemExit as end:
+        return None, str(end)
+
+
+def start(directory, section, name, strategy="noauth2"):
+    """The service with one empty value; raises SystemExit."""
+    written = {
+        "placement_database": {
+            "connection": f"sqlite:///{directory}/placement.sqlite",
+            "sync_on_startup": "true",
+            "max_retries": "0",
+        },
+        "api": {"auth_strategy": strategy},
+    }
+    written.setdefault(section, {})[name] = ""
+    lines = (f"[{each}]\n" + "".join(f"{key} = {value}\n" for key, value in written[each].items()) for each in written)
+    (directory / "placement.conf").write_text("".join(lines))
+    return init_application()
+
+
+@pytest.mark.parametrize(("section", "name"), every_option())
+def test_an_empty_value_works_or_is_told(quiet, directory, monkeypatch, section, name):
+    monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(directory))
+    app, line = started(directory, section, name)
+    if line:
+        assert re.fullmatch(rf"placement cannot start: \[{section}\]{name}: \w.*", line)
+        return
+    body = f'{{"name": "{name}", "uuid": "{UUID}"}}'.encode()
+    typed = ADMIN | {"content-type": "application/json"}
+    assert web.ask(app, "POST", "/resource_providers", typed, body).status_int == 200
+    for path in ("/", "/healthcheck", "/resource_providers", "/allocation_candidates?resources=VCPU:1", "/usages"):
+        answer = web.ask(app, "GET", path, ADMIN)
+        assert answer.status_int == (400 if path == "/usages" else 200), answer.text
+    assert web.ask(app, "DELETE", f"/resource_providers/{UUID}", ADMIN).status_int == 204
+
+
+@pytest.mark.parametrize("strategy", ["http_basic", "keystone"])
+def test_an_empty_value_of_a_strategy_is_told(quiet, directory, monkeypatch, strategy):
+    monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(directory))
+    section, name = {
+        "http_basic": ("oslo_middleware", "http_basic_auth_user_file"),
+        "keystone": ("keystone_authtoken", "auth_type"),
+    }[strategy]
+    with pytest.raises(SystemExit, match=rf"^placement cannot start: \[{section}\].*{name}.*"):
+        start(directory, section, name, strategy)
