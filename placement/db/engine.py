@@ -154,6 +154,7 @@ class Database:
                     _raise_for_operator(error)
                     raise
                 if kind is Trouble.LOST:
+                    self._forget_the_past(error)
                     if lost_before or number == attempts:
                         raise self._unavailable(error) from error
                     lost_before = True
@@ -205,9 +206,15 @@ class Database:
             _commit(connection)
         except exc.SQLAlchemyError as error:
             if trouble.of(error) is Trouble.LOST:
+                self._forget_the_past(error)
                 LOG.error("The answer to a COMMIT was lost: %s", trouble.sentence(error))
                 raise errors.OutcomeUnknown() from error
             raise
+
+    def _forget_the_past(self, error: Exception) -> None:
+        """After a lost connection: the database may have lost its newest commits, or be another one."""
+        if isinstance(error, exc.DBAPIError):  # otherwise no connection was to be had
+            self.writers.drop_idle()
 
     def _tidy(self, writer: feed.Writer) -> None:
         """House-keeping after a request's commit; its failure is nobody's failure."""

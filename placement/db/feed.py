@@ -1,11 +1,12 @@
 """The feed: which providers each committed transaction changed.
 
-A *writer* is used by one transaction at a time, so its transactions commit in the order of their numbers, and whoever
-has seen number n of a writer has seen all before.  Every write transaction that changes what a search may see leaves a
-row per provider under its writer and number.  No row is shared between writers: the feed adds no contention.
+A *writer* is used by one transaction at a time, so its transactions commit in the order of their numbers, and a reader
+that has seen number n of a writer has seen all before.  Every write transaction that changes what a search may see
+leaves a row per provider under its writer and number.  No row is shared between writers: the feed adds no contention.
 
-The numbers of a writer have no gaps, and rows are cleared away from the oldest on.  So whoever has seen number n and
-finds n + 1 can be sure to find all after it.
+A writer and a number name one transaction for all time: the id of a writer is random and a number that may have been
+committed is never used again, even if the database has lost its newest commits.  Rows are cleared away from the oldest
+on.  So a reader that finds number n, where it stands, has lost nothing and will find all after it (docs/adr/0004).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import collections
 import contextlib
 import datetime
 import os
+import secrets
 import time
 
 import sqlalchemy as sa
@@ -29,12 +31,14 @@ NAMES = "names"  # resource classes were made, renamed or deleted, or traits del
 _STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
 NO_PROVIDER = 0
 
-#: Seconds that rows are kept; the newest of a writer longer than that.
+#: Seconds that rows are kept after the next number; the newest of a writer longer than that.
 RETENTION = 600.0
-#: Seconds after which a writer that was not seen is forgotten, its last rows with it.  It stops writing after half of
-#: that, and a reader that did not look for a quarter must read everything again.
+#: Seconds after which a writer that was not seen is ended.  It stops writing after half of that, and a reader that did
+#: not look for a quarter must read everything again.
 LIFETIME = 4 * 3600.0
 _TIDY_INTERVAL = 60.0
+#: Ids of writers.  Those below were counted by the database, as older programs still have them.
+_LOWEST, _HIGHEST = 2**20, 2**30
 
 
 class Writer:
@@ -61,22 +65,42 @@ class Writer:
         return time.monotonic() - self.tidied > _TIDY_INTERVAL
 
     def tidy(self, engine: Engine) -> None:
-        """Say that this writer lives; clear its old rows, and the writers that have not been seen for long."""
+        """Say that this writer lives; clear its old rows, and end the writers that have not been seen for long."""
         self.tidied = now = time.monotonic()
         with engine.begin() as connection:
             if connection.execute(_SEEN, {"writer": self.id}).rowcount != 1:
-                return  # forgotten, which its next transaction will find out
-            self._marks.append((now, self.seq))
-            while self._marks and self._marks[0][0] < now - RETENTION:
-                _, old = self._marks.popleft()
-                # The newest row stays, to tell readers that there was nothing else.
-                connection.execute(_PRUNE, {"writer": self.id, "old": min(old, self.seq - 1)})
+                return  # ended, which its next transaction will find out
+            self._prune(connection, now)
             here: datetime.datetime = connection.execute(_CLOCK, {"writer": self.id}).scalar_one()
             dead = here - datetime.timedelta(seconds=LIFETIME)
             for writer_id in connection.execute(_DEAD, {"dead": dead}).scalars().all():
-                connection.execute(_PRUNE, {"writer": writer_id, "old": 2**62})
-                connection.execute(_FORGET, {"writer": writer_id, "dead": dead})
+                _end(connection, writer_id, dead)
         self.seen = now
+
+    def _prune(self, connection: Connection, now: float) -> None:
+        """Clear the rows that had a successor long ago: a reader that stands at the newest finds it."""
+        self._marks.append((now, self.seq))
+        while self._marks and self._marks[0][0] < now - RETENTION:
+            _, newest_then = self._marks.popleft()
+            connection.execute(_PRUNE, {"writer": self.id, "newest": newest_then})
+
+
+def _end(connection: Connection, writer_id: int, dead: datetime.datetime) -> None:
+    """Take a writer away that is still not seen; its last number stays, under its id made negative.
+
+    The lock waits for a transaction of the writer that is about to commit, so the number is the last there will be:
+    from now on the foreign key refuses it.  A reader that knows less than this number has missed something.
+    """
+    if connection.execute(_LOCK, {"writer": writer_id, "dead": dead}).first() is None:
+        return
+    if writer_id > 0:
+        newest = connection.execute(_NEWEST, {"writer": writer_id}).scalar() or 0
+        connection.execute(_PRUNE, {"writer": writer_id, "newest": newest})
+        connection.execute(sa.insert(change_writers).values(id=-writer_id))
+        connection.execute(_MOVE, {"writer": writer_id, "heir": -writer_id})
+    else:  # has been away for long itself
+        connection.execute(_CLEAR, {"writer": writer_id})
+    connection.execute(_FORGET, {"writer": writer_id})
 
 
 class Writers:
@@ -98,14 +122,19 @@ class Writers:
                 # Others will clear away what was not seen for long: leave it to them.
                 if time.monotonic() - writer.seen < LIFETIME / 2:
                     return writer
+        # A database that has lost its newest commits counts again from where it was: it would give an id twice.
+        writer_id = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST)
         with engine.begin() as connection:
-            key = connection.execute(sa.insert(change_writers)).inserted_primary_key
-        assert key is not None
-        return Writer(key[0])
+            connection.execute(sa.insert(change_writers).values(id=writer_id))
+        return Writer(writer_id)
 
     def give_back(self, writer: Writer) -> None:
         """Only after its transaction has surely ended; a writer whose COMMIT went unanswered is dropped instead."""
         self.idle.append(writer)
+
+    def drop_idle(self) -> None:
+        """Have the next transactions use new writers: the database may not remember what these have committed."""
+        self.idle.clear()
 
 
 def stronger(one: str | None, other: str) -> str:
@@ -120,10 +149,12 @@ _SEEN = (
     .where(change_writers.c.id == sa.bindparam("writer"))
     .values(seen_at=sa.func.current_timestamp())
 )
-_PRUNE = sa.delete(provider_changes).where(
-    provider_changes.c.writer_id == sa.bindparam("writer"), provider_changes.c.seq <= sa.bindparam("old")
-)
-_DEAD = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("dead"))
-_FORGET = sa.delete(change_writers).where(
-    change_writers.c.id == sa.bindparam("writer"), change_writers.c.seen_at < sa.bindparam("dead")
-)
+_DEAD = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("dead")).order_by("id")
+_THIS = change_writers.c.id == sa.bindparam("writer")
+_LOCK = sa.select(change_writers.c.id).where(_THIS, change_writers.c.seen_at < sa.bindparam("dead")).with_for_update()
+_FORGET = sa.delete(change_writers).where(_THIS)
+_OF_THIS = provider_changes.c.writer_id == sa.bindparam("writer")
+_NEWEST = sa.select(sa.func.max(provider_changes.c.seq)).where(_OF_THIS)
+_PRUNE = sa.delete(provider_changes).where(_OF_THIS, provider_changes.c.seq < sa.bindparam("newest"))
+_MOVE = sa.update(provider_changes).where(_OF_THIS).values(writer_id=sa.bindparam("heir"))
+_CLEAR = sa.delete(provider_changes).where(_OF_THIS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import threading
 
@@ -16,6 +17,7 @@ from tests.db import faults, watch, writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.story import Telling
+from tests.index import rewound
 
 
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
@@ -104,10 +106,54 @@ def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, an
     with pytest.raises(errors.OutcomeUnknown):
         touch(database, 2)
     touch(database, 3)
-    first, *unknown, (other, number, provider) = rows(database)
-    assert [provider for _, _, provider in unknown] == ([2] if answer_only else [])
-    assert (number, provider) == (1, 3)
-    assert other != first[0]
+    number_of = {provider: (writer, number) for writer, number, provider in rows(database)}
+    assert sorted(number_of) == ([1, 2, 3] if answer_only else [1, 3])
+    assert number_of[3][1] == 1
+    assert number_of[3][0] != number_of[1][0]
+
+
+UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("XX000")}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
+    """It may be in effect, so its number may be taken."""
+    touch(database, 1)
+    planted(database, Plan(at="COMMIT", harms=[UNHEARD_OF[backend.kind]], answer_only=True))
+    with pytest.raises(sa.exc.DBAPIError):
+        touch(database, 2)
+    touch(database, 3)
+    number_of = {provider: (writer, number) for writer, number, provider in rows(database)}
+    assert number_of[1][0] == number_of[2][0] != number_of[3][0]
+
+
+def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
+    """The database may have lost what they have committed."""
+    touch(database, 1)
+    planted(database, Plan(at="SELECT", harms=[faults.lose]))
+
+    def work(db):
+        db.execute(sa.select(1))
+        db.changed(2, feed.SHAPE)
+
+    database.write(work)
+    number_of = {provider: (writer, number) for writer, number, provider in rows(database)}
+    assert number_of[1][0] != number_of[2][0]
+    assert number_of[2][1] == 1
+
+
+def test_the_id_of_a_writer_whose_birth_was_lost_is_not_given_again(database):
+    """Its process goes on, perhaps, and would write under the same id as another."""
+    state = rewound.noted(database)
+    rewound.put_back(database, state)
+    with opened(database.url) as first, opened(database.url) as second:
+        touch(first, 1)
+        (lost,) = writers(database)
+        rewound.put_back(database, state)
+        touch(second, 2)
+        touch(first, 3)
+    assert lost not in writers(database)
+    assert [(seq, provider) for _, seq, provider in sorted(rows(database), key=lambda row: row[2])] == [(1, 2), (1, 3)]
 
 
 # --- tidying ---------------------------------------------------------------------------------------------------------
@@ -136,30 +182,132 @@ def test_a_writer_clears_its_old_rows_but_for_the_newest(database, clock):
         touch(database, provider)
         clock.now += 1
     (writer,) = writers(database)
-    assert rows(database) == [(writer, 1, 1), (writer, 2, 2), (writer, 3, 3)]
-    clock.now += feed.RETENTION + 1
+    clock.now = 599
+    touch(database)
+    assert rows(database) == [(writer, 1, 1), (writer, 2, 2), (writer, 3, 3)], "kept for ten minutes"
+    clock.now = 603
     touch(database, 4)
+    assert rows(database) == [(writer, 3, 3), (writer, 4, 4)], "a reader that stands at 3 finds it for ten minutes more"
+    clock.now = 1204
+    touch(database)
     assert rows(database) == [(writer, 4, 4)]
-    clock.now += feed.RETENTION + 1
+    clock.now = 9999
     touch(database)
     assert rows(database) == [(writer, 4, 4)]
 
 
-def test_a_writer_that_was_not_seen_for_long_is_forgotten_with_its_rows(database, clock):
+def see(database, writer, ago):
+    """Have it that the writer was last seen so many seconds ago."""
+    then = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(seconds=ago)
+    execute(database, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=then))
+
+
+@pytest.fixture
+def dead_writer(database):
+    """The id of a writer of another process, which has written 1 and 2."""
     with opened(database.url) as dead:
         touch(dead, 1)
         touch(dead, 1)
-        (dead_writer,) = writers(database)
+    (writer,) = writers(database)
+    return writer
+
+
+def test_a_writer_that_was_not_seen_for_long_is_ended_and_its_number_kept_as_long_again(database, clock, dead_writer):
     with opened(database.url) as idle:
         touch(idle, 2)
+    (idle_writer,) = writers(database) - {dead_writer}
+    see(database, dead_writer, 3 * 3600)
     touch(database, 3)
-    assert [provider for _, _, provider in rows(database)] == [1, 1, 2, 3]
-    long_ago = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(seconds=feed.LIFETIME + 9)
-    execute(database, sa.update(change_writers).where(change_writers.c.id == dead_writer).values(seen_at=long_ago))
+    (own,) = writers(database) - {dead_writer, idle_writer}
+    assert len(rows(database)) == 4, "three hours are not long"
+    see(database, dead_writer, 4 * 3600 + 9)
     touch(database, 4)
-    assert [provider for _, _, provider in rows(database)] == [2, 3, 4]
-    assert dead_writer not in writers(database)
-    assert len(writers(database)) == 2
+    assert rows(database) == sorted([(-dead_writer, 2, 1), (idle_writer, 1, 2), (own, 1, 3), (own, 2, 4)])
+    assert writers(database) == {-dead_writer, idle_writer, own}
+    see(database, -dead_writer, 3 * 3600)
+    touch(database, 5)
+    assert -dead_writer in writers(database)
+    see(database, -dead_writer, 4 * 3600 + 9)
+    touch(database)
+    assert writers(database) == {idle_writer, own}
+    assert {writer for writer, _, _ in rows(database)} == {idle_writer, own}
+
+
+def test_a_writer_that_never_wrote_is_ended_too(database, clock):
+    with opened(database.url) as dead:
+        touch(dead)
+    (writer,) = writers(database)
+    see(database, writer, 4 * 3600 + 9)
+    touch(database, 1)
+    assert -writer in writers(database)
+    assert writer not in writers(database)
+
+
+@contextlib.contextmanager
+def before(database, begin, do):
+    """Once, just before a statement that begins so, something else is done."""
+    done = []
+
+    def look(connection, cursor, statement, parameters, context, executemany):
+        if statement.startswith(begin) and not done:
+            done.append(statement)
+            do()
+
+    sa.event.listen(database.engine, "before_cursor_execute", look)
+    try:
+        yield
+    finally:
+        sa.event.remove(database.engine, "before_cursor_execute", look)
+    assert done
+
+
+LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.id ="
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, dead_writer):
+    """SQLite has no meanwhile."""
+    see(database, dead_writer, 5 * 3600)
+    with opened(database.url) as witness, before(database, LOCKED, lambda: see(witness, dead_writer, 0)):
+        touch(database, 3)
+    assert dead_writer in writers(database)
+    assert [seq for writer, seq, _ in rows(database) if writer == dead_writer] == [1, 2]
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock):
+    """The writer slept, and commits while it is taken for dead."""
+    recorded, go_on = threading.Event(), threading.Event()
+    with opened(database.url) as sleeper:
+        touch(sleeper, 1)
+        (writer,) = writers(database)
+        see(database, writer, 5 * 3600)
+        last = threading.Thread(target=touch, args=[sleeper, 2])
+
+        def hold(connection, cursor, statement, parameters, context, executemany):
+            if statement.startswith("INSERT INTO provider_changes"):
+                recorded.set()
+                go_on.wait(60)
+
+        sa.event.listen(sleeper.engine, "after_cursor_execute", hold)
+        last.start()
+        assert recorded.wait(60)
+        threading.Timer(0.3, go_on.set).start()
+        touch(database, 3)
+        last.join()
+    assert (-writer, 2, 2) in rows(database)
+    assert writer not in writers(database)
+
+
+def test_a_writer_that_was_ended_leaves_the_tidying_to_others(database, clock, caplog):
+    touch(database, 1)
+    (writer,) = database.writers.idle
+    execute(database, sa.delete(provider_changes))
+    execute(database, sa.delete(change_writers))
+    seen = []
+    with watch.statements(database.engine, seen.append):
+        writer.tidy(database.engine)
+    assert [statement.split()[0] for statement in seen if not statement.startswith("BEGIN")] == ["UPDATE"]
 
 
 def test_a_writer_says_that_it_lives(database, clock):
@@ -181,7 +329,7 @@ def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database,
     assert writers(database) == {old}
     clock.now += feed.LIFETIME / 2
     touch(database, 2)
-    assert [(writer == old, provider) for writer, _, provider in rows(database)] == [(True, 1), (False, 2)]
+    assert {(writer == old, provider) for writer, _, provider in rows(database)} == {(True, 1), (False, 2)}
 
 
 def test_a_writer_tidies_once_a_minute(database, monkeypatch):

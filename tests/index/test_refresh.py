@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import gc
 import random
 import threading
@@ -17,10 +18,10 @@ from hypothesis import strategies as st
 from placement import errors
 from placement.db import feed
 from placement.db.engine import Database, Transaction, opened
-from placement.db.tables import feed_instance, provider_changes, resource_providers
+from placement.db.tables import change_writers, feed_instance, provider_changes, resource_providers
 from placement.index.refresh import loaded, refreshed
 from placement.objects.provider import ResourceProvider
-from tests.index import writes
+from tests.index import rewound, writes
 from tests.index.contents import meaning
 from tests.index.reader import Reader
 from tests.index.writes import Writer
@@ -45,6 +46,7 @@ class Play:
         self.alone = self.databases[0].url.get_backend_name() == "sqlite"
         self.readers = [Reader(self.databases[0]), Reader(self.databases[1])]
         self.undisturbed = set(self.readers)
+        self.noted = rewound.noted(self.databases[0])
 
     def write(self) -> None:
         for _ in range(self.chance.randint(1, 6)):
@@ -102,12 +104,27 @@ class Play:
                 self.undisturbed.discard(reader)
         tidy(self.chance.choice(self.databases), LIFETIME=-3600.0)
 
+    def note(self) -> None:
+        """A backup is made, or what is here is all that reaches the disk."""
+        self.noted = rewound.noted(self.chance.choice(self.databases))
+
+    def lose(self) -> None:
+        """What was committed since is lost; some of those who write notice that their connections were."""
+        rewound.put_back(self.databases[0], self.noted)
+        for database in self.databases:
+            if self.chance.randrange(2):
+                database.writers.drop_idle()
+        self.undisturbed.clear()
+
     def end(self) -> None:
         for reader in self.readers:
             reader.look(must_follow=reader in self.undisturbed)
 
 
-ACTS = (Play.write, Play.write, Play.write, Play.look, Play.look, Play.leave_open, Play.clear_rows, Play.forget_writers)
+ACTS = (
+    *(Play.write, Play.write, Play.write, Play.look, Play.look, Play.leave_open, Play.clear_rows, Play.forget_writers),
+    *(Play.note, Play.lose),
+)
 
 
 @settings(
@@ -224,6 +241,68 @@ def test_a_feed_that_went_back_is_not_followed(reader):
     by_hand(reader, RENAME, sa.delete(provider_changes).where(provider_changes.c.seq == seq))
     reader.look()
     assert reader.followed == 1
+
+
+@pytest.mark.parametrize("goes_on", [0, 1, 3])
+def test_a_commit_that_the_database_has_lost_is_lost_for_the_index_too(reader, goes_on):
+    """Its writer knows nothing of it and counts on, while readers have seen it."""
+    rename(reader, "one")
+    state = rewound.noted(reader.database)
+    rename(reader, "lost")
+    reader.look(must_follow=True)
+    rewound.put_back(reader.database, state)
+    for number in range(goes_on):
+        reader.database.write(lambda db, number=number: ResourceProvider.lock(db, "other").rename(db, f"n{number}"))
+    reader.look()
+    assert reader.followed == 1
+    rename(reader, "two")
+    reader.look(must_follow=True)
+
+
+def test_a_writer_whose_birth_was_lost_is_missed(reader):
+    state = rewound.noted(reader.database)
+    with opened(reader.database.url) as other:
+        other.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "lost"))
+    reader.look(must_follow=True)
+    rewound.put_back(reader.database, state)
+    reader.look()
+    assert reader.followed == 1
+
+
+LONG_AGO = datetime.datetime(2001, 1, 1)
+
+
+def taken_for_dead(reader, writer):
+    """Another one tidies, and finds that the writer was not seen for long."""
+    by_hand(reader, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=LONG_AGO))
+    tidy(reader.database, LIFETIME=feed.LIFETIME)
+
+
+@pytest.mark.parametrize("writes_on", [True, False])
+def test_a_living_writer_that_was_taken_for_dead_loses_no_change(reader, writes_on):
+    """The clock of the database was set forward, say, or its machine was asleep."""
+    with opened(reader.database.url) as sleeper:
+        sleeper.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "one"))
+        reader.look(must_follow=True)
+        (writer,) = sleeper.writers.idle
+        if writes_on:
+            sleeper.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "two"))
+        taken_for_dead(reader, writer.id)
+        # Nothing is read again where the writer has done nothing more.
+        reader.look(must_follow=not writes_on)
+        sleeper.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "three"))
+        reader.look(must_follow=True)
+        taken_for_dead(reader, -writer.id)
+        reader.look(must_follow=True)
+
+
+def test_a_writer_that_was_ended_before_the_index_knew_it_is_missed(reader):
+    with opened(reader.database.url) as sleeper:
+        sleeper.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "one"))
+        (writer,) = sleeper.writers.idle
+    taken_for_dead(reader, writer.id)
+    reader.look()
+    assert reader.followed == 0
 
 
 def test_who_was_away_for_long_reads_everything(reader):

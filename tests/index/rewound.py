@@ -1,0 +1,88 @@
+"""A database that has lost its newest commits, or was put back to a backup, under processes that go on.
+
+All rows of some tables are noted and put back later, and so is where the database counts its ids from.  What processes
+remember by its id - projects, users, aggregates - stays: it has tests of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from placement.db.engine import Database
+from placement.db.tables import (
+    allocations,
+    change_writers,
+    consumers,
+    inventories,
+    provider_changes,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    traits,
+)
+
+_TABLES = (
+    *(resource_providers, inventories, allocations, consumers, resource_classes, traits, resource_provider_traits),
+    *(resource_provider_aggregates, change_writers, provider_changes),
+)
+_COUNTED = (resource_providers, change_writers)
+_UNCHECKED = {
+    "sqlite": ("PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys = ON"),
+    "mysql": ("SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"),
+    "postgresql": ("SET session_replication_role = replica", "SET session_replication_role = origin"),
+}
+
+State = dict[str, list[dict[str, Any]]]
+
+
+def noted(database: Database) -> State:
+    """What there is, as one committed state."""
+
+    def rows(db: Connection, table: sa.Table) -> list[dict[str, Any]]:
+        return [dict(row) for row in db.execute(sa.select(table).where(_changing(table))).mappings()]
+
+    return database.snapshot(lambda db: {table.name: rows(db, table) for table in _TABLES})
+
+
+def put_back(database: Database, state: State) -> None:
+    """Have the database say what it said then; all of it or nothing, for whoever reads."""
+    off, on = _UNCHECKED["mysql" if database.engine.dialect.name == "mariadb" else database.engine.dialect.name]
+    with database.engine.connect() as connection:
+        driver = connection.connection.cursor()  # outside of any transaction
+        driver.execute(off)
+        connection.connection.commit()
+        try:
+            with connection.begin():
+                for table in _TABLES:
+                    connection.execute(sa.delete(table).where(_changing(table)))
+                    if state[table.name]:
+                        connection.execute(sa.insert(table), state[table.name])
+            for table in _COUNTED:
+                _count_from(connection, table)
+        finally:
+            driver.execute(on)
+            connection.connection.commit()
+
+
+def _changing(table: sa.Table) -> sa.ColumnElement[bool]:
+    """Of the rows of a table those that are not there from the start."""
+    standard = table in (resource_classes, traits)
+    return table.c.name.startswith("CUSTOM_", autoescape=True) if standard else sa.true()
+
+
+def _count_from(connection: Connection, table: sa.Table) -> None:
+    """Have the next row get the id that it would have got then."""
+    with connection.begin():
+        # PostgreSQL counts by itself, whatever ids were given by hand.
+        highest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
+        name, after = table.name, max(highest, 0) + 1
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), {after}, false)")
+        elif connection.dialect.name != "sqlite":
+            connection.exec_driver_sql(f"ALTER TABLE {name} AUTO_INCREMENT = {after}")
+        elif table is change_writers:
+            connection.exec_driver_sql(f"UPDATE sqlite_sequence SET seq = {after - 1} WHERE name = '{name}'")
