@@ -13,7 +13,7 @@ from oslo_context.context import RequestContext
 from oslo_policy import policy
 
 from placement import conf as options
-from placement import errors
+from placement import errors, policy_files
 
 _REMEMBERED_VERDICTS = 10_000
 #: Characters of caller and target together; no usual ones have more.
@@ -181,8 +181,11 @@ class Policy:
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
+        """Raises ValueError, with a sentence, if a policy file cannot be used."""
+        written = policy_files.read(conf)
         self._enforcer = _enforcer(conf)
         self._enforcer.use_conf = False
+        policy_files.report(written, self._enforcer.file_rules, self._enforcer.registered_rules)
         self._remembers = _self_contained(self._enforcer)
         self._verdicts: dict[str, type[errors.Forbidden] | None] = {}
 

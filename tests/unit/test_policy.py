@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 
 import pytest
@@ -181,6 +183,90 @@ def test_a_verdict_of_somebody_else_is_asked_for_each_time(tmp_path, monkeypatch
     monkeypatch.setitem(checks, "fickle", Fickle)
     policy = policy_of(tmp_path, '"placement:traits:list": "fickle:x or (rule:nobody and role:b)"\n"nobody": "!"\n')
     assert [allows(policy, "placement:traits:list", caller()) for _ in range(4)] == [True, False, True, False]
+
+
+# --- files that are wrong ---
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("- role:admin\n", " has to map names to rules, and is a list"),
+        ("role:admin", " has to map names to rules, and is a str"),
+        ("x: [", " is no YAML: "),
+        ("x: \0", " is no YAML: "),
+        ("{[1]: x}", " is no YAML: "),
+        pytest.param("[" * 5000, " is nested too deeply", id="deep"),
+        (b"x: \xe9", " is not UTF-8: "),
+        ("yes: role:admin", ": True is no name of a rule"),
+        ('"placement:usages":', ': the rule "placement:usages" is neither a string nor a list of strings'),
+        ('"placement:usages": !', ': the rule "placement:usages" is neither'),
+        ('"placement:usages": 5', ': the rule "placement:usages" is neither'),
+        ('"placement:usages": {a: b}', ': the rule "placement:usages" is neither'),
+        ('"placement:usages": [[[role:admin]]]', ': the rule "placement:usages" is neither'),
+        ('"placement:usages": &x [*x]', ': the rule "placement:usages" is neither'),
+        (None, " is not there"),
+    ],
+)
+@pytest.mark.parametrize("place", ["policy_file", "policy_dirs"])
+def test_a_file_that_is_no_policy_keeps_the_service_from_starting(tmp_path, place, text, sentence):
+    path = tmp_path / "rules" / "policy.yaml"
+    path.parent.mkdir()
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    elif place == "policy_dirs":
+        path, sentence = path.parent / "file", " is not a directory"
+        path.touch()
+    named = {"policy_file": path, "policy_dirs": path.parent if text else path}[place]
+    configuration = tmp_path / "placement.conf"
+    configuration.write_text(f"[oslo_policy]\n{place} = {named}\n")
+    with pytest.raises(ValueError, match="^" + re.escape(f"{path}{sentence}")):
+        Policy(web.configuration(config_files=[str(configuration)]))
+
+
+def test_a_file_that_is_looked_for_by_default_need_not_be_there(tmp_path):
+    (tmp_path / "placement.conf").touch()
+    assert allows(Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")])), USAGES, caller("admin"))
+
+
+def test_a_directory_of_rules_that_is_named_and_not_there_is_told(tmp_path, caplog):
+    (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_dirs = nowhere.d\n")
+    Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]))
+    assert "[oslo_policy]policy_dirs: nowhere.d is not there" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "rule", ["role:a orr", "role:a or nonsense", "nonsense", "(role:a", "! or nonsense", ["role:a", "nonsense"]]
+)
+def test_a_rule_that_is_not_understood_is_named_with_its_file_and_lets_nobody_more_in(tmp_path, caplog, rule):
+    text = f'"{USAGES}": {json.dumps(rule)}\n"placement:traits:list": "! or role:b"\n'
+    policy = policy_of(tmp_path, text)
+    lines = [record.getMessage() for record in caplog.records if record.name == "placement.policy_files"]
+    [line] = lines
+    assert line.startswith(f'{tmp_path}/policy.yaml: the rule "{USAGES}" cannot be understood')
+    assert line.endswith(f": {rule}")
+    assert not allows(policy, USAGES, caller("admin", "b"))
+
+
+@pytest.mark.parametrize("rule", ["!", "role:a or !", "not !", "role:wow!", '"!"', [["role:a", "!"]]])
+def test_a_rule_that_is_understood_is_not(tmp_path, caplog, rule):
+    policy_of(tmp_path, f'"{USAGES}": {json.dumps(rule)}\n')
+    assert not [record for record in caplog.records if record.name == "placement.policy_files"]
+
+
+@pytest.mark.parametrize("text", ['""', "[]"])
+def test_an_empty_rule_is_told(tmp_path, caplog, text):
+    policy_of(tmp_path, f'"{USAGES}": {text}\n')
+    assert f'the rule "{USAGES}" is empty and lets every caller through' in caplog.text
+
+
+def test_a_rule_that_does_not_exist_is_told(tmp_path, caplog):
+    policy_of(tmp_path, '"placement:usage": "rule:mine"\n"mine": "role:mine"\n"yours": "role:yours"\n')
+    lines = [record.getMessage().removeprefix(f"{tmp_path}/policy.yaml: ") for record in caplog.records]
+    assert lines == [
+        f'"placement:usage" is no rule of this service; did you mean "{USAGES}"?',
+        '"yours" is no rule of this service',
+    ]
 
 
 def test_the_tools_get_all_rules():

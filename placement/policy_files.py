@@ -1,0 +1,114 @@
+"""The files that override rules of the policy: looked at before oslo.policy does, to say what is wrong with them."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from oslo_config import cfg
+from oslo_policy import policy
+
+LOG = logging.getLogger(__name__)
+
+_GROUP = "oslo_policy"
+#: The check that lets no caller through; oslo.policy puts it in the place of what it does not understand.
+_NEVER = re.compile(r"(?<![^\s()\[\],'\"])!(?![^\s()\[\],'\"])")
+_REFERENCE = re.compile(r"\brule:([^\s()]+)")
+
+
+def read(conf: cfg.ConfigOpts) -> dict[str, tuple[str, Any]]:
+    """The rules of all files by name, each with the path of its file; raises ValueError with a sentence that names it.
+
+    A file that is named in the configuration has to be there; one that is looked for by default does not.
+    """
+    return {name: (path, rule) for path in _paths(conf) for name, rule in _rules(path).items()}
+
+
+def report(
+    written: Mapping[str, tuple[str, Any]], parsed: Mapping[str, policy.RuleDefault], known: Collection[str]
+) -> None:
+    """Log what does not keep the service from starting, and is most likely not what the operator means.
+
+    Args:
+        written: What :func:`read` returned.
+        parsed: The same rules as oslo.policy understood them.
+        known: The names of the rules of this service.
+    """
+    referred = {name for _, rule in written.values() for name in _REFERENCE.findall(str(rule))}
+    for name, (path, rule) in written.items():
+        if not rule:
+            LOG.warning('%s: the rule "%s" is empty and lets every caller through: write "@" to say so', path, name)
+        elif name in parsed and len(_NEVER.findall(str(parsed[name].check))) > len(_NEVER.findall(str(rule))):
+            sentence = '%s: the rule "%s" cannot be understood, what is wrong in it lets no caller through: %s'
+            LOG.error(sentence, path, name, rule)
+        if name not in known and name not in referred:
+            nearest = difflib.get_close_matches(name, known, 1)
+            hint = f'; did you mean "{nearest[0]}"?' if nearest else ""
+            LOG.warning('%s: "%s" is no rule of this service%s', path, name, hint)
+
+
+def _paths(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """The files, in the order in which they override each other; raises ValueError."""
+    options = conf[_GROUP]
+    found = conf.find_file(options.policy_file)
+    if found:
+        yield found
+    elif _named(conf, "policy_file"):
+        raise ValueError(f"{options.policy_file} is not there")
+    for name in options.policy_dirs:
+        directory = conf.find_file(name)
+        if directory and not os.path.isdir(directory):
+            raise ValueError(f"{directory} is not a directory")
+        if directory:
+            yield from (os.path.join(directory, each) for each in _visible(directory))
+        elif _named(conf, "policy_dirs"):
+            LOG.warning("[%s]policy_dirs: %s is not there", _GROUP, name)
+
+
+def _visible(directory: str) -> list[str]:
+    """The names of the files that oslo.policy reads there."""
+    return sorted(each.name for each in os.scandir(directory) if each.is_file() and not each.name.startswith("."))
+
+
+def _named(conf: cfg.ConfigOpts, option: str) -> bool:
+    """Whether an operator set the option."""
+    found = conf.get_location(option, _GROUP)
+    return found is not None and found.location.is_user_controlled
+
+
+def _rules(path: str) -> dict[str, Any]:
+    """What the file says; raises ValueError."""
+    try:
+        with open(path, encoding="utf-8") as opened:
+            rules = policy.parse_file_contents(opened.read())
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error.reason}") from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is no YAML: {error}") from None
+    if not isinstance(rules, dict):
+        raise ValueError(f"{path} has to map names to rules, and is a {type(rules).__name__}")
+    for name, rule in rules.items():
+        if not isinstance(name, str):
+            raise ValueError(f"{path}: {name!r} is no name of a rule")
+        if not _is_rule(rule):
+            raise ValueError(f'{path}: the rule "{name}" is neither a string nor a list of strings')
+    return rules
+
+
+def _is_rule(rule: Any) -> bool:
+    """Whether it is a string; or, as of old, alternatives that are each a string or several that all have to hold."""
+    if isinstance(rule, str):
+        return True
+    alternatives = rule if isinstance(rule, list) else [None]
+    return all(
+        isinstance(each, str) or (isinstance(each, list) and all(isinstance(check, str) for check in each))
+        for each in alternatives
+    )
