@@ -19,6 +19,7 @@ TOX = .venv/bin/tox run --quiet
 .PHONY: serve test test-long test-nova servers lint samples bench clean
 
 serve: .venv/service
+	@echo "Starting the service ..."
 	@.venv/bin/placement-serve $(ARGS)
 
 test: .venv/gates
@@ -50,12 +51,15 @@ clean:
 
 .venv/pyvenv.cfg:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none is in PATH (or: make PYTHON=...)"; exit 1; }
-	$(PYTHON) -m venv .venv || { rm -rf .venv; echo "On Debian: apt install python3-venv"; exit 1; }
+	@echo "Making a virtual environment in .venv ..."
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "On Debian: apt install python3-venv"; exit 1; }
 
 .venv/service: .venv/pyvenv.cfg setup.cfg pyproject.toml
-	.venv/bin/pip install --quiet --disable-pip-version-check --editable .
+	@echo "Installing the service and what it needs into .venv: the first time this takes half a minute or more ..."
+	@.venv/bin/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 .venv/gates: .venv/pyvenv.cfg
-	.venv/bin/pip install --quiet --disable-pip-version-check 'tox>=4.22'
+	@echo "Installing tox into .venv ..."
+	@.venv/bin/pip install --quiet --disable-pip-version-check 'tox>=4.22'
 	@touch $@

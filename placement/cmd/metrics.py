@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 import waitress
 
+from placement.cmd import program
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code, once it was told to end."""
@@ -41,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("directory", help="what [metrics]directory of the service names")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    parser.add_argument("--port", default=9178, type=int, help="the port to listen on (default: %(default)s)")
+    parser.add_argument("--port", default=9178, type=program.port, help="the port to listen on (default: %(default)s)")
     return parser
 
 

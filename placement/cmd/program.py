@@ -34,6 +34,27 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
     return conf
 
 
+def port(text: str) -> int:
+    """A TCP port, for argparse; 0 is any that is free."""
+    return _between(text, 0, 65535)
+
+
+def number(text: str) -> int:
+    """A whole number from 1 on, for argparse."""
+    return _between(text, 1, None)
+
+
+def _between(text: str, least: int, most: int | None) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if value < least or (most is not None and value > most):
+        bounds = f"from {least} to {most}" if most is not None else f"from {least} on"
+        raise argparse.ArgumentTypeError(f"{value} is none of the numbers {bounds}")
+    return value
+
+
 def version() -> str:
     """The version of this package."""
     try:

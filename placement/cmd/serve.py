@@ -24,6 +24,7 @@ from oslo_log import log
 
 from placement import conf as options
 from placement import deploy
+from placement.cmd import program
 
 DATABASE = "sqlite:///var/placement.sqlite"
 ANYWHERE = "--insecure-noauth2-on-any-address"
@@ -62,8 +63,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="placement-serve", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    parser.add_argument("--port", default=8778, type=int, help="the port to listen on (default: %(default)s)")
-    parser.add_argument("--threads", default=8, type=int, help="requests served at a time (default: %(default)s)")
+    parser.add_argument("--port", default=8778, type=program.port, help="the port to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--threads", default=8, type=program.number, help="requests served at a time (default: %(default)s)"
+    )
     parser.add_argument("--database", metavar="URL", help=f"where the data is (default: {DATABASE})")
     parser.add_argument("--config-file", metavar="PATH", action="append", help="configuration, as in placement.conf")
     parser.add_argument("--config-dir", metavar="DIR", action="append", help="a directory of such files")

@@ -24,7 +24,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, CursorResult
 
 from placement import errors, signals
-from placement.db import dialects, feed, statements, trouble
+from placement.db import dialects, feed, sqlite_file, statements, trouble
 from placement.db.trouble import Trouble
 
 LOG = logging.getLogger(__name__)
@@ -318,6 +318,7 @@ def connect(conf: Any) -> Database:
         "sqlite_synchronous": group.sqlite_synchronous,
     }
     statements.log(group.connection_debug)
+    sqlite_file.make_private(url)
     database = Database(url, **{name: value for name, value in options.items() if value is not None})
     if group.connection_trace:
         for opened_engine in (database.engine, database.reading_engine):

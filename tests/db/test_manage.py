@@ -399,6 +399,12 @@ class TestWords:
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("usage: placement-manage ")
 
+    def test_a_completion_that_cannot_be_written_is_one_line(self, command):
+        """Releases of oslo.config lack the file that it is made from."""
+        ran = command("--shell_completion", "bash")
+        assert ran.code == (0 if ran.out else 1)
+        assert ran.out or re.fullmatch("placement-manage: .* cannot be read: No such file or directory\n", ran.err)
+
     def test_version(self):
         """In a process of its own, as operators run it."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]

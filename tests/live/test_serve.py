@@ -8,12 +8,14 @@ import re
 import shlex
 import signal
 import socket
+import stat
 import subprocess
 import sys
 
 import pytest
 import sqlalchemy as sa
 
+from placement.cmd import metrics, serve
 from placement.db import schema
 from placement.db.engine import opened
 from tests import children, preloaded, running
@@ -117,6 +119,38 @@ def test_a_port_in_use(environment):
         assert (
             refused(environment, "--port", port) == f"Port {port} of 127.0.0.1 is in use: choose another with --port."
         )
+
+
+def test_the_file_of_the_database_is_for_its_user_alone(tmp_path, environment):
+    """While it is written to, there are three: SQLite gives the journals the rights of the file."""
+    with served(tmp_path, environment) as (_, connection):
+        assert ask(connection, "POST", "/resource_providers", {"name": "cn1"})[0] == 200
+        files = list((tmp_path / "var").iterdir())
+        assert len(files) == 3
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    (tmp_path / "var" / "placement.sqlite").chmod(0o640)
+    with served(tmp_path, environment):
+        assert stat.S_IMODE((tmp_path / "var" / "placement.sqlite").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--port", "65536"], "argument --port: 65536 is none of the numbers from 0 to 65535"),
+        (["--port", "-1"], "argument --port: -1 is none of the numbers from 0 to 65535"),
+        (["--port", "http"], "argument --port: 'http' is no whole number"),
+        (["--threads", "0"], "argument --threads: 0 is none of the numbers from 1 on"),
+    ],
+)
+def test_numbers_that_make_no_sense(capsys, words, sentence):
+    with pytest.raises(SystemExit) as end:
+        serve.main(words)
+    assert end.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"placement-serve: error: {sentence}"
+    if words[0] == "--port":
+        with pytest.raises(SystemExit):
+            metrics.main(["directory", *words])
+        assert capsys.readouterr().err.splitlines()[-1] == f"placement-metrics: error: {sentence}"
 
 
 def test_noauth2_is_for_loopback_only(tmp_path, environment):

@@ -6,6 +6,8 @@ import importlib
 import importlib.metadata
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -78,3 +80,22 @@ def test_all_files_of_the_package_are_packaged():
     files = {path for path in (ROOT / "placement").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     importable = {path for path in files if path.suffix == ".py" and (path.parent / "__init__.py").exists()}
     assert files - importable - listed == set()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_serve_says_what_takes_so_long():
+    """Half a minute of silence is taken for a program that hangs."""
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", "serve"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    spoken = [index for index, line in enumerate(done.stdout.splitlines()) if line.startswith("echo ")]
+    slow = [
+        index for index, line in enumerate(done.stdout.splitlines()) if "venv .venv" in line or "pip install" in line
+    ]
+    assert len(slow) == 2
+    assert {index - 1 for index in slow} <= set(spoken)
