@@ -129,7 +129,9 @@ class _Form:
         self._links = [(rel, f"/{rel}") for rel, since in _LINKS if req.version >= since]
         self._nested = req.version >= mv.NESTED
 
-    def __call__(self, uuid: str, name: str | None, generation: int, parent: str | None, root: str) -> dict[str, Any]:
+    def __call__(
+        self, uuid: str, name: str | None, generation: int, parent: str | None, root: str | None
+    ) -> dict[str, Any]:
         path = self._path + uuid
         links = [{"rel": "self", "href": path}]
         links += [{"rel": rel, "href": path + below} for rel, below in self._links]

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from placement.index.column import Column
+from placement.index import sound
+from placement.index.column import Column, held
 from placement.index.forest import Forest
 from placement.index.records import Numbers, Rows
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Provider, Snapshot
-from placement.objects import capacity as rule
 
 #: Room for providers to come, so that not every new one makes every array grow.
 _ROOM = 64
@@ -58,7 +58,7 @@ def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
     snapshot.free = ()
     size = roomy(len(order))
     snapshot.generations = np.zeros(size, dtype=np.int64)
-    snapshot.generations[: len(order)] = [row[3] for row in order]
+    snapshot.generations[: len(order)] = [row[3] or 0 for row in order]
     inventories = matrix(rows.inventories, 8)
     snapshot.providers = _providers(order, inventories, rows, snapshot.by_id)
     snapshot.forest = Forest.grown([provider.root for provider in snapshot.providers if provider], size)
@@ -81,7 +81,7 @@ def matrix(rows: Numbers, columns: int) -> Matrix:
 
 
 def _providers(
-    order: Iterable[tuple[int, str, str | None, int, int | None, int | None]],
+    order: sound.ProviderRows,
     inventories: Matrix,
     rows: Rows,
     by_id: Mapping[int, int],
@@ -89,18 +89,19 @@ def _providers(
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
     classes = grouped(inventories[:, :2].astype(np.int64).tolist())
     interned = Interned()
+    parent_of, root_of = sound.families(order)
     return [
         Provider(
             id=provider_id,
             uuid=uuid,
             name=name,
-            parent=-1 if parent_id is None else by_id[parent_id],
-            root=by_id[provider_id if root_id is None else root_id],
+            parent=-1 if (parent_id := parent_of[provider_id]) is None else by_id[parent_id],
+            root=by_id[root_of[provider_id]],
             classes=interned(tuple(sorted(classes.get(provider_id, ())))),
             traits=interned(frozenset(traits.get(provider_id, ()))),
             aggregates=interned(frozenset(aggregates.get(provider_id, ()))),
         )
-        for provider_id, uuid, name, _, parent_id, root_id in order
+        for provider_id, uuid, name, *_ in order
     ]
 
 
@@ -117,7 +118,7 @@ def _columns(
         used = np.zeros(len(mine))
         usage = usages[(usages[:, 1] == class_id) & np.isin(usages[:, 0], provider_id)]
         used[np.searchsorted(provider_id, usage[:, 0])] = usage[:, 2]
-        capacity = rule.capacity(total, reserved, ratio)
+        capacity = held(total, reserved, ratio)
         slots = np.searchsorted(ids, provider_id)
         columns[int(class_id)] = Column(slots, (capacity, used, min_unit, max_unit, step_size), size)
     return columns

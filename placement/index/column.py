@@ -36,6 +36,17 @@ NOTHING = Inventory(0.0, 0.0, 1, 0, 1)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32)
 
 
+def held(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
+    """How much can be held, for numbers and arrays; nothing where the ratio is not a number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.nan_to_num(np.float64(1) * rule.capacity(total, reserved, allocation_ratio), nan=0.0)
+
+
+def whole(amount: Any) -> Any:
+    """The same as a number that the columns can hold, for numbers and arrays: SQLite stores greater ones."""
+    return np.clip(amount, -LARGEST, LARGEST)
+
+
 class Column:
     """Immutable.  Row n belongs to slot n, or to the n-th of ``slots`` where few providers have the class."""
 
@@ -44,7 +55,10 @@ class Column:
     def __init__(self, slots: Slots, arrays: Arrays, size: int) -> None:
         """:param slots: the providers that have the class, sorted.  :param arrays: each field of their inventories."""
         self._slots: Slots | None = slots
+        arrays = (*arrays[:2], *map(whole, arrays[2:]))
         self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
+        steps = self._arrays[4]
+        steps[steps == 0] = 1  # nobody can divide by it; and nothing is said of what fits
         self._steps = bool((self._arrays[4] != 1).any())
         if len(slots) * _FEW >= size:
             self._spread(size)

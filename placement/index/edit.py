@@ -13,6 +13,7 @@ from placement.index.column import NOTHING, Column, Inventory
 from placement.index.records import Rows
 from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Provider, Snapshot, inventory_of
+from placement.index.sound import CircleError, climb
 
 #: What is in each of the slots that change.
 Occupants = Mapping[int, Provider | None]
@@ -64,6 +65,8 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     before: Occupants = dict.fromkeys(touched) | {slot: _at(snapshot, slot) for slot in touched}
     after: Occupants = dict.fromkeys(touched) | _records(rows, snapshot, fresh.by_id)
 
+    _check_followers(snapshot, before, after)
+
     providers = [*snapshot.providers, *[None] * (max(touched, default=-1) + 1 - len(snapshot.providers))]
     for slot, provider in after.items():
         providers[slot] = provider
@@ -72,7 +75,7 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     fresh.generations = np.zeros(size, dtype=np.int64)
     fresh.generations[: snapshot.size] = snapshot.generations
     for row in rows.providers:
-        fresh.generations[fresh.by_id[row[0]]] = row[3]
+        fresh.generations[fresh.by_id[row[0]]] = row[3] or 0
     if size != snapshot.size or _roots(before) != _roots(after):
         fresh.forest = snapshot.forest.changed(_roots(after), size)
     fresh.columns = _columns(snapshot.columns, before, _inventories(rows, fresh.by_id), size)
@@ -114,24 +117,52 @@ def _records(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[i
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
     classes = grouped((row[0], row[1]) for row in rows.inventories)
     records: dict[int, Provider | None] = {}
-    for provider_id, uuid, name, _, parent_id, root_id in rows.providers:
+    try:
+        parents = {by_id[row[0]]: None if row[4] is None else by_id[row[4]] for row in rows.providers}
+        root_of = _climbed(parents, snapshot)
+    except (KeyError, CircleError) as error:
+        raise OutOfStepError(*error.args) from None
+    for provider_id, uuid, name, *_ in rows.providers:
         slot = by_id[provider_id]
-        try:
-            provider = Provider(
-                id=provider_id,
-                uuid=uuid,
-                name=name,
-                parent=-1 if parent_id is None else by_id[parent_id],
-                root=slot if root_id is None else by_id[root_id],
-                classes=tuple(sorted(classes.get(provider_id, ()))),
-                traits=frozenset(traits.get(provider_id, ())),
-                aggregates=frozenset(aggregates.get(provider_id, ())),
-            )
-        except KeyError as error:
-            raise OutOfStepError(*error.args) from None
+        parent = parents[slot]
+        provider = Provider(
+            id=provider_id,
+            uuid=uuid,
+            name=name,
+            parent=-1 if parent is None else parent,
+            root=root_of[slot],
+            classes=tuple(sorted(classes.get(provider_id, ()))),
+            traits=frozenset(traits.get(provider_id, ())),
+            aggregates=frozenset(aggregates.get(provider_id, ())),
+        )
         old = _at(snapshot, slot)
         records[slot] = old if old == provider else provider
     return records
+
+
+def _climbed(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int, int]:
+    """The root of each slot that has changed; raises CircleError."""
+
+    def parent_of(slot: int) -> int | None:
+        if slot in parents:
+            return parents[slot]
+        parent = snapshot.provider(slot).parent
+        return None if parent < 0 else parent
+
+    root_of: dict[int, int] = {}
+    for slot in parents:
+        climb(slot, parent_of, root_of)
+    return root_of
+
+
+def _check_followers(snapshot: Snapshot, before: Occupants, after: Occupants) -> None:
+    """Nothing, if all that is below a provider that moved has moved with it; raises OutOfStepError."""
+    roots = _roots(after)
+    moved = {slot for slot, root in _roots(before).items() if root is not None and roots[slot] != root}
+    for root in {provider.root for slot in moved if (provider := before[slot])}:
+        for slot in snapshot.forest.tree(root):
+            if slot not in after and snapshot.provider(slot).parent in moved:
+                raise OutOfStepError(snapshot.provider(slot).id)
 
 
 def _roots(occupants: Occupants) -> dict[int, int | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from placement.db.tables import (
     resource_providers,
     traits,
 )
+from placement.index import sound
 from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
 
@@ -38,9 +39,9 @@ def everything(db: Connection) -> Rows:
         providers=_plain(db, _PROVIDERS.every),
         inventories=_packed(db, _INVENTORIES),
         usages=_packed(db, _USAGES),
-        traits=_named(has, trait_names),
-        aggregates=_named(member_of, _names(db, member_of, _AGGREGATE_NAMES)),
-        trait_ids={name: id_ for id_, name in trait_names.items()},
+        traits=sound.named(has, trait_names, "trait"),
+        aggregates=sound.named(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
+        trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
 
@@ -55,16 +56,16 @@ def of_providers(db: Connection, ids: Collection[int]) -> Rows:
         providers=providers,
         inventories=_some(db, _INVENTORIES, present),
         usages=_whole(_some(db, _USAGES, present)),
-        traits=_named(has, trait_names),
-        aggregates=_named(member_of, _names(db, member_of, _AGGREGATE_NAMES)),
-        trait_ids={name: id_ for id_, name in trait_names.items()},
+        traits=sound.named(has, trait_names, "trait"),
+        aggregates=sound.named(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
+        trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
 
 def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
     """The generations of those providers that are there, by id; and what is used of them, class by class."""
     rows = _some(db, _GENERATIONS_AND_USAGES, ids)
-    return {row[0]: row[1] for row in rows}, _whole((row[0], *row[2:]) for row in rows if row[2] is not None)
+    return {row[0]: row[1] or 0 for row in rows}, _whole((row[0], *row[2:]) for row in rows if row[2] is not None)
 
 
 def _whole(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]]:
@@ -120,23 +121,28 @@ def _packed(db: Connection, query: _Query) -> Matrix:
     if db.dialect.name not in ("mysql", "mariadb"):
         return matrix(_plain(db, query.every), len(query.every.selected_columns))
     columns = query.every.subquery().c
-    texts = sa.select(sa.func.group_concat(sa.func.concat_ws(",", *columns))).group_by(columns[0].op("DIV")(_PACK))
-    packs = [np.array(orjson.loads(f"[{text}]"), dtype=np.float64) for (text,) in _plain(db, texts)]
-    return matrix(np.concatenate([np.empty(0), *packs]), len(columns))
+    pack = columns[0].op("DIV")(_PACK)
+    # Every number has a comma behind it, so a text that was cut lacks one.
+    text = sa.func.aggregate_strings(sa.func.concat_ws(",", *columns, ""), "")
+    packs, cut = [np.empty(0)], []
+    for number, count, numbers in _plain(db, sa.select(pack, sa.func.count(), text).group_by(pack)):
+        if numbers.count(",") == count * len(columns):
+            packs.append(np.array(orjson.loads(f"[{numbers[:-1]}]"), dtype=np.float64))
+        else:
+            cut.append(number)
+    for number in cut:
+        # One provider in a hundred thousand memberships, perhaps: its rows are asked for one by one.
+        packs.append(matrix(_plain(db, sa.select(*columns).where(pack == number)), len(columns)).ravel())
+    return matrix(np.concatenate(packs), len(columns))
 
 
 def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
     return [(provider_id, named) for provider_id, named in _packed(db, query).astype(np.int64).tolist()]
 
 
-def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str]:
+def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str | None]:
     """The names that belong to the ids that are second in the pairs."""
     return dict(_some(db, names, {named for _, named in pairs}))
-
-
-def _named(pairs: Iterable[tuple[Any, ...]], name_of: Mapping[int, str]) -> list[tuple[int, str]]:
-    """Names in place of the ids that are second in the pairs."""
-    return [(provider_id, name_of[named]) for provider_id, named in pairs]
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c

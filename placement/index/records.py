@@ -14,7 +14,8 @@ class ProviderRow(NamedTuple):
     id: int
     uuid: str
     name: str | None
-    generation: int
+    #: None is a fault, and read as 0.
+    generation: int | None
     #: None for a root.
     parent_id: int | None
     #: None, in databases of old, for a root.
@@ -56,7 +57,7 @@ Numbers = Sequence[tuple[Any, ...]] | npt.NDArray[np.float64]
 class Rows:
     """All rows about some providers, or about all: any tuples of these forms, or arrays where all is numbers."""
 
-    providers: Sequence[tuple[int, str, str | None, int, int | None, int | None]]
+    providers: Sequence[tuple[int, str, str | None, int | None, int | None, int | None]]
     inventories: Numbers = ()
     usages: Numbers = ()
     traits: Sequence[tuple[int, str]] = ()

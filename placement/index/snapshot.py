@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placement.index.column import Column, Inventory
+from placement.index.column import Column, Inventory, held, whole
 from placement.index.forest import Forest
 from placement.index.slots import EMPTY, Mask, SlotSet
-from placement.objects import capacity as rule
 
 #: Its inventory can serve every tree that has a member in one of its aggregates.
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
@@ -106,5 +105,9 @@ def inventory_of(row: tuple[int, int, int, int, int, int, int, float], used: int
     """The inventory that a row of the database stands for."""
     _, _, total, reserved, min_unit, max_unit, step_size, allocation_ratio = row
     return Inventory(
-        float(rule.capacity(total, reserved, allocation_ratio)), float(used), min_unit, max_unit, step_size
+        float(held(total, reserved, allocation_ratio)),
+        float(used),
+        whole(min_unit),
+        whole(max_unit),
+        whole(step_size) or 1,
     )

@@ -122,7 +122,7 @@ _OF_CONSUMER = (
     sa.select(
         _A.consumer_id.label("consumer"),
         _P.uuid.label("provider"),
-        _P.generation.label("provider_generation"),
+        sa.func.coalesce(_P.generation, 0).label("provider_generation"),
         resource_classes.c.name.label("resource_class"),
         _A.used,
         _A.created_at,

@@ -170,7 +170,7 @@ def _read_room(db: Transaction, claims: Sequence[Claim], providers: ProviderIds)
             capacity=capacity.capacity(row.total, row.reserved, row.allocation_ratio),
             min_unit=row.min_unit,
             max_unit=row.max_unit,
-            step_size=row.step_size,
+            step_size=row.step_size or 1,  # others may have written 0, by which nothing can be divided
             used=int(row.used or 0),
             held=int(row.held or 0),
         )

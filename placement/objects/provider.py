@@ -41,12 +41,17 @@ class ResourceProvider:
     uuid: str
     name: str
     generation: int
-    root_id: int
+    root_id: int | None
     parent_id: int | None
-    root_uuid: str
+    root_uuid: str | None
     parent_uuid: str | None
     created_at: datetime.datetime | None
     updated_at: datetime.datetime | None
+
+    @property
+    def top(self) -> int:
+        """The id of its root, which is itself where an older Placement has written down none."""
+        return self.id if self.root_id is None else self.root_id
 
     @property
     def modified(self) -> datetime.datetime | None:
@@ -191,7 +196,7 @@ class ResourceProvider:
         created_at = utcnow()
         row = {"uuid": uuid, "name": name, "generation": 0, "created_at": created_at}
         if parent is not None:
-            row |= {"parent_provider_id": parent.id, "root_provider_id": parent.root_id}
+            row |= {"parent_provider_id": parent.id, "root_provider_id": parent.top}
         key = db.execute(sa.insert(resource_providers).values(row)).inserted_primary_key
         assert key is not None
         if parent is None:
@@ -202,9 +207,9 @@ class ResourceProvider:
             uuid=uuid,
             name=name,
             generation=0,
-            root_id=key[0] if parent is None else parent.root_id,
+            root_id=key[0] if parent is None else parent.top,
             parent_id=None if parent is None else parent.id,
-            root_uuid=uuid if parent is None else parent.root_uuid,
+            root_uuid=uuid if parent is None else parent.root_uuid or parent.uuid,
             parent_uuid=None if parent is None else parent.uuid,
             created_at=created_at,
             updated_at=None,
@@ -219,7 +224,7 @@ class ResourceProvider:
         found = cls.find(db, uuid)
         if found is None:
             return None
-        locked = cls.lock_all(db, (), {found.id, found.root_id}).get(uuid)
+        locked = cls.lock_all(db, (), {found.id, found.top}).get(uuid)
         if locked is None or locked.root_id != found.root_id:
             raise Again
         return locked
@@ -249,6 +254,8 @@ class ResourceProvider:
 
 
 _P = resource_providers
+#: Others may have left NULL, from which no provider would ever move on.
+_GENERATION = sa.func.coalesce(_P.c.generation, 0)
 
 
 def _uuid_of(column: sa.Column[Any]) -> sa.ScalarSelect[str]:
@@ -261,7 +268,7 @@ COLUMNS = (
     _P.c.id,
     _P.c.uuid,
     _P.c.name,
-    _P.c.generation,
+    _GENERATION.label("generation"),
     _P.c.root_provider_id,
     _P.c.parent_provider_id,
     _uuid_of(_P.c.root_provider_id).label("root_uuid"),
@@ -290,9 +297,9 @@ _CHILD = sa.select(_P.c.id).where(_P.c.parent_provider_id == sa.bindparam("id_")
 _ALLOCATION = sa.select(allocations.c.id).where(allocations.c.resource_provider_id == sa.bindparam("id_")).limit(1)
 _ADVANCE = (
     sa.update(_P)
-    .where(_P.c.id == sa.bindparam("id_"), _P.c.generation == sa.bindparam("was"))
+    .where(_P.c.id == sa.bindparam("id_"), sa.bindparam("was") == _GENERATION)
     .values(generation=sa.bindparam("becomes"), updated_at=sa.bindparam("now"))
 )
-_ADVANCE_ALL = sa.update(_P).where(_AMONG).values(generation=_P.c.generation + 1, updated_at=sa.bindparam("now"))
+_ADVANCE_ALL = sa.update(_P).where(_AMONG).values(generation=_GENERATION + 1, updated_at=sa.bindparam("now"))
 _RENAME = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(name=sa.bindparam("becomes"))
 _SET_ROOT = sa.update(_P).where(_AMONG).values(root_provider_id=sa.bindparam("root"))

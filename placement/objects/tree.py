@@ -72,7 +72,7 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     ``ends`` are the provider and its parent to be, if there is one.  Raises Again if they are not as they were read.
     """
     moving = ends[0].id
-    wanted = _subtree(db, moving).union(*((one.id, one.root_id) for one in ends))
+    wanted = _subtree(db, moving).union(*((one.id, one.top) for one in ends))
     locked = {one.id: one for one in ResourceProvider.lock_all(db, (), wanted).values()}
     provider, *parent = _as_read(ends, locked.values())
     # The roots are locked: nothing is born any more, and nothing moves.
@@ -81,7 +81,7 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     if late and min(late) < max(wanted):
         raise Again  # its turn among the locks is over
     ResourceProvider.lock_all(db, (), late)
-    return provider, locked[parent[0].root_id] if parent else provider, subtree
+    return provider, locked[parent[0].top] if parent else provider, subtree
 
 
 def _as_read(wanted: Iterable[ResourceProvider], found: Collection[ResourceProvider]) -> list[ResourceProvider]:
@@ -105,7 +105,9 @@ def _subtree(db: Reading, provider_id: int) -> set[int]:
 
 
 _P = resource_providers.c
-_ITS_ROOT = sa.select(_P.root_provider_id).where(_P.id == sa.bindparam("id_")).scalar_subquery()
+_ITS_ROOT = (
+    sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
+)
 #: One statement, so that the root and the members of its tree are of one moment.
 _MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ITS_ROOT)
 _SET_PARENT = sa.update(resource_providers).where(_P.id == sa.bindparam("id_"))

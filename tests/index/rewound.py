@@ -6,6 +6,8 @@ remember by its id - projects, users, aggregates - stays: it has tests of its ow
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -50,6 +52,19 @@ def noted(database: Database) -> State:
 
 def put_back(database: Database, state: State) -> None:
     """Have the database say what it said then; all of it or nothing, for whoever reads."""
+    with unchecked(database) as connection:
+        for table in _TABLES:
+            connection.execute(sa.delete(table).where(_changing(table)))
+            if state[table.name]:
+                connection.execute(sa.insert(table), state[table.name])
+    with database.engine.connect() as connection:
+        for table in _COUNTED:
+            _count_from(connection, table)
+
+
+@contextlib.contextmanager
+def unchecked(database: Database) -> Iterator[Connection]:
+    """A transaction in which no foreign key is looked after, as if rows had been lost later."""
     off, on = _UNCHECKED["mysql" if database.engine.dialect.name == "mariadb" else database.engine.dialect.name]
     with database.engine.connect() as connection:
         driver = connection.connection.cursor()  # outside of any transaction
@@ -57,12 +72,7 @@ def put_back(database: Database, state: State) -> None:
         connection.connection.commit()
         try:
             with connection.begin():
-                for table in _TABLES:
-                    connection.execute(sa.delete(table).where(_changing(table)))
-                    if state[table.name]:
-                        connection.execute(sa.insert(table), state[table.name])
-            for table in _COUNTED:
-                _count_from(connection, table)
+                yield connection
         finally:
             driver.execute(on)
             connection.connection.commit()

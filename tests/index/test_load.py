@@ -7,9 +7,12 @@ import random
 import pytest
 import sqlalchemy as sa
 
+from placement.db import dialects
+from placement.db.engine import opened
 from placement.db.tables import allocations, inventories, resource_providers, traits
 from placement.index import load
 from placement.index.build import build
+from placement.index.position import Position
 from placement.objects import aggregate
 from placement.objects.claim import Claim, place
 from placement.objects.consumer import Owner
@@ -155,6 +158,36 @@ def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
     assert as_sets(rows)["usages"] == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
     monkeypatch.setattr(load, "_MANY", 100)
     assert as_sets(some(database, ids)) == as_sets(rows)
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("longest", [4, 5, 20, 21, 22, 23, 150, 1000])
+def test_texts_that_the_server_cuts_lose_nothing(database, world, monkeypatch, longest):
+    """A cut may go through a number, or leave whole rows away."""
+    write(database, world)
+    for number in range(5):
+        with opened(database.url) as another:
+            another.write(lambda db, number=number: ResourceProvider.create(db, uuid=f"u{number}", name=f"n{number}"))
+    whole, position = everything(database), database.read(Position.now)
+    monkeypatch.setattr(dialects, "_LONGEST_TEXT", longest)
+    with opened(database.url) as cut:
+        assert as_sets(everything(cut)) == as_sets(whole)
+        assert cut.read(Position.now).newest == position.newest
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_texts_are_not_cut_where_they_need_not_be(database):
+    """Each provider by itself would take the driver longer than anything else."""
+    assert database.read(lambda db: db.execute(sa.text("SELECT @@group_concat_max_len")).scalar()) == 2**23
+
+
+def test_the_root_of_every_provider_is_that_which_it_has(database, world):
+    write(database, world)
+    snapshot = build(everything(database), database.snapshot(load.class_names))
+    for uuid, slot in snapshot.by_uuid.items():
+        provider = database.read(lambda db, uuid=uuid: ResourceProvider.get(db, uuid))
+        assert snapshot.provider(snapshot.provider(slot).root).uuid == provider.root_uuid
+        assert (snapshot.provider(slot).parent < 0) == (provider.parent_uuid is None)
 
 
 def test_what_an_absent_provider_left_behind_is_not_loaded(database, world):

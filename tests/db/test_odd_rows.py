@@ -1,0 +1,247 @@
+"""Rows that the schema allows and this service never writes: lost commits, other programs and hands leave them behind.
+
+No request is answered 5xx for their sake, and searches find everything that is sound.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.tables import (
+    allocations,
+    consumers,
+    inventories,
+    placement_aggregates,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+)
+from placement.index import sound
+from placement.index.keeper import Keeper
+from placement.index.refresh import loaded, refreshed
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+from placement.objects.trait import Trait
+from tests.db.in_process import placement
+from tests.index.contents import meaning
+from tests.index.rewound import unchecked
+
+NOWHERE = 777_777
+SOUND = str(uuid.UUID(int=1))
+ODD = {
+    name: str(uuid.UUID(int=number))
+    for number, name in enumerate(
+        (
+            *("nameless", "no generation", "no root", "child without root", "child with a wrong root"),
+            *("no such parent", "no such root", "own parent", "parent of its parent", "child of its child"),
+            *("steps of zero", "negative", "great ratio", "no ratio", "endless ratio", "classless", "too much"),
+        ),
+        2,
+    )
+}
+#: What PostgreSQL and SQLite can hold beside numbers; MariaDB's greatest is that of single precision.
+RATIOS = {
+    "mariadb": {"great ratio": 3e38, "no ratio": 0.0, "endless ratio": -3e38},
+    "postgresql": {"great ratio": 1e308, "no ratio": float("nan"), "endless ratio": float("inf")},
+    "sqlite": {"great ratio": 1e308, "no ratio": 0.0, "endless ratio": float("inf")},
+}
+AGGREGATE = str(uuid.UUID(int=100))
+CONSUMER = str(uuid.UUID(int=101))
+
+
+def insert(db, table, *rows):
+    for row in rows:
+        db.execute(sa.insert(table).values(row))
+
+
+def spoil(database, kind):
+    """One sound host, and every oddity beside it."""
+
+    def sound(db):
+        provider = ResourceProvider.create(db, uuid=SOUND, name="sound")
+        Inventory.replace(db, provider, [Inventory("VCPU", 8), Inventory("DISK_GB", 100)])
+        Trait.replace(db, provider, ["HW_CPU_X86_AVX"])
+        return provider.id
+
+    host = database.write(sound)
+    now = datetime.datetime(2020, 1, 1)
+    with unchecked(database) as db:
+        ids = {name: 1000 + number for number, name in enumerate(ODD)}
+        rows = {
+            name: {"uuid": ODD[name], "id": id_, "name": name, "generation": 1, "root_provider_id": id_}
+            for name, id_ in ids.items()
+        }
+        rows["nameless"]["name"] = None
+        rows["no generation"]["generation"] = None
+        rows["no root"]["root_provider_id"] = None
+        rows["child without root"] |= {"root_provider_id": None, "parent_provider_id": host}
+        rows["child with a wrong root"] |= {"root_provider_id": ids["nameless"], "parent_provider_id": host}
+        rows["no such parent"]["parent_provider_id"] = NOWHERE
+        rows["no such root"]["root_provider_id"] = NOWHERE
+        rows["own parent"]["parent_provider_id"] = ids["own parent"]
+        rows["parent of its parent"]["parent_provider_id"] = ids["child of its child"]
+        rows["child of its child"]["parent_provider_id"] = ids["parent of its parent"]
+        insert(db, resource_providers, *rows.values())
+        stock = {"total": 8, "reserved": 0, "min_unit": 1, "max_unit": 8, "step_size": 1, "allocation_ratio": 1.0}
+        stocks = {name: {"resource_provider_id": id_, "resource_class_id": 0, **stock} for name, id_ in ids.items()}
+        stocks["steps of zero"]["step_size"] = 0
+        stocks["negative"] |= {"total": -8, "reserved": -9, "min_unit": -1, "step_size": -2, "allocation_ratio": -1.0}
+        for name, ratio in RATIOS[kind].items():
+            stocks[name]["allocation_ratio"] = ratio
+        stocks["classless"]["resource_class_id"] = NOWHERE
+        insert(db, inventories, *stocks.values())
+        insert(db, inventories, stocks["nameless"] | {"resource_provider_id": NOWHERE})
+        insert(
+            db,
+            allocations,
+            *(
+                {"resource_provider_id": provider, "resource_class_id": class_, "consumer_id": CONSUMER, "used": used}
+                for provider, class_, used in (
+                    *((host, 0, 2), (host, NOWHERE, 1), (host, 3, 1), (NOWHERE, 0, 1), (ids["negative"], 0, -3)),
+                    *((ids["too much"], 0, 2**31 - 1), (ids["too much"], 0, 2**31 - 1), (ids["no generation"], 0, 1)),
+                )
+            ),
+        )
+        insert(db, consumers, {"uuid": CONSUMER, "project_id": NOWHERE, "user_id": NOWHERE, "created_at": now})
+        insert(db, placement_aggregates, {"id": 9000, "uuid": None}, {"id": 9001, "uuid": AGGREGATE})
+        for aggregate_id in (9000, 9001, NOWHERE):
+            for provider in (host, ids["nameless"], NOWHERE):
+                row = {"resource_provider_id": provider, "aggregate_id": aggregate_id}
+                insert(db, resource_provider_aggregates, row)
+        insert(db, resource_provider_traits, {"trait_id": NOWHERE, "resource_provider_id": host})
+        insert(db, resource_provider_traits, {"trait_id": 1, "resource_provider_id": NOWHERE})
+    return ids
+
+
+@pytest.fixture
+def ids(database, backend):
+    return spoil(database, backend.kind)
+
+
+SEARCHES = (
+    "resources=VCPU:1",
+    "resources=VCPU:1,DISK_GB:1",
+    "resources=VCPU:1&required=HW_CPU_X86_AVX",
+    f"resources=VCPU:1&member_of={AGGREGATE}",
+    "resources=VCPU:1&required=!HW_CPU_X86_AVX",
+    "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none",
+    "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=isolate&same_subtree=_A,_B",
+    "resources_A=VCPU:1&root_required=HW_CPU_X86_AVX",
+)
+
+
+def test_searches_find_what_is_sound(database, ids):
+    call = placement(database)
+    for search in SEARCHES:
+        answer = call("GET", f"/allocation_candidates?{search}", minor=39)
+        assert answer.status == 200, (search, answer)
+        found = answer.body["provider_summaries"]
+        if "!" not in search and "_B" not in search:
+            assert SOUND in found, search
+    listed = call("GET", "/resource_providers", minor=39)
+    assert {each["uuid"] for each in listed.body["resource_providers"]} == {SOUND, *ODD.values()}
+
+
+def test_what_is_odd_is_said_once_and_in_few_words(database, ids, caplog, monkeypatch):
+    monkeypatch.setattr(sound, "_said", {})
+    for _ in range(2):
+        database.snapshot(loaded)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    for name in ("no generation", "child without root", "child with a wrong root", "no such parent", "own parent"):
+        assert sum(ODD[name] in line for line in said) == 1, name
+    assert any(str(NOWHERE) in line for line in said)
+    assert len(said) < 20
+    assert all(len(line) < 1000 for line in said)
+
+
+def test_an_index_that_is_refreshed_is_one_that_is_built(database, ids):
+    indexed = database.snapshot(loaded)
+    call = placement(database)
+    for name, uuid_ in ODD.items():
+        call("PUT", f"/resource_providers/{uuid_}", minor=39, body={"name": f"{name} again"})
+        call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(uuid_))
+        indexed = database.snapshot(lambda db, indexed=indexed: refreshed(db, indexed))
+        assert meaning(indexed.snapshot) == meaning(database.snapshot(loaded).snapshot), name
+
+
+def claim(provider):
+    return {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
+
+
+def test_an_index_is_not_found_to_differ_for_ever(database, ids, caplog):
+    keeper = Keeper(database, 1e-9)
+    for _ in range(3):
+        keeper.current()
+    assert "differs" not in caplog.text
+
+
+READS = ("", "/inventories", "/inventories/VCPU", "/usages", "/aggregates", "/traits", "/allocations")
+
+
+@pytest.mark.parametrize("minor", [0, 6, 39])
+def test_no_read_fails(database, ids, minor):
+    call = placement(database)
+    paths = [f"/resource_providers/{uuid_}{of}" for uuid_ in (SOUND, *ODD.values()) for of in READS]
+    paths += [f"/resource_providers?{search}" for search in (*SEARCHES[:4], "name=nameless", f"in_tree={SOUND}")]
+    paths += [f"/resource_providers?in_tree={uuid_}" for uuid_ in ODD.values()]
+    paths += [f"/allocation_candidates?resources=VCPU:1&in_tree={uuid_}" for uuid_ in ODD.values()]
+    paths += [f"/allocations/{CONSUMER}", "/usages?project_id=p", "/traits", "/resource_classes"]
+    for path in paths:
+        answer = call("GET", path, minor=minor)
+        assert answer.status < 500, (path, answer)
+
+
+def test_no_write_fails(database, ids):
+    call = placement(database)
+    number = 0
+    for name, uuid_ in ODD.items():
+        path = f"/resource_providers/{uuid_}"
+
+        def generation(path=path):
+            return call("GET", path, minor=39).body["generation"]
+
+        def ask(method, path, body=None, name=name):
+            answer = call(method, path, minor=36, body=body)
+            assert answer.status < 500, (name, method, path, answer)
+            return answer
+
+        stock = {"inventories": {"VCPU": {"total": 9}}, "resource_provider_generation": generation()}
+        number += ask("PUT", f"{path}/inventories", stock).status == 200
+        ask("PUT", f"{path}/traits", {"traits": [], "resource_provider_generation": generation()})
+        ask("PUT", f"{path}/aggregates", {"aggregates": [AGGREGATE], "resource_provider_generation": generation()})
+        ask("PUT", f"/allocations/{uuid.uuid4()}", {**claim(uuid_), "consumer_generation": None})
+        ask("POST", "/resource_providers", {"name": f"below {name}", "parent_provider_uuid": uuid_})
+        ask("PUT", path, {"name": name, "parent_provider_uuid": SOUND})
+        ask("DELETE", path)
+    assert number == len(ODD) - 2, "allocated too much, and a class that is not there"
+    held = call("GET", f"/allocations/{CONSUMER}", minor=36)
+    assert held.status == 200
+    for method, path, body in (
+        ("PUT", f"/allocations/{CONSUMER}", {**claim(SOUND), "consumer_generation": 0}),
+        ("DELETE", f"/allocations/{CONSUMER}", None),
+        ("DELETE", "/resource_classes/CUSTOM_X", None),
+    ):
+        assert call(method, path, minor=36, body=body).status < 500
+
+
+def test_steps_of_zero_and_no_generation_keep_nothing_from_being_claimed(database, ids):
+    call = placement(database)
+    for name in ("steps of zero", "no generation", "nameless", "no root"):
+        answer = call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(ODD[name]))
+        assert answer.status == 204, (name, answer)
+    assert call("GET", f"/resource_providers/{ODD['no generation']}", minor=39).body["generation"] == 1
+
+
+def test_a_class_that_was_never_there_can_be_made(database, ids):
+    call = placement(database)
+    with unchecked(database) as db:
+        insert(db, resource_classes, {"id": NOWHERE, "name": "CUSTOM_LATE"})
+    keeper = Keeper(database)
+    assert "CUSTOM_LATE" in keeper.current().class_ids
+    answer = call("GET", "/allocation_candidates?resources=CUSTOM_LATE:1", minor=39)
+    assert list(answer.body["provider_summaries"]) == [ODD["classless"]]
