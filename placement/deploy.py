@@ -25,6 +25,7 @@ from placement.middleware.microversion import Microversion
 from placement.middleware.profiler import profiled, traced
 from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
+from placement.middleware.sound import Sound
 from placement.policy import Policy
 from placement.request import Service
 
@@ -38,6 +39,7 @@ LAYERS: Layers = (
     traced,
     proxy_headers,
     RequestLog,
+    Sound,
     Health,
     cross_origin,
     authentication,

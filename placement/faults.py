@@ -45,6 +45,10 @@ class UnsupportedMediaType(errors.Failure):
     says = "The media type %(type)s is not supported, use application/json"
 
 
+class NotSound(errors.BadRequest):
+    says = "The request line or a header holds a control character, or the method is none."
+
+
 class LengthNotInteger(errors.BadRequest):
     says = "content-length header must be an integer"
 

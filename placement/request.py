@@ -25,6 +25,9 @@ VERSION = "placement.version"
 ROUTE = "placement.route"
 FAILURE = "placement.failure"
 
+#: What may stand in a header of a reply as the name of a host, with its port.
+_HOST = re.compile(r"[\w.-]+(:\d*)?|\[[0-9A-Fa-f:.]+\](:\d*)?", re.ASCII)
+
 
 class User(NamedTuple):
     """Whoever sent the request, as far as the authentication knows."""
@@ -90,7 +93,9 @@ class Request:
     def url(self, path: str) -> str:
         """The absolute URL of a path of the service, for Location (contract 1.11)."""
         environ = self.environ
-        host = environ.get("HTTP_HOST") or f"{environ['SERVER_NAME']}:{environ['SERVER_PORT']}"
+        host = environ.get("HTTP_HOST", "")
+        if not _HOST.fullmatch(host):
+            host = f"{environ['SERVER_NAME']}:{environ['SERVER_PORT']}"
         return f"{environ['wsgi.url_scheme']}://{host}{self.prefix}{quote(path)}"
 
     # --- what is asked ---

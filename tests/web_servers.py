@@ -97,7 +97,7 @@ def mod_proxy_uwsgi(behind: Service) -> Iterator[Service]:
             "/run/placement": str(behind.directory),
         },
     )
-    modules = ("proxy", "proxy_uwsgi")
+    modules = ("alias", "proxy", "proxy_uwsgi")
     loads = "\n".join(f"LoadModule {name}_module {_MODULES}/mod_{name}.so" for name in modules)
     yield from _apache(sample, loads, port, directory)
 

@@ -20,14 +20,20 @@ class Identity:
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """The answer of the application."""
-        context = RequestContext.from_environ(
-            environ,
-            auth_token=None,  # nobody further in needs it, and what is not here cannot get into a log
-            request_id=environ[REQUEST_ID],
-            global_request_id=environ[GLOBAL_REQUEST_ID],
-            overwrite=True,
-        )
-        if context.user_id is None and environ["PATH_INFO"] not in ("", "/"):
-            return refuse(Unauthenticated(), environ, start_response)
+        ids = {"request_id": environ[REQUEST_ID], "global_request_id": environ[GLOBAL_REQUEST_ID]}
+        if environ["PATH_INFO"] in ("", "/"):
+            # No layer has looked who sends it: its identity headers are whatever the client says.
+            context = RequestContext(**ids, overwrite=True)
+        else:
+            # Nobody further in needs the token, and what is not here cannot get into a log.
+            context = RequestContext.from_environ(environ, auth_token=None, **ids, overwrite=True)
+            if context.user_id is None or not _printable(context):
+                return refuse(Unauthenticated(), environ, start_response)
         environ[CONTEXT] = context
         return self.application(environ, start_response)
+
+
+def _printable(context: RequestContext) -> bool:
+    """Whether the ids that stand in each line of the log are no more than a part of that line."""
+    ids = (context.user_id, context.project_id, context.domain_id, context.user_domain_id, context.project_domain_id)
+    return all(each.isprintable() for each in ids if each)

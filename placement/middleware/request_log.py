@@ -23,6 +23,7 @@ from placement.request import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, VER
 
 LOG = logging.getLogger(__name__)
 
+_UNFIT = re.compile("[^!#-~]")
 _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
@@ -95,8 +96,13 @@ def _in_words(part: tuple[str, Mapping[str, float]]) -> str:
 
 
 def _request_line(environ: Environ) -> str:
-    """Who sent what: ``192.0.2.1 "GET /resource_providers?name=x"``."""
-    path = quote((environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"]).encode("latin-1"))
+    """Who sent what: ``192.0.2.1 "GET /resource_providers?name=x"``; nothing that a client sends ends it early."""
+    path = quote((environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1"))
     query = environ.get("QUERY_STRING")
-    uri = f"{path}?{query}" if query else path
-    return f'{environ.get("REMOTE_ADDR", "-")} "{environ["REQUEST_METHOD"]} {uri}"'
+    uri = f"{path}?{_quoted(query)}" if query else path
+    return f'{environ.get("REMOTE_ADDR", "-")} "{_quoted(environ["REQUEST_METHOD"])} {uri}"'
+
+
+def _quoted(text: str) -> str:
+    """The text as it was sent, but for what may not be in a line between quotes."""
+    return _UNFIT.sub(lambda found: f"%{ord(found[0]):02X}", text)

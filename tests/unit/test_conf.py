@@ -56,7 +56,7 @@ def test_defaults(directory):
     assert conf.state_path == conf.pybasedir == str(pathlib.Path(options.__file__).parent.parent)
     assert conf.api.http_basic_roles == ["admin", "service"]
     assert conf.oslo_middleware.http_basic_auth_user_file == "/etc/placement/htpasswd"
-    assert (conf.api.max_request_body_size, conf.api.max_query_length) == (2**24, 2**16)
+    assert (conf.api.max_request_body_size, conf.api.max_query_length) == (2**24, 28 * 2**10)
     assert (conf.placement.max_request_groups, conf.placement.max_allocations_per_request) == (256, 20000)
     assert conf.healthcheck.backends == []
     assert conf.oslo_policy.enforce_new_defaults is True

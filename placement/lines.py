@@ -1,0 +1,33 @@
+"""Keeps what clients send from looking like something else in a log: a line of its own, or a command to a terminal."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+#: What moves the cursor or ends a line: the control characters of ASCII and Latin-1, and the separators of Unicode.
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def plain(text: str) -> str:
+    r"""The text with its control characters as Python writes them: ``\n``, ``\x1b``."""
+    if text.isprintable():  # which is by far the fastest to ask
+        return text
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+class Record(logging.LogRecord):
+    """A record whose message is one line, whatever logs it and whatever is in its arguments; a traceback is several."""
+
+    @property
+    def exc_text(self) -> str | None:
+        """The traceback, as the formatter has written it."""
+        return self._exc_text
+
+    @exc_text.setter
+    def exc_text(self, text: str | None) -> None:
+        self._exc_text = text and "\n".join(map(plain, text.split("\n")))
+
+    def getMessage(self) -> str:  # noqa: N802
+        """The message for all formatters."""
+        return plain(super().getMessage())

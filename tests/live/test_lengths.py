@@ -1,0 +1,105 @@
+"""Queries and paths of all lengths at every web server: the answer is that to the very question, or a refusal."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import uuid
+
+import pytest
+
+from tests import raw, running, servers, web_servers
+from tests.conftest import missing
+from tests.length import LONG
+from tests.load.storm import Storm
+
+pytestmark = [
+    # What a web server does does not depend on the kind of database.
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("web servers"),
+]
+SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "embedded")
+#: The most that each sample passes on: [api]max_query_length.
+MOST = 28 * 1024
+LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, MOST - 1, MOST, MOST + 1, 29000, 30000, 32500, 32600, 32700]
+LENGTHS += [32715, 32716, 32717, 32768, 40000, 50000, 60000, 65000, 65300, 65500, 65535, 65536, 66000, 70000]
+#: Bytes of a request from which on uWSGI may end the connection without a reply.
+NO_ROOM = 32500
+NAMES = ["n" * length for length in range(1, 40)]
+AGGREGATE = str(uuid.UUID(int=1))
+HEADERS = b"HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def started(backend):
+    """Gives the service under a web server, started when first asked for, on a database with a provider of each name."""
+    url, known = backend.create_database(), {}
+    with contextlib.ExitStack() as stack:
+
+        def start(name):
+            if name not in known:
+                begin = running.embedded if name == "embedded" else getattr(web_servers, name)
+                known[name] = stack.enter_context(begin(start("uwsgi") if name == "mod_proxy_uwsgi" else url))
+            return known[name]
+
+        with running.embedded(url) as service:
+            storm = Storm(service.url)
+            for name in NAMES:
+                assert storm.ask("POST", "/resource_providers", {"name": name}).status == 200
+        yield start
+    backend.drop_database(url)
+
+
+@pytest.fixture
+def service(started, request):
+    try:
+        return started(request.param)
+    except servers.Missing as reason:
+        return missing(reason)
+
+
+def question(length):
+    """A query of that many bytes, and the name of the provider that alone is the answer to it."""
+    for name in NAMES:
+        aggregates, rest = divmod(length - len(f"member_of=!in:{AGGREGATE}&name={name}"), len(AGGREGATE) + 1)
+        if aggregates >= 0 and not rest:
+            return f"member_of=!in:{','.join([AGGREGATE] * (aggregates + 1))}&name={name}", name
+    return "n" * length, None  # which is no parameter
+
+
+def get(service, target):
+    return raw.send(service.port, f"GET {service.prefix}{target} ".encode() + HEADERS)
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_a_query_is_answered_as_it_was_asked_or_refused(service, request):
+    drops = request.node.callspec.params["service"] == "uwsgi"
+    for length in [*LENGTHS, *range(1, 70000, 97)] if LONG else LENGTHS:
+        query, name = question(length)
+        assert len(query) == length
+        reply = get(service, f"/resource_providers?{query}")
+        if length > MOST:
+            assert reply.status == 414 or (drops and length > NO_ROOM and reply.status == 0), (length, reply)
+        elif name is None:
+            assert reply.status == 400, (length, reply)
+        else:
+            assert reply.status == 200, (length, reply)
+            assert [provider["name"] for provider in json.loads(reply.body)["resource_providers"]] == [name], length
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_a_path_is_not_found_or_refused(service, request):
+    drops = request.node.callspec.params["service"] == "uwsgi"
+    for length in LENGTHS:
+        reply = get(service, f"/traits/{'C' * length}")
+        refused = reply.status in (404, 414) or (drops and length > NO_ROOM and reply.status == 0)
+        assert refused, (length, reply)
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_the_longest_query_leaves_room_for_headers(service):
+    query, name = question(MOST)
+    more = "".join(f"X-Long-{each}: {'x' * 1000}\r\n" for each in range(6))
+    request = f"GET {service.prefix}/resource_providers?{query} HTTP/1.1\r\n{more}".encode()
+    reply = raw.send(service.port, request + HEADERS.partition(b"\r\n")[2])
+    assert [provider["name"] for provider in json.loads(reply.body)["resource_providers"]] == [name]

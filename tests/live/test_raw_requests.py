@@ -1,0 +1,147 @@
+"""Requests that are not quite HTTP, at every web server: nothing that a client sends forges a line or a header."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import time
+
+import pytest
+
+from tests import children, raw, running, servers, web_servers
+from tests.conftest import missing
+from tests.length import LONG
+
+pytestmark = [
+    # What a web server does does not depend on the kind of database.
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("web servers"),
+]
+SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "embedded")
+#: How each line of the log begins, and what it says of an answered request.
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ [A-Z]+ [\w.]+ \[[^]]*\] .*")
+ANSWERED = re.compile(r'placement\.middleware\.request_log \[.*\] \S+ "[!#-~]+ [!#-~]+" status: (\d{3}) len: (\d+|-) ')
+FORGED = b'2026-01-01 00:00:00.000 1 INFO placement.middleware.request_log [-] 1.1.1.1 "GET /" status: 200 len: 0 '
+HOSTILE = [
+    b"GET /resource_providers?name=a\n" + FORGED.replace(b" ", b"+") + b" HTTP/1.1\r\nHost: a\r\n%s\r\n",
+    b"GET /resource_providers?name=a\r" + FORGED.replace(b" ", b"+") + b" HTTP/1.1\r\nHost: a\r\n%s\r\n",
+    b"GET /resource_providers?name=\x1b[2J\x9b2J HTTP/1.1\r\nHost: a\r\n%s\r\n",
+    b"GET /resource_providers?name=%%0a%%1b HTTP/1.1\r\nHost: a\r\n%s\r\n",
+    b'GET /resource_providers?name=x"status:+200 HTTP/1.1\r\nHost: a\r\n%s\r\n',
+    b"GET /\x9b2J%%0a%%1b[2J HTTP/1.1\r\nHost: a\r\n%s\r\n",
+    b"GE\nT\x1b /resource_providers HTTP/1.1\r\nHost: a\r\n%s\r\n",
+    b'GET" /resource_providers HTTP/1.1\r\nHost: a\r\n%s\r\n',
+    b"G\xc3\xa9T / HTTP/1.1\r\nHost: a\r\n%s\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nX-User-Id: a\n" + FORGED + b"\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nX-User-Id: \x1b[2J\x9b\r\nX-Project-Id: b\rc\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nX-User-Id: mallory\r\n\r\n",
+    b"GET /traits HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\n" + FORGED + b"\r\n\r\n",
+    b"GET /traits HTTP/1.1\r\nHost: a\r\nX-Auth-Token: \x1b[2J\x9b2J\r\nX-Roles: admin\r\n\r\n",
+    b"GET /traits HTTP/1.1\r\nHost: a\r\nX-Openstack-Request-Id: req-\n\r\n%s\r\n",
+    b"GET /traits HTTP/1.1\r\nHost: a\r\nOpenStack-API-Version: placement 1.\n39\r\n%s\r\n",
+    b"GET /traits HTTP/1.1\r\nHost: a\r\nAccept: text/\nplain\x1b\r\n%s\r\n",
+    b"PUT /traits/CUSTOM_A HTTP/1.1\r\nHost: a\nSet-Cookie: e=1\r\n%s\r\n",
+    b"PUT /traits/CUSTOM_B HTTP/1.1\r\nHost: a\rSet-Cookie: e=1\r\n%s\r\n",
+    b"PUT /traits/CUSTOM_C HTTP/1.1\r\nHost: a\x1b[2J\x9b\r\n%s\r\n",
+    b'PUT /traits/CUSTOM_D HTTP/1.1\r\nHost: a"><script>\r\n%s\r\n',
+    b"PUT /traits/CUSTOM_E HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: b\nSet-Cookie: e=1\r\n%s\r\n",
+    b"PUT /traits/CUSTOM_F HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: b\n: c\r\n%s\r\n",
+    b'PUT /traits/CUSTOM_G HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: b\x1b"\r\n%s\r\n',
+]
+ADMIN = b"X-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\nConnection: close\r\n"
+
+
+@pytest.fixture(scope="module")
+def started(backend):
+    """Gives the service under a web server and the file of its log, started when first asked for."""
+    url, known = backend.create_database(), {}
+    with contextlib.ExitStack() as stack:
+
+        def start(name):
+            if name not in known:
+                if name == "mod_proxy_uwsgi":
+                    uwsgi, log = start("uwsgi")
+                    service = stack.enter_context(web_servers.mod_proxy_uwsgi(uwsgi))
+                else:
+                    log = children.run_directory() / f"log-of-{name}"
+                    options = {
+                        "DEFAULT": {"log_file": log, "use_stderr": False},
+                        "oslo_middleware": {"enable_proxy_headers_parsing": True},
+                    }
+                    begin = running.embedded if name == "embedded" else getattr(web_servers, name)
+                    service = stack.enter_context(begin(url, options))
+                known[name] = service, log
+            return known[name]
+
+        yield start
+    backend.drop_database(url)
+
+
+@pytest.fixture
+def service(started, request):
+    try:
+        return started(request.param)
+    except servers.Missing as reason:
+        return missing(reason)
+
+
+def mounted(service, request):
+    """The request below the prefix of the service."""
+    method, _, rest = request.partition(b" ")
+    return b"%s %s%s" % (method, service.prefix.encode(), rest)
+
+
+def check(service, log, requests):
+    """The replies; raises unless the log has one line for each that came from the service, and no line of a client."""
+    before = len(log.read_bytes())
+    replies = [raw.send(service.port, mounted(service, request)) for request in requests]
+    answered = [reply for reply in replies if "x-openstack-request-id" in reply.names]
+    deadline = time.monotonic() + 10
+    while log.read_bytes()[before:].count(b"\n") < len(answered) and time.monotonic() < deadline:
+        time.sleep(0.02)  # the reply may be here before the line
+    written = log.read_bytes()[before:]
+    assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", written), written
+    lines = written.decode().splitlines()
+    assert all(map(LINE.fullmatch, lines)), [line for line in lines if not LINE.fullmatch(line)]
+    told = [match[1] for match in map(ANSWERED.search, lines) if match]
+    for reply in answered:
+        told.remove(str(reply.status))
+    # Other lines are of those whose connection was ended without a reply.
+    hung_up = [reply for reply in replies if not reply.status]
+    assert set(told) <= {"400"}
+    assert len(told) <= len(hung_up)
+    assert {reply.body[:9] for reply in hung_up} <= {b"", b"<!DOCTYPE"}  # Apache's, to what may be HTTP/0.9
+    # The web server has a log, too.
+    assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|^2026-01-01", service.log.read_bytes(), re.MULTILINE)
+    assert not any("set-cookie" in reply.names for reply in replies)
+    return replies
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_a_client_forges_no_line_and_no_header(service):
+    service, log = service
+    replies = check(service, log, [request.replace(b"%s", ADMIN).replace(b"%%", b"%") for request in HOSTILE])
+    assert {reply.status for reply in replies} <= {0, 200, 201, 204, 400, 401, 404, 405, 501}
+    places = [reply.header("location") for reply in replies if "location" in reply.names]
+    assert all(re.fullmatch(r"https?://[\w.:-]+(/placement)?/traits/CUSTOM_[A-Z]", place) for place in places), places
+    assert "mallory" not in log.read_text()
+
+
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_no_noise_forges_a_line_or_a_header(service):
+    service, log = service
+    chance = random.Random(service.port if LONG else 8)
+    requests = [mutated(chance, chance.choice(HOSTILE).replace(b"%s", ADMIN)) for _ in range(5000 if LONG else 150)]
+    replies = check(service, log, requests)
+    assert not [reply for reply in replies if reply.status >= 500 and reply.status not in (501, 505)]
+
+
+def mutated(chance, request):
+    """The request with some bytes exchanged, added or left out, the end of its head as it was."""
+    head = bytearray(request.removesuffix(b"\r\n\r\n"))
+    for _ in range(chance.randint(1, 6)):
+        at = chance.randrange(len(head))
+        noise = bytes([chance.choice((chance.randrange(256), 10, 13, 27, 0, 9, 32, 34, 58))])
+        head[at : at + chance.randint(0, 2)] = noise * chance.randint(0, 3)
+    return bytes(head) + b"\r\n\r\n"

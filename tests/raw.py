@@ -1,0 +1,57 @@
+"""Requests as no library of HTTP sends them: bytes to a socket, and what comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+from typing import NamedTuple
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class Reply(NamedTuple):
+    """What a server sent before it closed the connection; a status of 0 if that was no reply."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the headers, in lower case."""
+        return [name.lower() for name, _ in self.headers]
+
+    def header(self, name: str) -> str:
+        """The value of a header; raises StopIteration if there is none."""
+        return next(value for known, value in self.headers if known.lower() == name.lower())
+
+
+def send(port: int, request: bytes, seconds: float = 60) -> Reply:
+    """The reply to these bytes; raises ValueError if its head is not made of lines without control characters."""
+    received = bytearray()
+    with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=seconds)) as connection:
+        # A server may answer, and close, before it has read everything.
+        with contextlib.suppress(OSError):
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            while piece := connection.recv(65536):
+                received += piece
+    return _parsed(bytes(received))
+
+
+def _parsed(received: bytes) -> Reply:
+    head, _, body = received.partition(b"\r\n\r\n")
+    first, *lines = head.split(b"\r\n")
+    match = re.fullmatch(rb"HTTP/1\.[01] (\d{3}) [ -~]*", first)
+    if not match:
+        return Reply(0, (), received)
+    if any(_CONTROL.search(line) for line in lines):
+        raise ValueError(f"control characters in {head!r}")
+    headers = tuple((name.decode(), value.strip().decode("latin-1")) for name, _, value in _split(lines))
+    return Reply(int(match[1]), headers, body)
+
+
+def _split(lines: list[bytes]) -> list[tuple[bytes, bytes, bytes]]:
+    return [line.partition(b":") for line in lines]
