@@ -23,16 +23,19 @@ SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "embedded")
 MOST = 28 * 1024
 LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, MOST - 1, MOST, MOST + 1, 29000, 30000, 32500, 32600, 32700]
 LENGTHS += [32715, 32716, 32717, 32768, 40000, 50000, 60000, 65000, 65300, 65500, 65535, 65536, 66000, 70000]
-#: Bytes of a request from which on uWSGI may end the connection without a reply.
-NO_ROOM = 32500
+#: Bytes of a query for which uWSGI ends the connection without a reply: they take the room of headers, or are too many to
+#: be read.  A query between these has no room at all, and is left out.
+NO_ROOM = frozenset((*range(32500, 32716), *range(65001, 70001)))
 NAMES = ["n" * length for length in range(1, 40)]
 AGGREGATE = str(uuid.UUID(int=1))
-HEADERS = b"HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\nConnection: close\r\n\r\n"
+HEADERS = (
+    b"HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\nConnection: close\r\n\r\n"
+)
 
 
 @pytest.fixture(scope="module")
 def started(backend):
-    """Gives the service under a web server, started when first asked for, on a database with a provider of each name."""
+    """Gives the service under a web server, started when first asked for; there is a provider of each name."""
     url, known = backend.create_database(), {}
     with contextlib.ExitStack() as stack:
 
@@ -79,7 +82,7 @@ def test_a_query_is_answered_as_it_was_asked_or_refused(service, request):
         assert len(query) == length
         reply = get(service, f"/resource_providers?{query}")
         if length > MOST:
-            assert reply.status == 414 or (drops and length > NO_ROOM and reply.status == 0), (length, reply)
+            assert reply.status == 414 or (drops and length in NO_ROOM and reply.status == 0), (length, reply)
         elif name is None:
             assert reply.status == 400, (length, reply)
         else:
@@ -92,7 +95,7 @@ def test_a_path_is_not_found_or_refused(service, request):
     drops = request.node.callspec.params["service"] == "uwsgi"
     for length in LENGTHS:
         reply = get(service, f"/traits/{'C' * length}")
-        refused = reply.status in (404, 414) or (drops and length > NO_ROOM and reply.status == 0)
+        refused = reply.status in (404, 414) or (drops and length > 32500 and reply.status == 0)
         assert refused, (length, reply)
 
 
