@@ -18,6 +18,21 @@ def utcnow() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
+def touch_of(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
+    """What ``updated_at`` of the table becomes in rows that are written only so that they are written.
+
+    It is another value in any case: a row that stays what it is is not written at all, on MySQL.
+    """
+    same = table.c.updated_at == sa.bindparam("now", type_=sa.DateTime)
+    return sa.case((same, sa.bindparam("before", type_=sa.DateTime)), else_=sa.bindparam("now", type_=sa.DateTime))
+
+
+def touched() -> dict[str, datetime.datetime]:
+    """The parameters of ``touch_of``: whole seconds, which is what MySQL keeps."""
+    now = utcnow().replace(microsecond=0)
+    return {"now": now, "before": now - datetime.timedelta(seconds=1)}
+
+
 def _times() -> list[sa.Column[datetime.datetime]]:
     return [
         sa.Column("created_at", sa.DateTime, nullable=True, default=utcnow),

@@ -46,7 +46,10 @@ def replace(req: Request, uuid: str) -> Reply:
         if guarded:
             provider.expect(req.body["resource_provider_generation"], errors.ProviderGenerationMoved)
         aggregate.replace(db, provider, ids.values())
-        return provider.advance(db) if guarded else provider
+        if guarded:
+            return provider.advance(db)
+        provider.touch(db, [provider.id])
+        return provider
 
     return _present(req, req.write(work), uuids)
 

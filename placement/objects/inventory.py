@@ -102,8 +102,8 @@ class Inventory:
         Raises UnknownResourceClass, and InventoryInUse if a class would go that is allocated.
         """
         wanted = {record.resource_class: record for record in records}
-        ids = ResourceClass.ids(db, list(wanted))
         present = {record.resource_class: record for record in cls.of_provider(db, provider)}
+        ids = ResourceClass.ids(db, [name for name in wanted if name not in present])
         if not keeping:
             cls._remove(db, provider, [there for name, there in present.items() if name not in wanted])
         changed = [
@@ -144,6 +144,7 @@ class Inventory:
 
     @staticmethod
     def _insert(db: Transaction, provider: ResourceProvider, records: list[Inventory], ids: dict[str, int]) -> None:
+        ResourceClass.hold(db, ids)
         rows = [
             {"resource_provider_id": provider.id, "resource_class_id": ids[record.resource_class], **record.columns}
             for record in records

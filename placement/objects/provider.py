@@ -23,6 +23,8 @@ from placement.db.tables import (
     resource_provider_aggregates,
     resource_provider_traits,
     resource_providers,
+    touch_of,
+    touched,
     utcnow,
 )
 
@@ -170,6 +172,15 @@ class ResourceProvider:
             # The generation is part of what a provider's record shows, but a search reads only its usage anew.
             db.changed(provider_id, feed.USAGE)
 
+    @staticmethod
+    def touch(db: Transaction, ids: Collection[int]) -> None:
+        """Write these rows, which must be locked: only their dates change.
+
+        For what a transaction relies on and does not change.  Between Galera nodes a lock excludes nothing: of two
+        transactions the later one is refused only where both have written the same row (docs/adr/0012).
+        """
+        db.execute(_TOUCH, {"ids": sorted(ids), **touched()})
+
     @classmethod
     def create(cls, db: Transaction, *, uuid: str, name: str, parent_uuid: str | None = None) -> Self:
         """The new provider, of generation 0, a root or the child of another."""
@@ -196,6 +207,7 @@ class ResourceProvider:
         created_at = utcnow()
         row = {"uuid": uuid, "name": name, "generation": 0, "created_at": created_at}
         if parent is not None:
+            cls.touch(db, [parent.id])
             row |= {"parent_provider_id": parent.id, "root_provider_id": parent.top}
         key = db.execute(sa.insert(resource_providers).values(row)).inserted_primary_key
         assert key is not None
@@ -301,5 +313,6 @@ _ADVANCE = (
     .values(generation=sa.bindparam("becomes"), updated_at=sa.bindparam("now"))
 )
 _ADVANCE_ALL = sa.update(_P).where(_AMONG).values(generation=_GENERATION + 1, updated_at=sa.bindparam("now"))
+_TOUCH = sa.update(_P).where(_AMONG).values(updated_at=touch_of(_P))
 _RENAME = sa.update(_P).where(_P.c.id == sa.bindparam("id_")).values(name=sa.bindparam("becomes"))
 _SET_ROOT = sa.update(_P).where(_AMONG).values(root_provider_id=sa.bindparam("root"))

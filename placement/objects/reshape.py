@@ -14,6 +14,7 @@ from placement.db.engine import Transaction
 from placement.objects.claim import Claim, check_named, left, named, read_consumers, settle, write_consumers
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
+from placement.objects.resource_class import ResourceClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,10 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventory], claims: Se
     write_consumers(db, claims, consumers)
     providers = ResourceProvider.lock_all(db, inventories, named(claims, ids) | left(claims, consumers))
     _check_generations(inventories, providers)
+    classes = dict.fromkeys(record.resource_class for new in inventories.values() for record in new.records)
     with errors.saying("malformed reshaper data: ", errors.UnknownResourceClass):
+        # In one order for all providers, so that two reshapes do not wait for each other.
+        ResourceClass.hold(db, ResourceClass.ids(db, classes))
         for uuid, new in inventories.items():
             if new.records:
                 Inventory.replace(db, providers[uuid], new.records, keeping=True)

@@ -7,7 +7,7 @@ Whoever writes a class id reads it in the same transaction, or joins by name.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Reading, Transaction
-from placement.db.tables import inventories, resource_classes
+from placement.db.engine import Again, Reading, Transaction
+from placement.db.tables import inventories, resource_classes, touch_of, touched
 
 #: Ids of custom classes begin here; those below belong to the standard ones.
 FIRST_CUSTOM_ID = 10000
@@ -68,18 +68,26 @@ class ResourceClass:
         return found[0]
 
     @classmethod
-    def ids(cls, db: Transaction, names: Collection[str]) -> dict[str, int]:
-        """Name to id; raises UnknownResourceClass for the first that does not exist.
-
-        Custom classes are held against deletion until the transaction ends; standard ones never go.
-        """
+    def ids(cls, db: Reading, names: Collection[str]) -> dict[str, int]:
+        """Name to id; raises UnknownResourceClass for the first that does not exist."""
         if not names:
             return {}
-        custom = any(name.startswith(CUSTOM_PREFIX) for name in names)
-        found = db.execute(_HOLD if custom else _IDS, {"names": list(names)})
-        ids = {row.name: row.id for row in found}
+        ids = {row.name: row.id for row in db.execute(_IDS, {"names": list(names)})}
         cls.all_known(names, ids)
         return ids
+
+    @staticmethod
+    def hold(db: Transaction, ids: Mapping[str, int]) -> None:
+        """Keep these classes from being deleted or renamed until the transaction ends; raises Again if one was.
+
+        Standard ones never are.  The rows of custom ones are written, since a mere lock is unknown to other Galera
+        nodes; in the order of their ids.
+        """
+        for name, class_id in sorted(ids.items(), key=lambda item: item[1]):
+            if class_id < FIRST_CUSTOM_ID:
+                continue
+            if db.execute(_TOUCH, {"id_": class_id, "name_": name, **touched()}).rowcount != 1:
+                raise Again
 
     @classmethod
     def check(cls, db: Reading, names: Collection[str]) -> None:
@@ -131,5 +139,6 @@ _ALL = sa.select(_C.id, _C.name, _C.created_at, _C.updated_at).order_by(_C.id)
 _BY_NAME = _ALL.where(_C.name == sa.bindparam("name"))
 _LOCK = _BY_NAME.with_for_update()
 _IDS = sa.select(_C.name, _C.id).where(_C.name.in_(sa.bindparam("names", expanding=True))).order_by(_C.id)
-_HOLD = _IDS.with_for_update(read=True)
+_TOUCH = sa.update(resource_classes).where(_C.id == sa.bindparam("id_"), _C.name == sa.bindparam("name_"))
+_TOUCH = _TOUCH.values(updated_at=touch_of(resource_classes))
 _IN_USE = sa.select(inventories.c.id).where(inventories.c.resource_class_id == sa.bindparam("id_")).limit(1)

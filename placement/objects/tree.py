@@ -32,6 +32,7 @@ def move(db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *
     provider, root, subtree = _lock(db, ends)
     if parent is not None and parent.id in subtree:
         raise _refused(provider, "creating loop in the provider tree is not allowed.")
+    ResourceProvider.touch(db, {place for one in ends for place in (one.id, one.top)})
     db.execute(_SET_PARENT, {"id_": provider.id, "parent": None if parent is None else parent.id})
     db.execute(_SET_ROOT, {"ids": sorted(subtree), "root": root.id})
     for provider_id in subtree:

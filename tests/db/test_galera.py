@@ -1,0 +1,339 @@
+"""Two Galera nodes that are both written to: a lock of one is unknown to the other until its transaction is certified.
+
+Every test has two requests that do not know of each other, for certain: while the slow node applies a long change, what
+is committed at the quick node waits behind it, and a request at the slow node neither sees it nor meets its locks.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import schema, standard
+from placement.db.engine import opened
+from tests import galera, servers
+from tests.conftest import chosen, missing
+from tests.db.in_process import placement
+from tests.load.soundness import flaws
+from tests.load.storm import Call, claim, name, new, stock
+
+pytestmark = pytest.mark.xdist_group("galera")
+
+#: Rows of a table without a key, where each row that changes is looked for among all: a quarter of a second to apply.
+ROWS = 1500
+#: How often two requests may miss each other, on a machine that has other work.
+TRIES = 5
+
+AGGREGATE, OTHER = new(), new()
+TRAIT = "HW_CPU_X86_AVX"
+
+
+class Missed(Exception):
+    """The slow node had applied everything when the second request was committed."""
+
+
+class Pair:
+    """The service at two nodes."""
+
+    def __init__(self, slow, quick):
+        self.databases = slow, quick
+        self.slow, self.quick = placement(slow), placement(quick)
+        self.patience = 1
+        with slow.engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE slow (number INT NOT NULL)")
+            connection.execute(sa.text("INSERT INTO slow VALUES (:n)"), [{"n": 0}] * ROWS)
+        # What is found or made before a transaction is known from now on, at both nodes.
+        for service in (self.slow, self.quick):
+            one = self.provider(VCPU=1)
+            for call in (claim([one]), aggregates(one, AGGREGATE, OTHER)):
+                assert service(*of(call)).status in (200, 204)
+            self.settle()
+
+    def ask(self, call):
+        """The answer to a request; both nodes have it then."""
+        answer = self.slow(*of(call))
+        self.settle()
+        return answer
+
+    def provider(self, parent=None, **totals):
+        """The uuid of a new provider that has this much."""
+        one = new()
+        assert self.ask(birth(one, parent)).status == 200
+        if totals:
+            assert self.ask(stock(one, 0, **totals)).status == 200
+        return one
+
+    def named(self, call):
+        """The name of a class or a trait that the call makes."""
+        assert self.ask(call).status == 201
+        return call.path.rpartition("/")[2]
+
+    def meet(self, first, second):
+        """The statuses of two requests at two nodes; the first is committed first, and the second does not see it."""
+        slow, quick = self.databases
+        before = flaws(slow.engine)
+        with quick.engine.begin() as connection:
+            for _ in range(self.patience):
+                connection.exec_driver_sql("UPDATE slow SET number = number + 1")
+        behind = []
+
+        def look(_connection):
+            if not behind:
+                there = [database.read(lambda db: db.execute(_NEWEST).scalar()) for database in self.databases]
+                behind.append(there[0] < there[1])
+
+        sa.event.listen(slow.engine, "commit", look)
+        try:
+            statuses = [self.quick(*of(first)).status, self.slow(*of(second)).status]
+        finally:
+            sa.event.remove(slow.engine, "commit", look)
+        self.settle()
+        assert flaws(slow.engine) == flaws(quick.engine) == before
+        if behind != [True]:
+            self.patience += 1
+            raise Missed
+        return statuses
+
+    def settle(self):
+        """Return once each node has applied what the other has committed."""
+        for database in self.databases:
+            with database.reading_engine.connect() as connection:
+                connection.exec_driver_sql("SET SESSION wsrep_sync_wait = 15")
+                connection.exec_driver_sql("SELECT 1 FROM feed_instance")
+                connection.exec_driver_sql("SET SESSION wsrep_sync_wait = 0")
+
+
+_NEWEST = sa.text("SELECT MIN(number) FROM slow")
+
+
+def of(call):
+    return call.method, call.path, call.minor, call.body
+
+
+def birth(one, parent=None):
+    return Call("POST", "/resource_providers", {"name": one, "uuid": one, "parent_provider_uuid": parent})
+
+
+def move(one, parent):
+    return Call("PUT", f"/resource_providers/{one}", {"name": one, "parent_provider_uuid": parent})
+
+
+def delete(one):
+    return Call("DELETE", f"/resource_providers/{one}")
+
+
+def traits(one, *names):
+    return Call("PUT", f"/resource_providers/{one}/traits", {"resource_provider_generation": 0, "traits": [*names]})
+
+
+def aggregates(one, *uuids):
+    """Before 1.19 a client states no generation."""
+    return Call("PUT", f"/resource_providers/{one}/aggregates", [*uuids], 18)
+
+
+def guarded_aggregates(one, *uuids):
+    body = {"resource_provider_generation": 0, "aggregates": [*uuids]}
+    return Call("PUT", f"/resource_providers/{one}/aggregates", body)
+
+
+@pytest.fixture(scope="session")
+def pair(request):
+    if "mariadb" not in chosen(request.config):
+        pytest.skip("mariadb is not among --databases")
+    try:
+        with galera.cluster() as cluster:
+            first, second = cluster.create_database()
+            with opened(first) as slow, opened(second) as quick:
+                schema.sync(slow.engine)
+                standard.insert(slow)
+                yield Pair(slow, quick)
+    except servers.Missing as reason:
+        missing(reason)
+
+
+def met(test):
+    """The test, told again where its two requests missed each other."""
+
+    @functools.wraps(test)
+    def insisting(*args, **kwargs):
+        for _ in range(TRIES):
+            try:
+                return test(*args, **kwargs)
+            except Missed:
+                pass
+        raise AssertionError(f"the requests missed each other {TRIES} times")
+
+    return insisting
+
+
+either_first = pytest.mark.parametrize("order", [1, -1], ids=["this order", "other order"])
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+@met
+def test_one_device_is_given_once(pair):
+    provider = pair.provider(VGPU=1)
+    assert pair.meet(claim({provider: {"VGPU": 1}}), claim({provider: {"VGPU": 1}})) == [204, 409]
+
+
+@met
+def test_one_of_two_first_claims_of_a_consumer_wins(pair):
+    consumer, here, there = new(), pair.provider(VCPU=1), pair.provider(VCPU=1)
+    assert pair.meet(claim([here], consumer=consumer), claim([there], consumer=consumer)) == [204, 409]
+
+
+@met
+@either_first
+def test_a_consumer_that_is_ended_at_one_node_does_not_grow_at_the_other(pair, order):
+    consumer, provider = new(), pair.provider(VCPU=2)
+    assert pair.ask(claim([provider], consumer=consumer)).status == 204
+    grow = claim({provider: {"VCPU": 2}}, 1, consumer)
+    statuses = pair.meet(*[Call("DELETE", f"/allocations/{consumer}"), grow][::order])[::order]
+    assert statuses in ([204, 409], [204, 204])
+    assert statuses == [204, 409] or order == -1
+
+
+@met
+@either_first
+def test_inventory_goes_only_if_it_is_not_claimed_at_the_other_node(pair, order):
+    provider = pair.provider(VCPU=1)
+    remove = Call("DELETE", f"/resource_providers/{provider}/inventories")
+    assert pair.meet(*[remove, claim([provider])][::order]) == [204, 409]
+
+
+# --- providers -------------------------------------------------------------------------------------------------------
+
+USES = {
+    "aggregates": aggregates,
+    "guarded aggregates": guarded_aggregates,
+    "traits": traits,
+    "inventory": lambda one, *_: stock(one, 0, VCPU=1),
+    "child": lambda one, *_: birth(new(), one),
+    "name": lambda one, *_: Call("PUT", f"/resource_providers/{one}", {"name": f"new {one}"}),
+}
+
+
+@met
+@either_first
+@pytest.mark.parametrize("use", USES)
+def test_a_provider_goes_with_all_that_it_has(pair, use, order):
+    """Nothing is left of it; a child keeps it."""
+    provider = pair.provider()
+    what = TRAIT if use == "traits" else AGGREGATE
+    gone, used = pair.meet(*[delete(provider), USES[use](provider, what)][::order])[::order]
+    if order == 1:
+        assert (gone, used // 100) == (204, 4)
+    else:
+        assert (gone, used) == (409 if use == "child" else 204, 200)
+
+
+@met
+@either_first
+def test_a_provider_that_is_claimed_at_the_other_node_stays(pair, order):
+    provider = pair.provider(VCPU=1)
+    statuses = pair.meet(*[delete(provider), claim([provider])][::order])
+    assert statuses == ([204, 400] if order == 1 else [204, 409])
+
+
+@met
+def test_aggregates_are_those_that_were_named_last(pair):
+    """Two requests that name no generation: each replaces what there is."""
+    provider = pair.provider()
+    assert pair.meet(aggregates(provider, AGGREGATE), aggregates(provider, OTHER)) == [200, 200]
+    assert pair.ask(Call("GET", f"/resource_providers/{provider}/aggregates")).body["aggregates"] == [OTHER]
+
+
+# --- trees -----------------------------------------------------------------------------------------------------------
+
+
+@met
+@pytest.mark.parametrize("trees", ["one", "two"])
+@pytest.mark.parametrize("below", ["itself", "its child"])
+def test_two_moves_make_no_loop(pair, trees, below):
+    root = pair.provider() if trees == "one" else None
+    one, other = pair.provider(root), pair.provider(root)
+    below_one, below_other = (pair.provider(each) if below == "its child" else each for each in (one, other))
+    assert pair.meet(move(one, below_other), move(other, below_one)) == [200, 400]
+
+
+@met
+@either_first
+@pytest.mark.parametrize("moving", ["parent", "grandparent"])
+def test_a_child_moves_along_with_its_parent(pair, moving, order):
+    """Or is born there afterwards: it has the root of its parent."""
+    root, target = pair.provider(), pair.provider()
+    middle = pair.provider(root)
+    parent = pair.provider(middle)
+    one = {"parent": parent, "grandparent": middle}[moving]
+    assert pair.meet(*[move(one, target), birth(new(), parent)][::order]) == [200, 200]
+
+
+@met
+def test_children_of_one_parent_are_born_at_both_nodes(pair):
+    parent = pair.provider()
+    assert pair.meet(birth(new(), parent), birth(new(), parent)) == [200, 200]
+
+
+@met
+@either_first
+def test_a_provider_does_not_move_below_one_that_goes(pair, order):
+    one, target = pair.provider(), pair.provider()
+    statuses = pair.meet(*[delete(target), move(one, target)][::order])
+    assert statuses == ([204, 400] if order == 1 else [200, 409])
+
+
+# --- classes and traits ----------------------------------------------------------------------------------------------
+
+
+def post_inventory(one, resource_class):
+    return Call("POST", f"/resource_providers/{one}/inventories", {"resource_class": resource_class, "total": 5})
+
+
+def reshape(one, resource_class):
+    inventories = {one: stock(one, 0, **{resource_class: 5}).body}
+    return Call("POST", "/reshaper", {"inventories": inventories, "allocations": {}})
+
+
+ADDING = {"PUT": lambda one, it: stock(one, 0, **{it: 5}), "POST": post_inventory, "reshape": reshape}
+
+
+@met
+@either_first
+@pytest.mark.parametrize("how", ADDING)
+def test_a_class_goes_only_if_no_provider_is_given_any(pair, how, order):
+    """15 of 80 inventories were left, and the next class inherited them."""
+    resource_class = pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
+    provider = pair.provider()
+    calls = [Call("DELETE", f"/resource_classes/{resource_class}"), ADDING[how](provider, resource_class)]
+    gone, added = pair.meet(*calls[::order])[::order]
+    pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
+    has = pair.ask(Call("GET", f"/resource_providers/{provider}/inventories")).body["inventories"]
+    if order == 1:
+        assert (gone, added, [*has]) == (204, 400, [])
+    else:
+        assert (gone, added // 100, [*has]) == (409, 2, [resource_class])
+
+
+@met
+@either_first
+def test_a_trait_goes_only_if_no_provider_is_given_it(pair, order):
+    trait = pair.named(Call("PUT", f"/traits/{name('T')}"))
+    calls = [Call("DELETE", f"/traits/{trait}"), traits(pair.provider(), trait)]
+    assert pair.meet(*calls[::order]) == ([204, 400] if order == 1 else [200, 409])
+
+
+@met
+def test_a_class_is_made_once(pair):
+    resource_class = Call("PUT", f"/resource_classes/{name('C')}")
+    assert pair.meet(resource_class, resource_class) == [201, 204]
+
+
+@met
+def test_classes_that_are_made_at_both_nodes_are_two(pair):
+    calls = [Call("PUT", f"/resource_classes/{name('C')}") for _ in range(2)]
+    assert pair.meet(*calls) == [201, 201]
+    assert [pair.ask(Call("GET", call.path)).status for call in calls] == [200, 200]

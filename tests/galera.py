@@ -1,0 +1,106 @@
+"""A private Galera cluster for the tests: two nodes of MariaDB, both written to."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from tests import children, servers
+
+LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
+
+
+class Node(servers.MariaDB):
+    """A node; the one that is given no address of another begins the cluster."""
+
+    def __init__(self, directory: Path, beside: Node | None = None) -> None:
+        super().__init__(directory, password=beside.password if beside else None)
+        self._beside = beside
+        self._group_port, self._transfer_port, self._state_port = (children.free_port() for _ in range(3))
+
+    @classmethod
+    def check_installed(cls) -> None:
+        super().check_installed()
+        if not LIBRARY.exists():
+            raise servers.Missing(f"{LIBRARY} is not installed: `make servers` installs galera-4 with mariadb-server")
+
+    programs = (*servers.MariaDB.programs, "rsync", "ss")
+
+    def _command(self) -> list[str]:
+        address = f"127.0.0.1:{self._group_port}"
+        provider = {
+            "base_host": "127.0.0.1",
+            "base_port": self._group_port,
+            "gmcast.listen_addr": f"tcp://{address}",
+            "ist.recv_addr": f"127.0.0.1:{self._transfer_port}",
+            "gcache.size": "16M",
+            "pc.recovery": "false",
+        }
+        return [
+            *super()._command(),
+            *("--wsrep-on=ON", f"--wsrep-provider={LIBRARY}", f"--wsrep-node-address={address}"),
+            *("--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-sst-method=rsync"),
+            f"--wsrep-sst-receive-address=127.0.0.1:{self._state_port}",
+            f"--wsrep-cluster-address=gcomm://{f'127.0.0.1:{self._beside._group_port}' if self._beside else ''}",
+            *(() if self._beside else ("--wsrep-new-cluster",)),
+            f"--wsrep-provider-options={';'.join(f'{name}={value}' for name, value in provider.items())}",
+        ]
+
+    def _answers(self) -> bool:
+        if not super()._answers():
+            return False
+        return [row[1] for row in self._administer("SHOW STATUS LIKE 'wsrep_local_state_comment'")] == ["Synced"]
+
+    def copy_to(self, other: Node) -> None:
+        """Give the other the data, which must not be in use: a node that has all of it joins without a transfer."""
+        shutil.copytree(self.directory, other.directory)
+        (other.directory / "start.sql").write_text("")
+        if self._identity:
+            for path in (other.directory, *other.directory.rglob("*")):
+                shutil.chown(path, self._identity["user"], self._identity["group"])
+
+
+class Cluster:
+    """Two nodes."""
+
+    def __init__(self) -> None:
+        directory = children.run_directory()
+        first = Node(directory / f"galera-{secrets.token_hex(4)}")
+        self.nodes = [first, Node(directory / f"galera-{secrets.token_hex(4)}", beside=first)]
+
+    def start(self) -> None:
+        """Return once both are in step."""
+        first, second = self.nodes
+        first.start()
+        first.stop()
+        first.copy_to(second)
+        first.start()
+        second.start()
+
+    def stop(self) -> None:
+        for node in reversed(self.nodes):
+            with contextlib.suppress(AttributeError):  # it was never started
+                node.stop()
+            shutil.rmtree(node.directory, ignore_errors=True)
+
+    def create_database(self) -> list[str]:
+        """The URLs of a new database, one at each node."""
+        url = sa.make_url(self.nodes[0].create_database())
+        return [url.set(port=node.port).render_as_string(hide_password=False) for node in self.nodes]
+
+
+@contextlib.contextmanager
+def cluster() -> Iterator[Cluster]:
+    """A cluster of the caller's own; raises Missing."""
+    Node.check_installed()
+    made = Cluster()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
