@@ -90,7 +90,7 @@ class Clocks:
 
     def __init__(self) -> None:
         self.driver, self.database = Clock(), Clock()
-        for name in ("read", "write", "find_or_create"):
+        for name in ("read", "write"):
             self.database.around(engine.Database, name)
         sa.event.listen(sa.Engine, "engine_connect", self._watch)
         sa.event.listen(sa.Engine, "before_cursor_execute", lambda *_: self.driver.__enter__())

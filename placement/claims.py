@@ -12,10 +12,7 @@ from placement.request import Request
 
 
 def of_consumer(req: Request, consumer: str, body: Mapping[str, Any]) -> Claim:
-    """What ``body`` says that the consumer is to hold from now on; raises TooManyAllocations.
-
-    Its project, its user and its type come into being here, on first sight, even if the claim is refused later.
-    """
+    """What ``body`` says that the consumer is to hold from now on; raises TooManyAllocations."""
     return of_consumers(req, {consumer: body})[0]
 
 
@@ -33,8 +30,7 @@ def _claim(req: Request, consumer: str, resources: dict[str, dict[str, int]], bo
     return Claim(
         consumer=consumer,
         resources=resources,
-        owner=Owner.ensure(
-            req.database,
+        owner=Owner(
             body.get("project_id") or req.conf.placement.incomplete_consumer_project_id,
             body.get("user_id") or req.conf.placement.incomplete_consumer_user_id,
             body.get("consumer_type"),

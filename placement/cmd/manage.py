@@ -12,7 +12,7 @@ from oslo_config import cfg
 from placement.cmd import program
 from placement.cmd.frame import framed
 from placement.cmd.progress import Progress
-from placement.db import online, schema
+from placement.db import online, schema, sweep
 from placement.db.engine import Database
 from placement.db.online import Counts
 
@@ -78,6 +78,23 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add(
         "online_data_migrations", online_data_migrations, "Complete rows that an older Placement left incomplete."
     ).add_argument("--max-count", metavar="<n>", help="the most rows to change; without it, all are")
+    add(
+        "sweep", sweep_names, "Remove projects, users, consumer types and aggregates that nothing refers to any more."
+    ).add_argument(
+        "--grace",
+        metavar="<seconds>",
+        type=_seconds,
+        default=sweep.GRACE,
+        help="how long ago an earlier sweep must have marked a row that is removed; longer than any transaction lasts "
+        "(default: %(default)s)",
+    )
+
+
+def _seconds(text: str) -> int:
+    """A number of seconds; raises ArgumentTypeError."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return int(text)
 
 
 def _show_help(parser: argparse.ArgumentParser) -> int:
@@ -110,6 +127,17 @@ def release(conf: cfg.ConfigOpts) -> int:
     """Make the schema what another Placement knows."""
     with program.reached(conf) as database, Progress("db release"):
         schema.release(database.engine, conf.command.revision, force=conf.command.force)
+    return 0
+
+
+def sweep_names(conf: cfg.ConfigOpts) -> int:
+    """Remove names that an earlier sweep marked, mark those that are unused now, and say how many they are."""
+    with program.reached(conf) as database, Progress("db sweep"):
+        if schema.state(database.reading_engine) is not schema.State.CURRENT:
+            print(f"{PROG}: {schema.complaint(database.reading_engine)}", file=sys.stderr)
+            return 1
+        swept = sweep.sweep(database, conf.command.grace)
+    print(framed(("Table", "Removed", "Marked"), *((of.table, of.removed, of.marked) for of in swept)))
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc, pool
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
 #: Seconds to wait for another transaction's lock before the attempt counts as collided.
@@ -106,6 +107,17 @@ def snapshot(connection: Connection) -> Iterator[None]:
         # In its pool the connection would go on seeing the past.
         connection.invalidate()
         raise
+
+
+def upsert(dialect: str, column: sa.Column[Any], **values: sa.ColumnElement[Any]) -> sa.Insert:
+    """An INSERT that locks the row whose unique ``column`` is the same, and gives it ``values``, where there is one.
+
+    ``values`` are expressions: PyMySQL puts many rows into one statement only if nothing is bound after them.
+    """
+    if dialect in ("mysql", "mariadb"):
+        return mysql.insert(column.table).on_duplicate_key_update(values)
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    return insert(column.table).on_conflict_do_update(index_elements=[column], set_=values)
 
 
 def _read_much(connection: Any, _record: Any) -> None:

@@ -12,6 +12,7 @@ first, so that what it shows is at least as new as the generation it names.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import random
 import threading
@@ -35,7 +36,8 @@ ATTEMPTS = 10
 #: Seconds between two attempts, and until no further one is begun.
 _LONGEST_PAUSE = 0.1
 _LONGEST_WRITE = 60.0
-_REMEMBERED_IDS = 100_000
+#: How often an attempt may require something else first; more than once only if that was lost or removed meanwhile.
+_PREREQUISITES = 10
 
 
 if TYPE_CHECKING:
@@ -52,14 +54,29 @@ class Again(Exception):
     """Raised by an attempt that saw the ground move under it: roll back, and run it again."""
 
 
+class Prerequisite(Exception):
+    """Raised at the end of an attempt that is to be rolled back, and run again once ``work`` is committed."""
+
+    def __init__(self, work: Callable[[Transaction], object]) -> None:
+        self.work = work
+
+
 class Transaction:
     """One attempt of a write: a connection, and what it changed."""
 
-    __slots__ = ("_changes", "_connection")
+    __slots__ = ("_changes", "_connection", "_prerequisite", "attempt")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, attempt: int = 1) -> None:
         self._connection = connection
         self._changes: dict[int, str] = {}
+        self._prerequisite: Callable[[Transaction], object] | None = None
+        #: 1, and one more each time that the attempt before collided with others.
+        self.attempt = attempt
+
+    @property
+    def dialect(self) -> str:
+        """The kind of database."""
+        return self._connection.dialect.name
 
     def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
         return self._connection.execute(statement, parameters)
@@ -67,6 +84,19 @@ class Transaction:
     def changed(self, provider_id: int, what: str) -> None:
         """Have the feed say, with this transaction's commit, that the provider changed."""
         self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), what)
+
+    def require(self, work: Callable[[Transaction], object]) -> None:
+        """Have this attempt rolled back at its end, unless it fails, and run again once ``work`` is committed.
+
+        For what must outlive this transaction and not wait for it, and yet is not to be done for a request that is
+        refused.  An attempt can require one thing.
+        """
+        self._prerequisite = work
+
+    def check_prerequisite(self) -> None:
+        """Raise Prerequisite if the attempt requires something."""
+        if self._prerequisite is not None:
+            raise Prerequisite(self._prerequisite)
 
     def record(self, writer: feed.Writer) -> int:
         """The number of the writer's newest transaction once this one is committed; its rows are in the feed then."""
@@ -85,7 +115,6 @@ class Database:
         self.engine = dialects.writing_engine(self.url, options)
         self.reading_engine = dialects.reading_engine(self.url, options, self.engine)
         self.writers = feed.Writers()
-        self._ids: dict[tuple[str, str], int] = {}
         # SQLite has one writer at a time: threads queue here instead of polling the file's lock.
         sqlite = self.url.get_backend_name() == "sqlite"
         self._turn: Any = threading.RLock() if sqlite else contextlib.nullcontext()
@@ -132,7 +161,13 @@ class Database:
         Raises ``exhausted`` if every attempt collided with others, DatabaseUnavailable if the server cannot be reached
         (then nothing was changed), and OutcomeUnknown if it went away during COMMIT.
         """
-        return self._insist(lambda: self._attempt(work), attempts, exhausted)
+        for _ in range(_PREREQUISITES):
+            numbers = itertools.count(1)
+            try:
+                return self._insist(lambda: self._attempt(work, next(numbers)), attempts, exhausted)  # noqa: B023
+            except Prerequisite as needed:
+                self.write(needed.work, exhausted=exhausted)
+        raise exhausted()
 
     @signals.part("database")
     def _insist(self, attempt: Callable[[], Result], attempts: int, exhausted: type[errors.Failure]) -> Result:
@@ -166,7 +201,7 @@ class Database:
                 time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**number)))
         raise exhausted()
 
-    def _attempt(self, work: Callable[[Transaction], Result]) -> Result:
+    def _attempt(self, work: Callable[[Transaction], Result], number: int) -> Result:
         with self._turn:
             writer = self.writers.borrow(self.engine)
             try:
@@ -175,16 +210,22 @@ class Database:
                 self.writers.give_back(writer)
                 raise
             with connection:
-                result = self._transact(work, connection, writer)
+                result = self._transact(work, Transaction(connection, number), connection, writer)
         if writer.tidy_due():
             self._tidy(writer)
         return result
 
-    def _transact(self, work: Callable[[Transaction], Result], connection: Connection, writer: feed.Writer) -> Result:
-        transaction = Transaction(connection)
+    def _transact(
+        self,
+        work: Callable[[Transaction], Result],
+        transaction: Transaction,
+        connection: Connection,
+        writer: feed.Writer,
+    ) -> Result:
         try:
             connection.begin()
             result = work(transaction)
+            transaction.check_prerequisite()
         except BaseException:
             # Nothing was recorded under the writer's number yet: it may be used again, whatever the rollback does.
             self.writers.give_back(writer)
@@ -228,38 +269,6 @@ class Database:
         _raise_for_operator(error)
         LOG.error("The database does not answer: %s", trouble.sentence(error))
         return errors.DatabaseUnavailable()
-
-    def find_or_create(self, column: sa.Column[Any], value: str, **more: Any) -> int:
-        """The id of the row whose unique ``column`` is ``value``, made if it is not there.
-
-        For rows that are never removed or renamed (projects, users, types, aggregates): the id is remembered.  Runs in
-        transactions of its own, so whoever needs it inside an attempt asks before.
-        """
-        table = column.table
-        key = (table.name, value)
-        known = self._ids.get(key)
-        if known is not None:
-            return known
-        find = sa.select(table.c.id).where(column == value)
-
-        def found(db: Reading) -> int | None:
-            return db.execute(find).scalar()
-
-        def made(db: Transaction) -> int:
-            there = found(db)
-            if there is not None:
-                return there
-            primary = db.execute(sa.insert(table).values({column.name: value, **more})).inserted_primary_key
-            assert primary is not None
-            return int(primary[0])
-
-        row_id = self.read(found)
-        if row_id is None:
-            row_id = self.write(made)
-        if len(self._ids) >= _REMEMBERED_IDS:
-            self._ids.clear()
-        self._ids[key] = row_id
-        return row_id
 
     def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
         """Return once the server answers; raises DatabaseUnavailable after ``max_retries`` tries (-1: never)."""

@@ -12,9 +12,10 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from placement.db import feed, schema
+from placement.db import feed, names, schema
 from placement.db.engine import Database, Reading, Transaction
-from placement.db.tables import allocations, consumers, projects, resource_providers, users, utcnow
+from placement.db.names import Name
+from placement.db.tables import allocations, consumers, resource_providers, utcnow
 
 Result = TypeVar("Result")
 
@@ -80,8 +81,7 @@ class IncompleteConsumers:
             found = db.execute(wanted).scalars().all()
             if not found:
                 return Counts(), None
-            owners = _id_of(db, projects, self._project), _id_of(db, users, self._user)
-            values = [sa.literal(value) for value in (*owners, 0)]
+            values = [sa.literal(value) for value in (*self._owner(db), 0)]
             # Found again by the statement that creates: a consumer must not outlive allocations that went meanwhile.
             missing = _OWNERLESS.where(allocations.c.consumer_id.in_(found))
             missing = missing.add_columns(*values, sa.literal(utcnow(), sa.DateTime))
@@ -94,15 +94,13 @@ class IncompleteConsumers:
         counts, self._last = _write(database, complete)
         return counts
 
-
-def _id_of(db: Transaction, table: sa.Table, external_id: str) -> int:
-    """The id of the project or user, made if it is not there."""
-    found = db.execute(sa.select(table.c.id).where(table.c.external_id == external_id)).scalar()
-    if found is not None:
-        return int(found)
-    key = db.execute(sa.insert(table).values(external_id=external_id)).inserted_primary_key
-    assert key is not None
-    return int(key[0])
+    def _owner(self, db: Transaction) -> tuple[int, int]:
+        """The ids of the project and the user, made if they are not there."""
+        both = [Name(names.PROJECT, self._project), Name(names.USER, self._user)]
+        if len(names.find(db, both)) < len(both):
+            names.make(db, both)
+        found = names.find(db, both)
+        return found[both[0]], found[both[1]]
 
 
 def _write(database: Database, work: Callable[[Transaction], Result]) -> Result:

@@ -39,13 +39,12 @@ def replace(req: Request, uuid: str) -> Reply:
     req.read(lambda db: ResourceProvider.get(db, uuid))
     uuids = req.body["aggregates"] if guarded else req.body
     req.check_count("aggregates", len(uuids))
-    ids = aggregate.ensure(req.database, uuids)
 
     def work(db: Transaction) -> ResourceProvider:
         provider = ResourceProvider.lock(db, uuid)
         if guarded:
             provider.expect(req.body["resource_provider_generation"], errors.ProviderGenerationMoved)
-        aggregate.replace(db, provider, ids.values())
+        aggregate.replace(db, provider, uuids)
         if guarded:
             return provider.advance(db)
         provider.touch(db, [provider.id])

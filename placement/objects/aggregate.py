@@ -6,15 +6,10 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from placement.db import feed
-from placement.db.engine import Database, Reading, Transaction
+from placement.db import feed, names
+from placement.db.engine import Reading, Transaction
 from placement.db.tables import placement_aggregates, resource_provider_aggregates
 from placement.objects.provider import ResourceProvider
-
-
-def ensure(database: Database, uuids: Collection[str]) -> dict[str, int]:
-    """Uuid to id, for aggregates that are made if they are not there; outside of any transaction."""
-    return {uuid: database.find_or_create(placement_aggregates.c.uuid, uuid) for uuid in uuids}
 
 
 def of_provider(db: Reading, provider: ResourceProvider) -> list[str]:
@@ -22,9 +17,11 @@ def of_provider(db: Reading, provider: ResourceProvider) -> list[str]:
     return list(db.execute(_OF_PROVIDER, {"provider": provider.id}).scalars())
 
 
-def replace(db: Transaction, provider: ResourceProvider, ids: Collection[int]) -> None:
+def replace(db: Transaction, provider: ResourceProvider, uuids: Collection[str]) -> None:
     """Make the provider belong to exactly these aggregates; its row must be locked."""
-    wanted = set(ids)
+    named = [names.Name(names.AGGREGATE, uuid) for uuid in uuids]
+    # Nothing refers to an aggregate by foreign key, so its row is looked for in the transaction that names its id.
+    wanted = set(names.require(db, named, names.find(db, named)).values())
     present = set(db.execute(_IDS_OF_PROVIDER, {"provider": provider.id}).scalars())
     if present - wanted:
         db.execute(_LEAVE, {"provider": provider.id, "ids": list(present - wanted)})

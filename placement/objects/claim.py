@@ -71,7 +71,11 @@ def place(db: Transaction, claims: Sequence[Claim]) -> None:
 
 def read_consumers(db: Transaction, claims: Sequence[Claim]) -> dict[str, Consumer]:
     """The consumers as they are, by uuid; raises if a client is mistaken about one's generation."""
-    consumers = Consumer.read_all(db, [claim.consumer for claim in claims])
+    unchecked = [claim.consumer for claim in claims if claim.generation is UNCHECKED]
+    if unchecked and db.attempt > 1:
+        # Of many consumers that others make and end all the time, one would be another than was read, each time.
+        Consumer.lock_all(db, unchecked)
+    consumers = Consumer.read_for(db, {claim.consumer: claim.owner if claim.resources else None for claim in claims})
     for claim in claims:
         if claim.generation is not UNCHECKED:
             consumers[claim.consumer].expect(claim.generation)
@@ -93,12 +97,12 @@ def write_consumers(db: Transaction, claims: Sequence[Claim], consumers: Mapping
     in_order = sorted(claims, key=lambda claim: claim.consumer)
     for new, several in itertools.groupby(in_order, lambda claim: _is_new(claim, consumers)):
         if new:
-            Consumer.insert_all(db, {claim.consumer: claim.owner for claim in several})
+            Consumer.insert_all(db, [consumers[claim.consumer] for claim in several])
             continue
         for claim in several:
             consumer, checked = consumers[claim.consumer], claim.generation is not UNCHECKED
             if claim.resources:
-                consumer.advance(db, claim.owner, as_read=checked)
+                consumer.advance(db, as_read=checked)
             else:
                 consumer.remove(db, as_read=checked)
     unchecked = [consumers[claim.consumer] for claim in claims if claim.generation is UNCHECKED]

@@ -7,36 +7,44 @@ row (they are replaced like any other).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import functools
+import itertools
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.engine import Again, Database, Reading, Transaction
-from placement.db.tables import allocations, consumer_types, consumers, projects, users, utcnow
+from placement.db import dialects, names
+from placement.db.engine import Again, Reading, Transaction
+from placement.db.names import Name
+from placement.db.tables import allocations, consumers, utcnow
+
+#: Names that are looked up by the statement that reads consumers; more have statements of their own.
+_FEW_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """For whom a consumer holds: ids of its project, its user and its type."""
+    """For whom a consumer holds: the names of its project, its user and its type."""
 
-    project_id: int
-    user_id: int
+    project: str
+    user: str
     #: None leaves the type of an existing consumer alone.
-    consumer_type_id: int | None = None
+    consumer_type: str | None = None
 
-    @classmethod
-    def ensure(cls, database: Database, project: str, user: str, consumer_type: str | None = None) -> Owner:
-        """The ids of these names, which come into being on first sight; outside of any transaction."""
-        return cls(
-            project_id=database.find_or_create(projects.c.external_id, project),
-            user_id=database.find_or_create(users.c.external_id, user),
-            consumer_type_id=None
-            if consumer_type is None
-            else database.find_or_create(consumer_types.c.name, consumer_type),
-        )
+    @property
+    def names(self) -> list[Name]:
+        """As they are looked up."""
+        both = [Name(names.PROJECT, self.project), Name(names.USER, self.user)]
+        return both if self.consumer_type is None else [*both, Name(names.CONSUMER_TYPE, self.consumer_type)]
+
+    def columns(self, ids: Mapping[Name, int]) -> dict[str, int | None]:
+        """The columns of a consumer's row that say so."""
+        project, user, *types = (ids[name] for name in self.names)
+        # A type that has no row yet has no id that the foreign key lets through.
+        return {"project_id": project, "user_id": user, "consumer_type_id": types[0] or None if types else None}
 
 
 @dataclass(slots=True)
@@ -47,6 +55,8 @@ class Consumer:
     id: int | None = None
     generation: int | None = None
     held_on: set[int] = field(default_factory=set)
+    #: Of the owner that it is to have from now on.
+    columns: dict[str, int | None] = field(default_factory=dict)
 
     @property
     def exists(self) -> bool:
@@ -64,8 +74,29 @@ class Consumer:
     @classmethod
     def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Consumer]:
         """All of these, by uuid, absent ones too: their rows and what they hold, in one snapshot."""
+        return cls._collected(uuids, db.execute(_read(), {"uuids": list(uuids)}))
+
+    @classmethod
+    def read_for(cls, db: Transaction, owners: Mapping[str, Owner | None]) -> dict[str, Consumer]:
+        """``read_all``, with the columns of the owners that they are to have; None leaves an owner as it is."""
+        wanted = list(dict.fromkeys(itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)))
+        if len(wanted) <= _FEW_NAMES:
+            statement = _read(tuple(name.kind for name in wanted))
+            rows = list(db.execute(statement, {"uuids": list(owners), **names.parameters(wanted)}))
+            found = cls._collected(owners, (row for row in rows if row.number == _NO_NAME))
+            known = {wanted[row.number]: row.id for row in rows if row.number != _NO_NAME}
+        else:
+            found, known = cls.read_all(db, owners), names.find(db, wanted)
+        ids = names.require(db, wanted, known)
+        for uuid, owner in owners.items():
+            if owner:
+                found[uuid].columns = owner.columns(ids)
+        return found
+
+    @classmethod
+    def _collected(cls, uuids: Iterable[str], rows: Iterable[Any]) -> dict[str, Consumer]:
         found = {uuid: cls(uuid) for uuid in uuids}
-        for row in db.execute(_READ, {"uuids": list(uuids)}):
+        for row in rows:
             consumer = found.get(row.uuid)
             if consumer is None:
                 continue
@@ -75,18 +106,31 @@ class Consumer:
                 consumer.held_on.add(row.provider_id)
         return found
 
-    def advance(self, db: Transaction, owner: Owner, *, as_read: bool = True) -> None:
-        """One generation on, held for ``owner``; raises Again if another writer was faster.
+    @staticmethod
+    def lock_all(db: Transaction, uuids: Collection[str]) -> None:
+        """Have a row for each of these, locked until the transaction ends: made, where there was none."""
+        # No statement tells beforehand whether there is a row, for others may make and end it at any time.
+        lock = dialects.upsert(db.dialect, consumers.c.uuid, generation=consumers.c.generation)
+        nobodies = {"project_id": 0, "user_id": 0, "generation": 0}
+        db.execute(lock, [{"uuid": uuid, **nobodies} for uuid in sorted(uuids)])
+
+    def advance(self, db: Transaction, *, as_read: bool = True) -> None:
+        """One generation on, held for its new owner; raises Again if another writer was faster.
 
         Unless ``as_read``, that matters only if the row has gone: ``read_again`` tells what others have changed.
         """
-        values = {"project": owner.project_id, "user": owner.user_id, "type": owner.consumer_type_id, "now": utcnow()}
-        self._write(db, _ADVANCE, as_read, values)
+        new = {f"new_{name}": value for name, value in self.columns.items()}
+        self._write(db, _ADVANCE, as_read, {**new, "now": utcnow()})
 
     def remove(self, db: Transaction, *, as_read: bool = True) -> None:
         """End the consumer's row, if it has one; raises Again like ``advance``."""
         if self.id is not None:
             self._write(db, _DELETE, as_read, {})
+        elif self.held_on:
+            # Until this transaction ends, a row that came and went keeps others from making one, and from claiming.
+            self.columns = {"project_id": 0, "user_id": 0, "consumer_type_id": None}
+            self.insert_all(db, [self])
+            db.execute(_END, {"uuid": self.uuid})
 
     def _write(self, db: Transaction, statement: Mapping[bool, Any], as_read: bool, values: dict[str, Any]) -> None:
         found = {"id_": self.id, "was": self.generation} if as_read else {"id_": self.id}
@@ -110,30 +154,22 @@ class Consumer:
         return cls.read_all(db, [uuid])[uuid].held_on
 
     @staticmethod
-    def insert_all(db: Transaction, owners: dict[str, Owner]) -> None:
-        """Rows for new consumers, by uuid.  A row that another writer made meanwhile collides with them."""
-        rows = [
-            {
-                "uuid": uuid,
-                "generation": 1,
-                "project_id": owner.project_id,
-                "user_id": owner.user_id,
-                "consumer_type_id": owner.consumer_type_id,
-            }
-            for uuid, owner in sorted(owners.items())
-        ]
+    def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
+        """Rows for new consumers.  A row that another writer made meanwhile collides with them."""
+        rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
         if rows:
             db.execute(sa.insert(consumers), rows)
 
 
+_NEW_TYPE: sa.BindParameter[Any] = sa.bindparam("new_consumer_type_id", type_=sa.Integer)
 _ADVANCE_ANY = (
     sa.update(consumers)
     .where(consumers.c.id == sa.bindparam("id_"))
     .values(
         generation=consumers.c.generation + 1,
-        project_id=sa.bindparam("project"),
-        user_id=sa.bindparam("user"),
-        consumer_type_id=sa.func.coalesce(sa.bindparam("type", type_=sa.Integer), consumers.c.consumer_type_id),
+        project_id=sa.bindparam("new_project_id"),
+        user_id=sa.bindparam("new_user_id"),
+        consumer_type_id=sa.func.coalesce(_NEW_TYPE, consumers.c.consumer_type_id),
         updated_at=sa.bindparam("now"),
     )
 )
@@ -144,19 +180,31 @@ _ADVANCE = {False: _ADVANCE_ANY, True: _ADVANCE_ANY.where(_AS_READ)}
 _DELETE = {False: _DELETE_ANY, True: _DELETE_ANY.where(_AS_READ)}
 _END = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+#: Stands for the number of a name in rows of consumers.
+_NO_NAME = -1
+_NUMBER: sa.ColumnElement[int] = sa.literal_column(str(_NO_NAME)).label("number")
 _ROWS = sa.select(
-    consumers.c.uuid.label("uuid"),
+    _NUMBER,
     consumers.c.id.label("id"),
+    consumers.c.uuid.label("uuid"),
     consumers.c.generation.label("generation"),
     allocations.c.resource_provider_id.label("provider_id"),
 )
-# The second half finds allocations whose consumer has no row.  One statement, so that both halves are one snapshot.
-_READ = sa.union_all(
+_WITH_ROW = (
     _ROWS.select_from(consumers)
     .outerjoin(allocations, allocations.c.consumer_id == consumers.c.uuid)
-    .where(consumers.c.uuid.in_(_UUIDS)),
-    sa.select(allocations.c.consumer_id, sa.null(), sa.null(), allocations.c.resource_provider_id).where(
-        allocations.c.consumer_id.in_(_UUIDS),
-        ~sa.exists().where(consumers.c.uuid == allocations.c.consumer_id),
-    ),
+    .where(consumers.c.uuid.in_(_UUIDS))
 )
+_WITHOUT_ROW = sa.select(
+    _NUMBER, sa.null(), allocations.c.consumer_id, sa.null(), allocations.c.resource_provider_id
+).where(
+    allocations.c.consumer_id.in_(_UUIDS),
+    ~sa.exists().where(consumers.c.uuid == allocations.c.consumer_id),
+)
+
+
+@functools.lru_cache
+def _read(kinds: tuple[str, ...] = ()) -> sa.CompoundSelect[Any]:
+    """One statement, so that consumers with a row and without are one snapshot; and names of these kinds besides."""
+    named = (names.lookup(kind, number).add_columns(*[sa.null()] * 3) for number, kind in enumerate(kinds))
+    return sa.union_all(_WITH_ROW, _WITHOUT_ROW, *named)

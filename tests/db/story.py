@@ -42,7 +42,7 @@ class Telling:
 
     def state(self) -> dict[str, Any]:
         """All there is about the names of this telling, with the names that every telling has."""
-        pages = {page: self._witness("GET", page) for page in self.names.pages()}
+        pages = {page: self._witness("GET", page)[:2] for page in self.names.pages()}
         state: dict[str, Any] = json.loads(
             _REQUEST_ID.sub("", self.names.hidden(json.dumps(pages))), object_hook=_sorted
         )

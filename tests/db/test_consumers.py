@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.tables import allocations, consumers
-from placement.objects.consumer import Owner
 from tests.db import watch
 from tests.db.in_process import placement
 
@@ -68,8 +67,7 @@ def test_consumers_are_written_in_one_order_whatever_order_they_are_named_in(dat
 @pytest.fixture
 def ghost(database, service):
     """A consumer that holds nothing and has a row all the same, as the reference implementation leaves them."""
-    owner = Owner.ensure(database, "p", "u")
-    row = {"uuid": CONSUMER, "generation": 5, "project_id": owner.project_id, "user_id": owner.user_id}
+    row = {"uuid": CONSUMER, "generation": 5, "project_id": 0, "user_id": 0}
     database.write(lambda db: db.execute(sa.insert(consumers), row))
 
 

@@ -35,7 +35,7 @@ class Trial:
     def run(self, at: int, *harms: faults.Harm, **plan: bool) -> int:
         """The status of the answer while it goes by the plan; fails if the database says otherwise."""
         telling, planned = Telling(self.write, self.database), Plan(at, harms, **plan)
-        status, body = self._ask(telling, planned)
+        status, body, _ = self._ask(telling, planned)
         told = f"{status} {body} after {planned.done} of {harms} at {planned.victim!r}"
         assert planned.done, told
         found, unchanged, changed = (

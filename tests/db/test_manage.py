@@ -482,3 +482,15 @@ def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, 
         with watch.statements(database.engine, delete_them):
             assert online.IncompleteConsumers(OWNER, OWNER)(database, 9) == online.Counts(0, 0)
     assert execute(database, sa.select(tables.consumers.c.uuid)) == []
+
+
+def test_sweep_says_what_it_marked_and_removed(database, run):
+    """A database that is not ready is said to be so."""
+    assert run("db", "sweep").code == 1
+    schema.sync(database.engine)
+    execute(database, sa.insert(tables.projects).values(external_id="gone"))
+    for row in ("projects 0 1", "projects 1 0"):
+        done = run("db", "sweep", "--grace", "0")
+        assert done.code == 0
+        assert row in re.sub(r"[ |]+", " ", done.out)
+    assert run("db", "sweep", "--grace", "soon").code == 2

@@ -66,7 +66,7 @@ def test_read_your_writes_through_any_process(database):
 
         def claim_and_look(name):
             create(database, name, VCPU=1000)
-            owner = Owner.ensure(database, "project", "user")
+            owner = Owner("project", "user")
             for number in range(1, claims + 1):
                 claim = Claim(f"{name} {number}", {name: {"VCPU": 1}}, owner)
                 database.write(lambda db, claim=claim: place(db, [claim]))

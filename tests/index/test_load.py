@@ -26,11 +26,10 @@ from tests.world import Stock, World
 
 def write(database, world):
     """Write a world through the objects, and let it know the ids that its providers were given."""
-    owner = Owner.ensure(database, "project", "user")
+    owner = Owner("project", "user")
     for name, member in world.members.items():
-        ids = aggregate.ensure(database, member.aggregates)
 
-        def work(db, name=name, member=member, ids=ids):
+        def work(db, name=name, member=member):
             provider = ResourceProvider.create(
                 db, uuid=name, name=f"{name}\x07 \\'\", ü\U0001f427", parent_uuid=member.parent
             )
@@ -40,7 +39,7 @@ def write(database, world):
             ]
             Inventory.replace(db, provider, records)
             Trait.replace(db, provider, member.traits)
-            aggregate.replace(db, provider, ids.values())
+            aggregate.replace(db, provider, member.aggregates)
             return provider.id
 
         world.ids[name] = database.write(work)

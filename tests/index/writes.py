@@ -133,11 +133,10 @@ class Writer:
     def set_aggregates(self) -> Work:
         uuid, names = self.provider(), self.some(AGGREGATES)
         guarded = self.chance.randrange(2)
-        ids = aggregate.ensure(self.database, names)
 
         def work(db: Transaction) -> None:
             provider = ResourceProvider.lock(db, uuid)
-            aggregate.replace(db, provider, ids.values())
+            aggregate.replace(db, provider, names)
             if guarded:
                 provider.advance(db)
 
@@ -147,7 +146,7 @@ class Writer:
         wanted = {}
         for _ in range(self.chance.choice((1, 1, 2, 0))):
             wanted[self.provider()] = {self.chance.choice(("VCPU", "DISK_GB", "CUSTOM_A")): self.chance.choice((1, 2))}
-        owner = Owner.ensure(self.database, "project", "user")
+        owner = Owner("project", "user")
         return Claim(self.chance.choice(self.consumers), wanted, owner, UNCHECKED)
 
     def allocate(self) -> Work:

@@ -1,0 +1,354 @@
+"""Rows of projects, users, consumer types and aggregates: looked up by each attempt, made only for what is done."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import names, sweep
+from placement.db.engine import opened
+from placement.db.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
+from placement.db.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    placement_aggregates,
+    projects,
+    resource_provider_aggregates,
+    users,
+)
+from tests.db import watch
+from tests.db.in_process import placement
+
+NAMED = (projects, users, consumer_types, placement_aggregates)
+REFERRING = (allocations, consumers, resource_provider_aggregates)
+
+
+class Cloud:
+    """A host with room, and a service."""
+
+    def __init__(self, database, room=1000):
+        self.database, self.call = database, placement(database)
+        self.host = str(uuid.uuid4())
+        assert self.call("POST", "/resource_providers", 39, {"uuid": self.host, "name": self.host}).status == 200
+        body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": room}}}
+        assert self.call("PUT", f"/resource_providers/{self.host}/inventories", 39, body).status == 200
+
+    def holding(self, owner, **more):
+        """What a consumer is to hold for an owner, whose project, user and type have one name."""
+        return {
+            "allocations": {self.host: {"resources": {"VCPU": 1}}},
+            "project_id": owner,
+            "user_id": owner,
+            "consumer_generation": None,
+            "consumer_type": owner,
+            **more,
+        }
+
+    def claim(self, owner, call=None, **more):
+        """The status, and the consumer."""
+        consumer = str(uuid.uuid4())
+        answer = (call or self.call)("PUT", f"/allocations/{consumer}", 39, self.holding(owner, **more))
+        return answer.status, consumer
+
+    def owner(self, consumer):
+        """Project, user and type, as they are shown."""
+        shown = self.call("GET", f"/allocations/{consumer}").body
+        return [shown.get(name) for name in ("project_id", "user_id", "consumer_type")]
+
+    def gather(self, aggregates, generation, call=None):
+        """Make the host a member of these."""
+        body = {"resource_provider_generation": generation, "aggregates": aggregates}
+        return (call or self.call)("PUT", f"/resource_providers/{self.host}/aggregates", 39, body).status
+
+    def aggregates(self):
+        return self.call("GET", f"/resource_providers/{self.host}/aggregates").body["aggregates"]
+
+    def generation(self):
+        return self.call("GET", f"/resource_providers/{self.host}").body["generation"]
+
+
+@pytest.fixture
+def cloud(database):
+    return Cloud(database)
+
+
+def lose(database):
+    """Take back what gave names ids, and all that came after it, as a database does that loses its last commits.
+
+    What is kept are the ids of the rows, by table and name.
+    """
+
+    def work(db):
+        ids = {}
+        for table, column in zip(NAMED, ("external_id", "external_id", "name", "uuid"), strict=True):
+            ids[table] = {row[1]: row[0] for row in db.execute(sa.select(table.c.id, table.c[column]))}
+        for table in (*REFERRING, *NAMED):
+            db.execute(sa.delete(table))
+        return ids
+
+    return database.write(work)
+
+
+def given(database, ids, old, new):
+    """Give the ids that a name had to another one, as a worker does that finds them free."""
+
+    def work(db):
+        for table, column in zip(NAMED, ("external_id", "external_id", "name", "uuid"), strict=True):
+            if old in ids[table]:
+                db.execute(sa.insert(table), {"id": ids[table][old], column: new})
+
+    database.write(work)
+
+
+OWNERS = ["AA", "BB"]
+AGGREGATES = ["aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"]
+
+
+def test_an_owner_whose_ids_went_to_another_is_not_taken_for_it(database, cloud):
+    first, second = OWNERS
+    assert cloud.claim(first)[0] == 204
+    given(database, lose(database), first, second)
+    with opened(database.url) as elsewhere:
+        assert cloud.claim(second, placement(elsewhere))[0] == 204
+    status, consumer = cloud.claim(first)
+    assert status == 204
+    assert cloud.owner(consumer) == [first] * 3
+    for owner in OWNERS:
+        usages = cloud.call("GET", f"/usages?project_id={owner}&user_id={owner}").body["usages"]
+        assert usages == {owner: {"consumer_count": 1, "VCPU": 1}}
+
+
+def test_a_claim_for_an_owner_whose_rows_are_lost_is_seen(database, cloud):
+    """Also one that changes the owner of a consumer, which is another statement."""
+    assert cloud.claim(OWNERS[0])[0] == 204
+    lose(database)
+    status, consumer = cloud.claim(OWNERS[0])
+    assert (status, cloud.owner(consumer)) == (204, [OWNERS[0]] * 3)
+    database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
+    database.write(lambda db: [db.execute(sa.delete(table)) for table in NAMED])
+    body = cloud.holding(OWNERS[0], consumer_generation=1)
+    assert cloud.call("PUT", f"/allocations/{consumer}", 39, body).status == 204
+    assert cloud.owner(consumer) == [OWNERS[0]] * 3
+
+
+def test_an_aggregate_whose_id_went_to_another_is_not_taken_for_it(database, cloud):
+    first, second = AGGREGATES
+    assert cloud.gather([first], 1) == 200
+    given(database, lose(database), first, second)
+    assert cloud.gather([first], 2) == 200
+    assert cloud.aggregates() == [first]
+
+
+def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
+    """No foreign key refuses it."""
+    assert cloud.gather(AGGREGATES, 1) == 200
+    lose(database)
+    assert cloud.gather(AGGREGATES, 2) == 200
+    assert cloud.aggregates() == AGGREGATES
+    dangling = sa.select(resource_provider_aggregates.c.aggregate_id).where(
+        resource_provider_aggregates.c.aggregate_id.not_in(sa.select(placement_aggregates.c.id))
+    )
+    assert database.read(lambda db: db.execute(dangling).all()) == []
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_restored_file(database, cloud, tmp_path):
+    """The same with a backup that is written back while the service has it open, and a second worker."""
+    path, backup = database.url.database, tmp_path / "backup"
+    with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
+        live.backup(kept)
+    assert cloud.claim(OWNERS[0])[0] == 204
+    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
+        kept.backup(live)
+    with opened(database.url) as elsewhere:
+        other = placement(elsewhere)
+        status, others = cloud.claim(OWNERS[1], other)
+        assert status == 204
+        assert cloud.gather(AGGREGATES[1:], cloud.generation(), other) == 200
+    status, consumer = cloud.claim(OWNERS[0])
+    assert status == 204
+    assert cloud.owner(consumer) == [OWNERS[0]] * 3
+    assert cloud.owner(others) == [OWNERS[1]] * 3
+    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    assert cloud.aggregates() == AGGREGATES[:1]
+
+
+# --- what a refused request leaves behind ----------------------------------------------------------------------------
+
+
+def rows(database):
+    """How many rows there are, by table."""
+    count = sa.func.count()
+    return {
+        table.name: database.read(lambda db, table=table: db.execute(sa.select(count).select_from(table)).scalar())
+        for table in (*NAMED, *REFERRING)
+    }
+
+
+def refused(cloud):
+    """Requests that are refused, by name, each with names that are new."""
+    nowhere, unknown = {str(uuid.uuid4()): {"resources": {"VCPU": 1}}}, {cloud.host: {"resources": {"CUSTOM_NO": 1}}}
+    beyond = {cloud.host: {"resources": {"VCPU": 1001}}}
+    path = f"/allocations/{uuid.uuid4()}"
+    fits = cloud.holding("X")
+    put = {
+        "unknown provider": fits | {"allocations": nowhere},
+        "unknown class": fits | {"allocations": unknown},
+        "no room": fits | {"allocations": beyond},
+        "generation": fits | {"consumer_generation": 7},
+    }
+    stock = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 5}}}
+    reshape = {"inventories": {cloud.host: stock}, "allocations": {str(uuid.uuid4()): fits | {"allocations": beyond}}}
+    several = {str(uuid.uuid4()): fits, str(uuid.uuid4()): cloud.holding("Y", allocations=beyond)}
+    aggregates = {"resource_provider_generation": 7, "aggregates": [str(uuid.uuid4())]}
+    yield from ((name, ("PUT", path, 39, body)) for name, body in put.items())
+    yield "several consumers", ("POST", "/allocations", 39, several)
+    yield "reshape", ("POST", "/reshaper", 39, reshape)
+    yield "aggregates", ("PUT", f"/resource_providers/{cloud.host}/aggregates", 39, aggregates)
+
+
+def test_a_refused_request_leaves_no_rows(database, cloud):
+    before = rows(database)
+    for name, request in refused(cloud):
+        assert cloud.call(*request).status in (400, 409), name
+        assert rows(database) == before, name
+
+
+def test_a_consumer_that_is_to_hold_nothing_needs_no_owner(database, cloud):
+    before = rows(database)
+    assert cloud.claim("X", allocations={})[0] == 204
+    assert rows(database) == before
+
+
+def test_many_new_names_take_few_statements(database, cloud):
+    bodies = {str(uuid.uuid4()): cloud.holding(f"OWNER_{number}") for number in range(300)}
+    seen = []
+    with watch.statements(database.engine, seen.append):
+        assert cloud.call("POST", "/allocations", 39, bodies).status == 204
+    assert len(seen) < 60
+    assert rows(database)["projects"] == rows(database)["users"] == rows(database)["consumer_types"] == 300
+    shown = {consumer: cloud.owner(consumer) for consumer in list(bodies)[::50]}
+    assert shown == {consumer: [bodies[consumer]["project_id"]] * 3 for consumer in shown}
+
+
+def test_what_is_made_first_is_no_attempt_that_failed(database):
+    seen = []
+
+    def work(db):
+        seen.append(db.attempt)
+        name = Name(PROJECT, "new")
+        names.require(db, [name], names.find(db, [name]))
+
+    database.write(work, attempts=1)
+    assert seen == [1, 1]
+
+
+# --- what is one name ------------------------------------------------------------------------------------------------
+
+
+def test_names_are_one_where_the_database_compares_them_as_one(database, cloud):
+    """As they always were: MariaDB's usual collations know no case."""
+    bodies = {str(uuid.uuid4()): cloud.holding(owner, consumer_type="T") for owner in ("case", "CASE")}
+    assert cloud.call("POST", "/allocations", 39, bodies).status == 204
+    status, third = cloud.claim("Case", consumer_type="T")
+    assert status == 204
+    found = {name: cloud.owner(consumer)[0] for name, consumer in zip(("case", "CASE"), bodies, strict=True)}
+    found["Case"] = cloud.owner(third)[0]
+    if database.engine.dialect.name in ("mysql", "mariadb"):
+        assert len(set(found.values())) == 1
+    else:
+        assert found == {name: name for name in found}
+
+
+def test_ids_are_found_by_kind_and_name(database):
+    """A project and a user of one name are two."""
+    wanted = [Name(kind, f"name {number}") for kind in (PROJECT, USER) for number in range(150)]
+    wanted += [Name(CONSUMER_TYPE, "T"), Name(AGGREGATE, AGGREGATES[0])]
+    assert database.read(lambda db: names.find(db, wanted)) == {}
+    database.write(lambda db: names.make(db, wanted[::2]))
+    found = database.read(lambda db: names.find(db, wanted))
+    assert set(found) == set(wanted[::2])
+    stored = database.read(lambda db: {row.external_id: row.id for row in db.execute(sa.select(users))})
+    assert {name.text: row_id for name, row_id in found.items() if name.kind == USER} == stored
+
+
+# --- what nothing refers to ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unused(database, cloud):
+    """An owner, and an aggregate, that nothing refers to any more; the names of what is used."""
+    _, consumer = cloud.claim("GONE")
+    assert cloud.call("DELETE", f"/allocations/{consumer}").status == 204
+    assert cloud.gather(AGGREGATES, cloud.generation()) == 200
+    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    assert cloud.claim("KEPT")[0] == 204
+    return stored(database)
+
+
+def stored(database):
+    """All names that there are."""
+    columns = (projects.c.external_id, users.c.external_id, consumer_types.c.name, placement_aggregates.c.uuid)
+    return [set(database.read(lambda db, of=of: db.execute(sa.select(of)).scalars().all())) for of in columns]
+
+
+def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, cloud, unused):
+    swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
+    assert swept == [(0, 1)] * 4
+    assert stored(database) == unused
+    swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
+    assert swept == [(1, 0)] * 4
+    assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
+
+
+def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unused):
+    for _ in range(2):
+        swept = sweep.sweep(database)
+        assert [of.removed for of in swept] == [0] * 4
+    assert stored(database) == unused
+
+
+def test_what_is_used_again_is_not_removed(database, cloud, unused):
+    sweep.sweep(database, grace=0)
+    status, consumer = cloud.claim("GONE")
+    assert status == 204
+    assert cloud.gather(AGGREGATES, cloud.generation()) == 200
+    assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 4
+    assert cloud.owner(consumer) == ["GONE"] * 3
+    assert cloud.aggregates() == AGGREGATES
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, unused):
+    """Between the statement that finds what is unused and the one that removes it."""
+    sweep.sweep(database, grace=0)
+    claimed = []
+
+    def meanwhile(statement):
+        if statement.startswith("DELETE FROM projects") and not claimed:
+            with opened(database.url) as elsewhere:
+                claimed.append(cloud.claim("GONE", placement(elsewhere)))
+
+    with watch.statements(database.engine, meanwhile):
+        sweep.sweep(database, grace=0)
+    [(status, consumer)] = claimed
+    assert status == 204
+    assert cloud.owner(consumer) == ["GONE"] * 3
+
+
+def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
+    """The sweep may remove it before the claim is committed; the attempt that takes the mark away is another one."""
+    sweep.sweep(database, grace=0)
+    seen = []
+    with watch.statements(database.engine, seen.append):
+        assert cloud.claim("GONE")[0] == 204
+    kinds = [
+        " ".join(statement.split()[:3]) for statement in seen if re.match("INSERT INTO (projects|consumers)", statement)
+    ]
+    assert kinds == ["INSERT INTO consumers", "INSERT INTO projects", "INSERT INTO consumers"]
