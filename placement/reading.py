@@ -106,14 +106,14 @@ def _readable(message: str, option: str) -> str:
 
 @contextlib.contextmanager
 def _complaints() -> Iterator[None]:
-    """Raise ``cfg.Error`` where oslo.config prints what is wrong with a value and ends the process with 1."""
+    """Raise ``cfg.Error`` where oslo.config prints what is wrong with a value and ends the process."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
             yield
-    except SystemExit as end:
+    except SystemExit:
         said = _ARGUMENT.fullmatch(printed.getvalue().strip())
-        if end.code != 1 or not said:
+        if not said:
             raise
         why = said["why"].strip()
         raise cfg.Error(place(None, said["name"]) + f": {why}" + (" ''" if why.endswith(":") else "")) from None
