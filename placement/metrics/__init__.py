@@ -1,6 +1,7 @@
 """Numbers about the service, for Prometheus.
 
     counted     what is counted, and which signals of the layers below tell it
+    reserved    the files in which a process counts
     directory   where every process counts, and how all of it is added up
     page        what Prometheus is shown
 
@@ -13,15 +14,21 @@ Nothing here runs unless ``[metrics]directory`` is set, and prometheus_client ne
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 
 from placement.conf import StartError
 
 
+LOG = logging.getLogger(__name__)
+
+
 def start(path: str) -> None:
     """Count from now on, in this process and in those that are forked off it; raises StartError.
 
-    Nothing if this process counts already.  The numbers are those of a process: it counts in one directory.
+    Nothing if this process counts already.  The numbers are those of a process: it counts in one directory.  Where the
+    disk is full it counts nothing, which is no reason to serve nothing.
     """
     if _counting:
         return
@@ -30,18 +37,22 @@ def start(path: str) -> None:
 
         from placement.metrics.counted import Metrics
         from placement.metrics.directory import Directory
+        from placement.metrics.reserved import Reserved
     except ImportError:
         raise StartError("[metrics]directory: prometheus_client is missing, the extra 'metrics'") from None
+    # Where the library looks, at its import - which was before - and in each process.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
+    values.MmapedDict = Reserved  # type: ignore[misc]
+    values.ValueClass = values.get_value_class()
     try:
         directory = Directory(path)
         directory.join()
+        _counting.append(path)
+        Metrics(directory.join).connect()
     except OSError as error:
-        raise StartError(f"[metrics]directory: {error}") from error
-    # Where the library looks, at its import - which was before - and in each process.
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
-    values.ValueClass = values.get_value_class()
-    Metrics(directory.join).connect()
-    _counting.append(path)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise StartError(f"[metrics]directory: {error}") from error
+        LOG.error("This process counts nothing for its metrics: %s", error)
 
 
 #: The directory, once there is one.

@@ -18,9 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, exposition, multiprocess
-from prometheus_client.mmap_dict import MmapedDict
+
+from placement.metrics.reserved import Reserved
 
 LOG = logging.getLogger(__name__)
+
+_OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 class Directory:
@@ -60,10 +63,14 @@ class Directory:
         """All numbers in the form that ``accept`` asks for, and the name of that form."""
         with self._alone():
             for process in list(self._dead()):
-                self._bury(process)
+                try:
+                    self._bury(process)
+                except OSError as error:  # the disk is full; its own files are added up all the same
+                    LOG.warning("The numbers of process %s, which has ended, stay in its own files: %s", process, error)
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry, str(self.path))
-            encode, content_type = exposition.choose_encoder(accept)
+            # No more of what a client says: some of it the library cannot bear.
+            encode, content_type = exposition.choose_encoder(_OPENMETRICS if "openmetrics-text" in accept else "")
             return encode(registry), content_type
 
     @contextlib.contextmanager
@@ -96,9 +103,9 @@ class Directory:
         fresh.unlink(missing_ok=True)
         if ended.exists():
             shutil.copyfile(ended, fresh)
-        numbers = MmapedDict(str(fresh))
+        numbers = Reserved(str(fresh))
         try:
-            for key, value, _, _ in MmapedDict.read_all_values_from_file(str(file)):
+            for key, value, _, _ in Reserved.read_all_values_from_file(str(file)):
                 numbers.write_value(key, numbers.read_value(key)[0] + value, 0.0)
         except (struct.error, ValueError, RuntimeError) as error:  # it died while it made the file
             LOG.warning("%s cannot be read and is left out: %s", file, error)

@@ -23,8 +23,8 @@ SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "embedded")
 MOST = 28 * 1024
 LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, MOST - 1, MOST, MOST + 1, 29000, 30000, 32500, 32600, 32700]
 LENGTHS += [32715, 32716, 32717, 32768, 40000, 50000, 60000, 65000, 65300, 65500, 65535, 65536, 66000, 70000]
-#: Bytes of a query for which uWSGI ends the connection without a reply: they take the room of headers, or are too many to
-#: be read.  A query between these has no room at all, and is left out.
+#: Bytes of a query for which uWSGI ends the connection without a reply: they take the room of headers, or are too many
+#: to be read.  A query between these has no room at all, and is left out.
 NO_ROOM = frozenset((*range(32500, 32716), *range(65001, 70001)))
 NAMES = ["n" * length for length in range(1, 40)]
 AGGREGATE = str(uuid.UUID(int=1))

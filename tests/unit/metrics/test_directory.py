@@ -183,3 +183,23 @@ def test_several_applications_in_one_process_count_once(tmp_path):
         [sys.executable, "-c", TWICE, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120
     )
     assert 'placement_retries_total{cause="deadlock"} 1.0' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "text/plain;version=1.0.0;escaping=nonsense",
+        "application/openmetrics-text;version=1.0.0;escaping=nonsense",
+        "application/openmetrics-text;version=nonsense",
+        "text/plain;version=1.0.0;escaping=",
+        "text/plain;version=99",
+        "application/openmetrics-text;version=1.0.0;escaping=values\r\nSet-Cookie: e=1",
+        "\x1b;;==,,",
+    ],
+)
+def test_no_wish_of_a_client_is_too_much(directory, accept):
+    leave(directory, NOBODY, "counter", 2, "placed")
+    text, content_type = directory.text(accept)
+    assert b'placement_claims_total{outcome="placed"} 2.0' in text
+    assert content_type.isprintable()
+    assert "nonsense" not in content_type

@@ -1,0 +1,122 @@
+"""A file system without space for numbers: a process counts no more, and serves as before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from placement.metrics.reserved import Reserved
+
+#: Runs in a namespace of its own, where it may mount a file system of three megabytes.
+BEGIN = """
+import logging, os, signal, subprocess, sys
+logging.basicConfig()
+directory = sys.argv[1]
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=755", "tmpfs", directory], check=True)
+from placement import metrics, signals
+from placement.metrics.directory import Directory
+
+def fill():
+    with open(f"{directory}/filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+
+def answer(route):
+    environ = {"REQUEST_METHOD": "GET", "placement.route": route}
+    signals.answered(environ, 200, 0.1)
+
+def shown():
+    return Directory(directory).text()[0].decode()
+"""
+FULL_LATER = """
+metrics.start(f"{directory}/m")
+directory += "/m"
+answer("/early")
+directory = sys.argv[1]
+fill()
+for number in range(200):
+    answer(f"/late/{number}")
+    signals.retried("deadlock")
+print("serves", signals.answered.heard)
+directory += "/m"
+print('route="/early"' in shown(), 'route="/late/0"' in shown(), 'route="/late/199"' in shown())
+os.unlink(f"{sys.argv[1]}/filler")
+"""
+FULL_FORK = """
+metrics.start(f"{directory}/m")
+answer("/early")
+fill()
+if child := os.fork():
+    print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    directory += "/m"
+    print('placement_request_seconds_count{method="GET",route="/early",status="200"} 1.0' in shown())
+else:
+    for _ in range(3):
+        answer("/late")
+    os._exit(7)
+"""
+FULL_BEFORE = """
+fill()
+metrics.start(f"{directory}/m")
+for _ in range(3):
+    answer("/late")
+print("serves", signals.answered.heard)
+"""
+
+
+def run(directory, code):
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-Urm", "true"], check=False, timeout=60).returncode:
+        pytest.skip("no namespaces for users: a full file system cannot be made")
+    argv = ["unshare", "-Urm", sys.executable, "-c", BEGIN + code, str(directory)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done
+    return done
+
+
+def test_a_disk_that_becomes_full_ends_the_counting_and_not_the_process(tmp_path):
+    done = run(tmp_path, FULL_LATER)
+    # What fits into the space that was reserved is counted.
+    assert done.stdout.splitlines() == ["serves False", "True True False"]
+    assert done.stderr.count("This process counts for its metrics no more: ") == 1
+
+
+def test_a_worker_that_is_forked_onto_a_full_disk_lives_and_the_page_shows_the_others(tmp_path):
+    done = run(tmp_path, FULL_FORK)
+    assert done.stdout.splitlines() == ["child 7", "True"]
+
+
+def test_a_service_that_starts_on_a_full_disk_serves(tmp_path):
+    done = run(tmp_path, FULL_BEFORE)
+    assert done.stdout == "serves False\n"
+    assert done.stderr.count("This process counts nothing for its metrics: ") == 1
+    assert "No space left on device" in done.stderr
+
+
+def test_a_file_of_numbers_has_no_holes_however_it_grows(tmp_path):
+    numbers = Reserved(str(tmp_path / "counter_1.db"))
+    for number in range(2000):
+        numbers.write_value(f"{number}" * 20, float(number), 0.0)
+    status = os.stat(tmp_path / "counter_1.db")
+    assert status.st_blocks * 512 >= status.st_size > 2**17
+    assert [numbers.read_value(f"{number}" * 20)[0] for number in (0, 1999)] == [0.0, 1999.0]
+    numbers.close()
+    again = Reserved(str(tmp_path / "counter_1.db"))
+    assert again.read_value("1999" * 20)[0] == 1999.0
+    again.close()
+
+
+@pytest.mark.parametrize("length", [*range(1, 20), 65000, 70000])
+def test_a_key_of_any_length_has_room(tmp_path, length):
+    numbers = Reserved(str(tmp_path / "counter_1.db"))
+    while numbers._used < 2**16 - 40:
+        numbers.write_value(f"{numbers._used}", 1.0, 0.0)
+    numbers.write_value("k" * length, 2.0, 0.0)
+    assert numbers.read_value("k" * length)[0] == 2.0
+    numbers.close()
