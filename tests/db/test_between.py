@@ -6,12 +6,14 @@ The storms meet such moments by chance; here they come for certain.  SQLite has 
 from __future__ import annotations
 
 import contextlib
+import threading
 import uuid
 
 import pytest
 import sqlalchemy as sa
 
 from placement.db.engine import opened
+from placement.db.tables import consumers
 from tests.db.in_process import placement
 
 pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -127,6 +129,45 @@ def test_a_consumer_that_came_meanwhile_is_known(cloud):
     with cloud.just_before("INSERT INTO consumers", meanwhile):
         assert cloud.claim(cloud.call, {here: 2}, consumer=consumer) == 409
     assert cloud.used() == [1, 1]
+
+
+@pytest.fixture
+def rowless(cloud, database):
+    """The consumer has lost its row, as very old databases have it, and no client sees what it holds."""
+    database.write(lambda db: db.execute(sa.delete(consumers)))
+
+
+def test_a_consumer_without_a_row_that_came_meanwhile_is_not_ended(cloud, rowless):
+    _, there = cloud.hosts
+
+    def meanwhile():
+        assert cloud.claim(cloud.call_elsewhere, {there: 1}) == 204
+
+    def ending(statement):
+        return statement.startswith(("INSERT INTO consumers", "DELETE FROM allocations"))
+
+    with cloud.just_before(ending, meanwhile):
+        assert cloud.claim(cloud.call, {}) == 409
+    assert cloud.used() == [0, 1]
+
+
+def test_a_consumer_without_a_row_is_locked_while_it_is_ended(cloud, rowless):
+    """What was claimed for it in that time would be deleted with the rest."""
+    _, there = cloud.hosts
+    statuses = []
+    claimer = threading.Thread(
+        target=lambda: statuses.append(cloud.claim(cloud.call_elsewhere, {there: 1})), daemon=True
+    )
+
+    def meanwhile():
+        claimer.start()
+        claimer.join(0.5)
+
+    with cloud.just_before("DELETE FROM allocations", meanwhile):
+        assert cloud.claim(cloud.call, {}) == 204
+    claimer.join()
+    assert statuses == [204]
+    assert cloud.used() == [0, 1]
 
 
 def test_the_last_of_something_is_given_once(cloud):

@@ -115,6 +115,24 @@ def test_everybody_who_does_not_know_a_consumer_generation_has_a_turn(storm, rou
 
 
 @rounds
+def test_nobody_is_refused_who_writes_many_consumers_that_others_make_and_end(storm, round_):
+    """Before 1.28; each attempt found another consumer than it had read, one request in twenty was refused."""
+    consumers, provider = [new() for _ in range(6)], storm.provider(VCPU=1000)
+    held = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
+
+    def write(chance):
+        for _ in range(6):
+            chosen = chance.sample(consumers, 5)
+            body = {one: held if chance.random() < 0.5 else held | {"allocations": {}} for one in chosen}
+            yield storm.ask("POST", "/allocations", body, 20)
+
+    writers = [random.Random(CLIENTS * round_ + number) for number in range(CLIENTS)]
+    answers = storm.together(*(lambda chance=chance: [*write(chance)] for chance in writers))
+    assert statuses([*itertools.chain(*answers)]) == {204: 6 * CLIENTS}
+    assert storm.used(provider) == sum(bool(storm.held(one)) for one in consumers)
+
+
+@rounds
 def test_consumers_of_full_providers_change_places(storm, round_):
     """Two in one POST, over and over: neither provider ever has room for both."""
     here, there = storm.provider(VCPU=CLIENTS), storm.provider(VCPU=CLIENTS)
