@@ -54,8 +54,8 @@ _API = [
     cfg.ListOpt(
         "http_basic_roles",
         default=["admin", "service"],
-        help="The roles of everybody in [oslo_middleware]http_basic_auth_user_file. Who shall do less than others is "
-        "told apart in the policy file, by user_id.",
+        help="The roles of all names in [oslo_middleware]http_basic_auth_user_file. Names that may do less than others "
+        "are told apart in the policy file, by user_id.",
     ),
     cfg.IntOpt(
         "max_request_body_size",
@@ -206,7 +206,7 @@ _DATABASE = [
     cfg.IntOpt("max_pool_size", help="Connections kept open by one process; 0 is no limit."),
     cfg.IntOpt("max_overflow", help="Connections opened beyond these when all are busy."),
     cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
-    cfg.IntOpt("max_retries", default=10, min=-1, help="Tries to reach the database at start; -1 goes on for ever."),
+    cfg.IntOpt("max_retries", default=10, min=-1, help="Tries to reach the database at start; -1 is no bound."),
     cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these tries."),
     cfg.IntOpt(
         "connection_debug",
@@ -272,7 +272,7 @@ _DRIVERS = {
 
 
 class StartError(Exception):
-    """What keeps the service from starting, in a sentence for whoever runs it."""
+    """What keeps the service from starting, in a sentence for its operator."""
 
 
 def register(conf: cfg.ConfigOpts) -> None:

@@ -56,7 +56,7 @@ def missing_roots(_: cfg.ConfigOpts, database: Database) -> Result:
 
 
 def incomplete_consumers(_: cfg.ConfigOpts, database: Database) -> Result:
-    """Whether everybody who holds something has a row."""
+    """Whether every consumer that holds something has a row."""
     sentence = "There are {count} incomplete consumers table records for existing allocations."
     return _to_be_migrated(database, CONSUMERS, online.ownerless, Level.WARNING, sentence)
 

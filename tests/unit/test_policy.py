@@ -238,7 +238,7 @@ def test_a_directory_of_rules_that_is_named_and_not_there_is_told(tmp_path, capl
 @pytest.mark.parametrize(
     "rule", ["role:a orr", "role:a or nonsense", "nonsense", "(role:a", "! or nonsense", ["role:a", "nonsense"]]
 )
-def test_a_rule_that_is_not_understood_is_named_with_its_file_and_lets_nobody_more_in(tmp_path, caplog, rule):
+def test_a_rule_that_is_not_understood_is_named_with_its_file_and_lets_no_more_callers_in(tmp_path, caplog, rule):
     text = f'"{USAGES}": {json.dumps(rule)}\n"placement:traits:list": "! or role:b"\n'
     policy = policy_of(tmp_path, text)
     lines = [record.getMessage() for record in caplog.records if record.name == "placement.policy_files"]
