@@ -206,7 +206,33 @@ _DATABASE = [
     cfg.IntOpt("max_pool_size", help="Connections kept open by one process; 0 is no limit."),
     cfg.IntOpt("max_overflow", help="Connections opened beyond these when all are busy."),
     cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
-    cfg.IntOpt("max_retries", default=10, min=-1, help="Tries to reach the database at start; -1 is no bound."),
+    cfg.IntOpt(
+        "connect_timeout",
+        default=5,
+        min=2,
+        help="Seconds to wait for a new connection, after which the database counts as away.",
+    ),
+    cfg.IntOpt(
+        "read_timeout",
+        default=30,
+        min=15,
+        help="Seconds to wait for an answer to a statement, after which the connection counts as lost. Waits for locks "
+        "are shorter, ten seconds; changes of the schema and commands wait without a bound.",
+    ),
+    cfg.IntOpt(
+        "max_threads",
+        min=0,
+        help="Threads of a process that may use the database at a time. A further one waits until a thread has ended, "
+        "and is answered with 503 if none has begun within the last five seconds. By default one less than the threads "
+        "of the web server, where it tells them and they are three or more, so that one is left for requests that need "
+        "no database. 0 is no limit.",
+    ),
+    cfg.IntOpt(
+        "max_retries",
+        default=10,
+        min=-1,
+        help="Further tries to reach the database at start, after the first; -1 is no bound.",
+    ),
     cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these tries."),
     cfg.IntOpt(
         "connection_debug",

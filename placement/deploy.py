@@ -14,6 +14,7 @@ from placement import errors, metrics, routes
 from placement.application import Application
 from placement.conf import StartError
 from placement.db import engine, schema, standard, trouble
+from placement.db.bulkhead import Bulkhead
 from placement.db.engine import Database
 from placement.index.keeper import Keeper
 from placement.middleware.authentication import authentication
@@ -49,16 +50,21 @@ LAYERS: Layers = (
 )
 
 
-def loadapp(conf: cfg.ConfigOpts, database: Database | None = None, layers: Layers = LAYERS) -> Any:
+def loadapp(
+    conf: cfg.ConfigOpts, database: Database | None = None, layers: Layers = LAYERS, threads: int | None = None
+) -> Any:
     """The WSGI application for a configuration, its database ready to be used; raises StartError.
 
     Nothing of it is global: every call gives an application of its own.
+
+    :param threads: those of the web server that call it, where their number is known
     """
     for found in options.misspelt(conf):
         LOG.warning("%s", found)
     if database is None:
         database = reached(conf)
     _prepare(database, conf)
+    database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
     index = Keeper(database, conf.placement.index_verify_interval)
     return onion(Application(routes.TABLE, Service(conf, database, _policy(conf), index)), layers)
@@ -78,6 +84,16 @@ def _observe(database: Database, conf: cfg.ConfigOpts) -> None:
         metrics.start(conf.metrics.directory)
     if conf.api.slow_request_threshold:
         database.clock_statements()
+
+
+def _most_threads(told: int | None, threads: int | None) -> int | None:
+    """How many threads may use the database at a time; None for no bound.
+
+    One thread is left for requests that need no database, unless that would leave a single one to those that do.
+    """
+    if told is not None:
+        return told or None
+    return threads - 1 if threads is not None and threads > 2 else None
 
 
 def _policy(conf: cfg.ConfigOpts) -> Policy:
@@ -105,7 +121,8 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
     """Make sure of the schema and of the standard rows; others may be doing the same (contract 5.5)."""
     if conf.placement_database.sync_on_startup:
         try:
-            schema.sync(database.engine)
+            with database.patient_engine() as patient:
+                schema.sync(patient)
         except schema.CommandError as error:
             raise StartError(str(error)) from error
     complaint = schema.complaint(database.engine)

@@ -156,6 +156,13 @@ class TablesMissing(Unavailable):
     says = 'The database lacks tables of this service. Its operator has to run "placement-manage db sync".'
 
 
+class DatabaseBusy(Unavailable):
+    """Refused, and not begun: as many requests as may wait for the database do so, and it does not answer them."""
+
+    headers = (("retry-after", "1"),)
+    says = "The database does not answer the requests that wait for it. Please try again."
+
+
 class OutcomeUnknown(Unavailable):
     """The connection went away while the transaction was being committed."""
 

@@ -53,7 +53,15 @@ spent: Signal[[str, float]] = Signal()
 answered: Signal[[Mapping[str, Any], int, float]] = Signal()
 
 Refusal = Literal[
-    "deadlock", "lock_timeout", "serialization", "duplicate", "lost", "no_free_connection", "value", "bug"
+    "deadlock",
+    "lock_timeout",
+    "serialization",
+    "duplicate",
+    "lost",
+    "denied",
+    "no_free_connection",
+    "value",
+    "bug",
 ]
 #: The database or its driver refused something.
 refused: Signal[[Refusal]] = Signal()

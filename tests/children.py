@@ -141,6 +141,18 @@ def alive(pid: int) -> bool:
     return born(pid) is not None
 
 
+def descendants(pid: int) -> list[int]:
+    """The ids of the processes that it started, and of those that they started."""
+    begun = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return begun + [one for child in begun for one in descendants(child)]
+
+
+def stopped(pid: int) -> bool:
+    """Whether a signal has stopped all threads of the process, which takes a moment."""
+    stats = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+
 def _running(directory: Path) -> dict[int, int]:
     """The ids of the children that are written down and still run, and the signals that end them."""
     notes = [note.name.split(".") for note in (directory / "children").iterdir()]

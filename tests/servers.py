@@ -17,6 +17,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -122,6 +123,20 @@ class ServerProcess(Server):
         """End it at once, as a power cut would."""
         self.child.kill()
 
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """A block in which none of its processes runs (SIGSTOP): its kernel goes on acknowledging what comes."""
+        stopped = [self.child.pid, *children.descendants(self.child.pid)]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        while not all(children.stopped(pid) for pid in stopped):
+            time.sleep(0.01)
+        try:
+            yield
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+
     def restart(self) -> None:
         """Shut it down in order if it runs, and start it again, on the same port."""
         self.stop()
@@ -200,7 +215,7 @@ class MariaDB(ServerProcess):
         first_words = self.directory / "start.sql"
         first_words.write_text(
             f"CREATE OR REPLACE USER placement@'127.0.0.1' IDENTIFIED BY '{self.password}';\n"
-            "GRANT ALL ON *.* TO placement@'127.0.0.1';\n"
+            "GRANT ALL ON *.* TO placement@'127.0.0.1' WITH GRANT OPTION;\n"
         )
         first_words.chmod(0o644)
 

@@ -83,7 +83,7 @@ def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
 @contextlib.contextmanager
 def reached(conf: cfg.ConfigOpts) -> Iterator[Database]:
     """The configured database, as soon as it answers."""
-    database = engine.connect(conf)
+    database = engine.connect(conf, patient=True)
     group = conf.placement_database
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)

@@ -142,7 +142,7 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
 def _serve(conf: cfg.ConfigOpts, listening: socket.socket, threads: int) -> None:
     """Answer requests until a signal ends it."""
     server = waitress.create_server(
-        deploy.loadapp(conf),
+        deploy.loadapp(conf, threads=threads),
         sockets=[listening],
         threads=threads,
         clear_untrusted_proxy_headers=False,  # [oslo_middleware]enable_proxy_headers_parsing decides about them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 import os
 import sqlite3
@@ -15,8 +16,9 @@ from sqlalchemy import exc, pool
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-#: Seconds to wait for another transaction's lock before the attempt counts as collided.
-LOCK_TIMEOUT = 10
+from placement.db.freshness import Freshness
+from placement.db.timeouts import LOCK_TIMEOUT, Timeouts
+
 #: Bytes of a text that MySQL puts together from many rows.
 _LONGEST_TEXT = 2**23
 #: A bit of PyMySQL's server_status.
@@ -57,32 +59,67 @@ def in_memory(url: sa.URL) -> bool:
     )
 
 
-def writing_engine(url: sa.URL, options: dict[str, Any]) -> Engine:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setup:
+    """What the engines of one database have in common."""
+
+    url: sa.URL
+    #: Of SQLAlchemy's engines.
+    options: dict[str, Any]
+    timeouts: Timeouts
+    freshness: Freshness = dataclasses.field(default_factory=Freshness)
+    mysql_sql_mode: str = "TRADITIONAL"
+    sqlite_synchronous: bool = True
+
+    @classmethod
+    def of(cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any) -> Setup:
+        """From options of the engine and settings of its sessions."""
+        session = {name: options[name] for name in ("mysql_sql_mode", "sqlite_synchronous") if name in options}
+        engine = {name: value for name, value in options.items() if name not in session}
+        return cls(url, engine, Timeouts(connect_timeout, read_timeout), **session)
+
+    @property
+    def backend(self) -> str:
+        return self.url.get_backend_name()
+
+
+def writing_engine(setup: Setup) -> Engine:
     """Connections for transactions: READ COMMITTED, and for SQLite one writer at a time from BEGIN on."""
-    options, session = _split(options)
-    if url.get_backend_name() == "sqlite":
-        engine = sa.create_engine(url, **_sqlite_options(url, options))
+    if setup.backend == "sqlite":
+        engine = sa.create_engine(setup.url, **_sqlite_options(setup))
         sa.event.listen(engine, "begin", _begin_immediate)
     else:
-        engine = sa.create_engine(url, isolation_level="READ COMMITTED", pool_reset_on_return=None, **options)
+        engine = sa.create_engine(setup.url, isolation_level="READ COMMITTED", **_server_options(setup))
     sa.event.listen(engine, "reset", _end_transaction)
-    return _prepared(engine, session)
+    return _prepared(engine, setup, reads=False)
 
 
-def reading_engine(url: sa.URL, options: dict[str, Any], writing: Engine) -> Engine:
+def reading_engine(setup: Setup, writing: Engine) -> Engine:
     """Connections for reads: each statement for itself, which saves the round trips of BEGIN and ROLLBACK."""
-    if in_memory(url):
+    if in_memory(setup.url):
         return writing
-    options, session = _split(options)
-    if url.get_backend_name() == "sqlite":
-        engine = sa.create_engine(url, **_sqlite_options(url, options))
+    if setup.backend == "sqlite":
+        engine = sa.create_engine(setup.url, **_sqlite_options(setup))
     else:
-        engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **options)
+        engine = sa.create_engine(setup.url, isolation_level="AUTOCOMMIT", **_server_options(setup))
         # Where nothing was begun there is nothing to roll back; versions before 2.0.43 ask the server all the same.
         engine.dialect.skip_autocommit_rollback = True
-    if url.get_backend_name() in ("mysql", "mariadb"):
+    if setup.backend in ("mysql", "mariadb"):
         sa.event.listen(engine, "connect", _read_much)
-    return _prepared(engine, session)
+    return _prepared(engine, setup, reads=True)
+
+
+#: Of the connection that tells whether the database answers.
+PROBING = Timeouts(connect=2, silence=2)
+
+
+def probing_engine(setup: Setup, reading: Engine) -> Engine:
+    """One connection, for reads that have to be answered within seconds."""
+    if in_memory(setup.url):
+        return reading
+    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": PROBING.connect}
+    setup = dataclasses.replace(setup, options=setup.options | options, timeouts=PROBING)
+    return reading_engine(setup, reading)
 
 
 _SNAPSHOT = {
@@ -127,16 +164,15 @@ def _read_much(connection: Any, _record: Any) -> None:
         cursor.execute(f"SET SESSION group_concat_max_len = {_LONGEST_TEXT}")
 
 
-def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the engine, and settings of its sessions."""
-    session = {"mysql_sql_mode": "TRADITIONAL", "sqlite_synchronous": True}
-    engine = {name: value for name, value in options.items() if name not in session}
-    return engine, {name: options.get(name, default) for name, default in session.items()}
+def _server_options(setup: Setup) -> dict[str, Any]:
+    connect_args = setup.timeouts.connect_args(setup.url)
+    return {"pool_reset_on_return": None, "connect_args": connect_args, **setup.options}
 
 
-def _sqlite_options(url: sa.URL, options: dict[str, Any]) -> dict[str, Any]:
+def _sqlite_options(setup: Setup) -> dict[str, Any]:
     connect_args = {"timeout": LOCK_TIMEOUT, "check_same_thread": False}
-    if in_memory(url):
+    options = setup.options
+    if in_memory(setup.url):
         unpooled = {name: value for name, value in options.items() if not name.startswith(("pool_", "max_overflow"))}
         return {**unpooled, "connect_args": connect_args, "poolclass": pool.StaticPool}
     return {**options, "connect_args": connect_args}
@@ -146,23 +182,31 @@ def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _prepared(engine: Engine, session: dict[str, Any]) -> Engine:
-    """The engine, whose every new connection is given the settings of its session."""
-    backend = engine.url.get_backend_name()
-    statements: list[str] = []
+def _session(setup: Setup, *, reads: bool) -> list[str]:
+    """The statements that a session begins with."""
+    backend = setup.backend
     if backend == "sqlite":
-        statements = [
-            f"PRAGMA synchronous = {'FULL' if session['sqlite_synchronous'] else 'NORMAL'}",
+        return [
+            f"PRAGMA synchronous = {'FULL' if setup.sqlite_synchronous else 'NORMAL'}",
             "PRAGMA foreign_keys = ON",
         ]
-    elif backend in ("mysql", "mariadb"):
-        statements = [
-            f"SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_TIMEOUT}",
-        ]
-        if session["mysql_sql_mode"]:
-            statements.append(f"SET SESSION sql_mode = '{session['mysql_sql_mode']}'")
-    elif backend == "postgresql":
-        statements = ["SET TIME ZONE 'UTC'", f"SET lock_timeout = '{LOCK_TIMEOUT}s'"]
+    waits = setup.timeouts.session(backend, reads=reads)
+    if backend in ("mysql", "mariadb"):
+        variables = ["time_zone = '+00:00'", f"innodb_lock_wait_timeout = {LOCK_TIMEOUT}", *waits]
+        if setup.mysql_sql_mode:
+            variables.insert(0, f"sql_mode = '{setup.mysql_sql_mode}'")
+        return [f"SET SESSION {', '.join(variables)}"]
+    if backend == "postgresql":
+        variables = ["TIME ZONE 'UTC'", f"lock_timeout = '{LOCK_TIMEOUT}s'", *waits]
+        return ["; ".join(f"SET {variable}" for variable in variables)]
+    return []
+
+
+def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
+    """The engine, whose every new connection is given the settings of its session."""
+    backend = setup.backend
+    statements = _session(setup, reads=reads)
+    setup.timeouts.bound(engine)
 
     def connected(connection: Any, _record: Any) -> None:
         if backend == "sqlite":
@@ -180,6 +224,7 @@ def _prepared(engine: Engine, session: dict[str, Any]) -> Engine:
     if not in_memory(engine.url):
         sa.event.listen(engine, "connect", _note_process)
         sa.event.listen(engine, "checkout", _check_process)
+        setup.freshness.watch(engine, reads=reads)
     return engine
 
 

@@ -12,6 +12,7 @@ first, so that what it shows is at least as new as the generation it names.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import logging
 import random
@@ -25,7 +26,8 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, CursorResult
 
 from placement import errors, signals
-from placement.db import dialects, feed, sqlite_file, statements, trouble
+from placement.db import bulkhead, dialects, feed, sqlite_file, statements, trouble
+from placement.db.timeouts import LOCK_TIMEOUT, PATIENT
 from placement.db.trouble import Trouble
 
 LOG = logging.getLogger(__name__)
@@ -103,6 +105,20 @@ class Transaction:
         return writer.record(self._connection, self._changes) if self._changes else writer.seq
 
 
+class _Turn:
+    """A lock that the same thread may take again; a thread that waits too long for it collides, as at a database."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=LOCK_TIMEOUT):
+            raise Again
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class Database:
     """One database: its connections, its transactions and its feed's writers.
 
@@ -112,12 +128,15 @@ class Database:
 
     def __init__(self, url: str | sa.URL, **options: Any) -> None:
         self.url = dialects.normalise(url)
-        self.engine = dialects.writing_engine(self.url, options)
-        self.reading_engine = dialects.reading_engine(self.url, options, self.engine)
+        self._setup = dialects.Setup.of(self.url, **options)
+        self.engine = dialects.writing_engine(self._setup)
+        self.reading_engine = dialects.reading_engine(self._setup, self.engine)
+        self._probing_engine = dialects.probing_engine(self._setup, self.reading_engine)
+        self.bulkhead = bulkhead.Bulkhead()
         self.writers = feed.Writers()
         # SQLite has one writer at a time: threads queue here instead of polling the file's lock.
         sqlite = self.url.get_backend_name() == "sqlite"
-        self._turn: Any = threading.RLock() if sqlite else contextlib.nullcontext()
+        self._turn: Any = _Turn() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which readers share too.
         self._reading_turn: Any = self._turn if dialects.in_memory(self.url) else contextlib.nullcontext()
 
@@ -130,6 +149,38 @@ class Database:
         """Close all idle connections."""
         self.engine.dispose()
         self.reading_engine.dispose()
+        self._probing_engine.dispose()
+
+    @contextlib.contextmanager
+    def patient_engine(self) -> Iterator[sa.Engine]:
+        """An engine whose statements may take as long as they need, for changes of the schema."""
+        if dialects.in_memory(self.url):
+            yield self.engine
+            return
+        engine = dialects.writing_engine(dataclasses.replace(self._setup, timeouts=PATIENT))
+        try:
+            yield engine
+        finally:
+            engine.dispose()
+
+    def probe(self, work: Callable[[Reading], Result]) -> Result:
+        """What ``work(db)`` returns, within seconds; raises DatabaseUnavailable, or an error that the server answers.
+
+        It has a connection of its own, which no request waits for.
+        """
+        deadline = time.monotonic() + dialects.PROBING.connect / 2
+        while True:
+            try:
+                with self._reading_turn, self._probing_engine.connect() as connection:
+                    return work(connection)
+            except exc.SQLAlchemyError as error:
+                if trouble.of(error) is not Trouble.LOST:
+                    _raise_for_operator(error)
+                    raise
+                # A connection that was lost at once is replaced; one that was silent has used up the time.
+                if time.monotonic() > deadline:
+                    raise self._unavailable(error) from error
+                time.sleep(0.1)
 
     def read(self, work: Callable[[Reading], Result]) -> Result:
         """What ``work(db)`` returns; raises DatabaseUnavailable."""
@@ -159,7 +210,8 @@ class Database:
         """What ``work(db)`` returned in the attempt that was committed.
 
         Raises ``exhausted`` if every attempt collided with others, DatabaseUnavailable if the server cannot be reached
-        (then nothing was changed), and OutcomeUnknown if it went away during COMMIT.
+        (then nothing was changed), DatabaseBusy if too many threads wait for it, and OutcomeUnknown if it went away
+        during COMMIT.
         """
         for _ in range(_PREREQUISITES):
             numbers = itertools.count(1)
@@ -172,34 +224,52 @@ class Database:
     @signals.part("database")
     def _insist(self, attempt: Callable[[], Result], attempts: int, exhausted: type[errors.Failure]) -> Result:
         """What ``attempt()`` returns, the first time that it neither collides nor loses its connection twice."""
-        lost_before, deadline = False, time.monotonic() + _LONGEST_WRITE
-        for number in range(1, attempts + 1):
-            try:
-                return attempt()
-            except Again:
-                cause: signals.Retry = "changed"
-                reason = "the ground moved"
-            except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
-                kind, reason = trouble.of(error), trouble.sentence(error)
-                cause = trouble.name(error)
-                signals.refused(cause)
-                if kind is Trouble.VALUE:
-                    raise errors.InvalidValue() from error
-                if kind is Trouble.BUG:
-                    _raise_for_operator(error)
-                    raise
-                if kind is Trouble.LOST:
-                    self._forget_the_past(error)
-                    if lost_before or number == attempts:
+        with self.bulkhead.entered():
+            lost_before, deadline = False, time.monotonic() + _LONGEST_WRITE
+            for number in range(1, attempts + 1):
+                began = time.monotonic()
+                try:
+                    return attempt()
+                except Again:
+                    cause: signals.Retry = "changed"
+                    reason = "the data changed since it was read"
+                except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
+                    cause, reason = trouble.name(error), trouble.sentence(error)
+                    signals.refused(cause)
+                    lost = self._judge(error, began) is Trouble.LOST
+                    if lost and (lost_before or number == attempts):
                         raise self._unavailable(error) from error
-                    lost_before = True
-            LOG.debug("attempt %d failed: %s", number, reason)
-            if time.monotonic() > deadline:
-                break
-            if number < attempts:
-                signals.retried(cause)
-                time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**number)))
-        raise exhausted()
+                    lost_before = lost_before or lost
+                LOG.debug("attempt %d failed: %s", number, reason)
+                if time.monotonic() > deadline:
+                    break
+                if number < attempts:
+                    signals.retried(cause)
+                    time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**number)))
+            raise exhausted()
+
+    def _judge(self, error: exc.SQLAlchemyError | UnicodeError | OverflowError, began: float) -> Trouble:
+        """The kind of an error after which the attempt, begun at ``began``, may be run again; raises for others."""
+        kind = trouble.of(error)
+        if kind is Trouble.VALUE:
+            raise errors.InvalidValue() from error
+        if kind in (Trouble.BUG, Trouble.DENIED):
+            _raise_for_operator(error)
+            raise error
+        if kind is Trouble.LOST:
+            self._leave_lost_server(error, began)
+        return kind
+
+    def _leave_lost_server(self, error: Exception, began: float) -> None:
+        """Use nothing again that was made before the server was lost: connections of either pool, writers of the feed.
+
+        Who answers next may be another server, or the same one without its newest commits.
+        """
+        if not isinstance(error, exc.DBAPIError):
+            return  # no connection was to be had
+        self.writers.drop_idle()
+        if error.connection_invalidated or trouble.is_read_only(error):
+            self._setup.freshness.renew(began)
 
     def _attempt(self, work: Callable[[Transaction], Result], number: int) -> Result:
         with self._turn:
@@ -246,16 +316,11 @@ class Database:
         try:
             _commit(connection)
         except exc.SQLAlchemyError as error:
-            if trouble.of(error) is Trouble.LOST:
-                self._forget_the_past(error)
+            if trouble.of(error) is Trouble.LOST and not trouble.is_read_only(error):
                 LOG.error("The answer to a COMMIT was lost: %s", trouble.sentence(error))
+                self._leave_lost_server(error, time.monotonic())
                 raise errors.OutcomeUnknown() from error
             raise
-
-    def _forget_the_past(self, error: Exception) -> None:
-        """After a lost connection: the database may have lost its newest commits, or be another one."""
-        if isinstance(error, exc.DBAPIError):  # otherwise no connection was to be had
-            self.writers.drop_idle()
 
     def _tidy(self, writer: feed.Writer) -> None:
         """House-keeping after a request's commit; its failure is nobody's failure."""
@@ -271,7 +336,10 @@ class Database:
         return errors.DatabaseUnavailable()
 
     def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
-        """Return once the server answers; raises DatabaseUnavailable after ``max_retries`` tries (-1: never)."""
+        """Return once the server answers, tried once and ``max_retries`` times more (-1: without end).
+
+        Raises DatabaseUnavailable after that, and at once if the server answers with an error that time does not mend.
+        """
         tries = 0
         while True:
             try:
@@ -312,13 +380,18 @@ def opened(url: str | sa.URL, **options: Any) -> Iterator[Database]:
         database.dispose()
 
 
-def connect(conf: Any) -> Database:
-    """The database that ``[placement_database]`` of the configuration names; no connection is opened yet."""
+def connect(conf: Any, *, patient: bool = False) -> Database:
+    """The database that ``[placement_database]`` of the configuration names; no connection is opened yet.
+
+    :param patient: whether statements may take as long as they need, for commands
+    """
     group = conf.placement_database
     url = dialects.normalise(group.connection)
     if group.connection_parameters:
         url = url.update_query_string(group.connection_parameters)
     options = {
+        "connect_timeout": group.connect_timeout,
+        "read_timeout": group.read_timeout,
         "pool_size": group.max_pool_size,
         "max_overflow": group.max_overflow,
         "pool_timeout": group.pool_timeout,
@@ -328,7 +401,8 @@ def connect(conf: Any) -> Database:
     }
     statements.log(group.connection_debug)
     sqlite_file.make_private(url)
-    database = Database(url, **{name: value for name, value in options.items() if value is not None})
+    chosen = {name: value for name, value in options.items() if value is not None}
+    database = Database(url, **chosen | ({"read_timeout": None} if patient else {}))
     if group.connection_trace:
         for opened_engine in (database.engine, database.reading_engine):
             statements.trace(opened_engine)

@@ -7,68 +7,21 @@ mistake, and anything else is a bug of ours.
 
 from __future__ import annotations
 
-import enum
 import sqlite3
 from typing import Any
 
 from sqlalchemy import exc
 
+from placement.db import codes
+from placement.db.codes import Code, Trouble
 from placement.signals import Refusal
 
-
-class Trouble(enum.Enum):
-    """What happened to a statement or a COMMIT."""
-
-    COLLISION = "another transaction was in the way; this one is rolled back"
-    LOST = "the server went away, or cannot go on for now"
-    VALUE = "a value does not fit its column"
-    BUG = "the statement is wrong"
-
-
-# MySQL and MariaDB: record changed since last read (1020), lock wait timeout (1205), deadlock, which is also how Galera
-# reports a failed certification (1213), snapshot too old to write (1412 table definition changed).
-_MYSQL_COLLISIONS: dict[int, Refusal] = {
-    1020: "serialization",
-    1205: "lock_timeout",
-    1213: "deadlock",
-    1412: "serialization",
-}
-# Too many connections, shutdown in progress, WSREP not ready, connection killed, and the client library's own numbers.
-_MYSQL_LOST = {1040, 1047, 1053, 1152, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
-# Disk full, table full, a COMMIT that Galera could not finish, a primary that became a replica, statements that were
-# killed or took too long.
-_MYSQL_LOST |= {1021, 1114, 1180, 1290, 1317, 1836, 1969, 3024}
-# A packet too big; characters that the columns or the connection have not, which MySQL says when they are compared.
-_MYSQL_VALUES = {1153, 1267, 1271, 1300, 3988}
-# Serialization failure, deadlock, lock not available.
-_POSTGRESQL_COLLISIONS: dict[str, Refusal] = {
-    "40001": "serialization",
-    "40P01": "deadlock",
-    "55P03": "lock_timeout",
-}
-# 57P0x is shutdowns, 57014 a cancelled statement, 25006 a primary that became a replica.
-_POSTGRESQL_LOST = {"57P01", "57P02", "57P03", "57014", "25006"}
-# Connection exceptions; too little of something, connections and disk included.
-_POSTGRESQL_LOST_CLASSES = ("08", "53")
-_SQLITE_COLLISIONS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_SQLITE_LOST = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
-# More names in a request than a statement takes: these have no number of their own.
-_TOO_MANY_VALUES = ("too many SQL variables", "Expression tree is too large", "number of parameters must be between")
-
-# Access denied (to the database, to the user, without a password), unknown database, host not allowed or blocked.
-_MYSQL_REFUSALS = {1044, 1045, 1049, 1129, 1130, 1698}
-# Invalid authorization, wrong password, no such database, no privilege.
-_POSTGRESQL_REFUSALS = {"28000", "28P01", "3D000", "42501"}
-_POSTGRESQL_REFUSING = (
-    "authentication failed",
-    "no pg_hba.conf entry",
-    "does not exist",
-    "permission denied for database",
-)
+__all__ = ["Trouble", "behind", "is_missing_table", "is_read_only", "is_refusal", "name", "of", "sentence"]
 
 _NAMES: dict[Trouble, Refusal] = {
-    Trouble.COLLISION: "lock_timeout",  # SQLite's only one
+    Trouble.COLLISION: "lock_timeout",
     Trouble.LOST: "lost",
+    Trouble.DENIED: "denied",
     Trouble.VALUE: "value",
     Trouble.BUG: "bug",
 }
@@ -88,22 +41,34 @@ def of(error: BaseException) -> Trouble:
 
 
 def _of_driver(error: exc.DBAPIError) -> Trouble:
+    code = _code(error)
+    if code is not None and not (error.connection_invalidated and code.trouble is not Trouble.COLLISION):
+        return code.trouble
+    if error.connection_invalidated:
+        return Trouble.LOST
     origin = error.orig
-    state, number, sqlite_number = _codes(error)
-    if state in _POSTGRESQL_COLLISIONS or number in _MYSQL_COLLISIONS or sqlite_number in _SQLITE_COLLISIONS:
-        return Trouble.COLLISION
-    if error.connection_invalidated or number in _MYSQL_LOST or state in _POSTGRESQL_LOST:
-        return Trouble.LOST
-    if str(state).startswith(_POSTGRESQL_LOST_CLASSES) or sqlite_number in _SQLITE_LOST:
-        return Trouble.LOST
     if isinstance(error, exc.DataError) or isinstance(origin, (UnicodeError, OverflowError)):
         return Trouble.VALUE
-    if number in _MYSQL_VALUES or any(words in str(origin) for words in _TOO_MANY_VALUES):
+    if any(words in str(origin) for words in codes.TOO_MANY_VALUES):
         return Trouble.VALUE
-    # A connection that could not be opened at all has no state; PostgreSQL drivers say so in an OperationalError.
-    if isinstance(error, exc.OperationalError) and state is None and number is not None and not isinstance(number, int):
-        return Trouble.BUG if isinstance(origin, sqlite3.OperationalError) else Trouble.LOST
-    return Trouble.BUG
+    if not _was_never_connected(error):
+        return Trouble.BUG
+    return Trouble.DENIED if any(words in str(origin) for words in codes.NOT_LET_IN) else Trouble.LOST
+
+
+def _was_never_connected(error: exc.DBAPIError) -> bool:
+    """Whether no connection could be opened: PostgreSQL's drivers say so in an OperationalError without a state."""
+    origin = error.orig
+    if not isinstance(error, exc.OperationalError) or isinstance(origin, sqlite3.Error):
+        return False
+    state, number, _ = _numbers(error)
+    return state is None and number is not None and not isinstance(number, int)
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Whether the server said that it takes no writes: it is no primary (any more), and has committed nothing."""
+    code = _code(error) if isinstance(error, exc.DBAPIError) else None
+    return code is not None and code.read_only
 
 
 def name(error: BaseException) -> Refusal:
@@ -113,11 +78,8 @@ def name(error: BaseException) -> Refusal:
     if isinstance(error, exc.IntegrityError):
         return "duplicate"
     kind = of(error)
-    if kind is not Trouble.COLLISION or not isinstance(error, exc.DBAPIError):
-        return _NAMES[kind]
-    state, number, _ = _codes(error)
-    # The numbers of MySQL first: they say more than its states do.
-    return _MYSQL_COLLISIONS.get(number) or _POSTGRESQL_COLLISIONS.get(state) or _NAMES[kind]
+    code = _code(error) if isinstance(error, exc.DBAPIError) else None
+    return code.refusal if code is not None and code.trouble is kind else _NAMES[kind]
 
 
 def sentence(error: BaseException) -> str:
@@ -135,22 +97,26 @@ def is_missing_table(error: BaseException) -> bool:
     """Whether the statement named a table that is not there: the schema was never made, or is an older one."""
     if not isinstance(error, (exc.ProgrammingError, exc.OperationalError)):
         return False
-    state, number, _ = _codes(error)
+    state, number, _ = _numbers(error)
     return state == "42P01" or number == 1146 or "no such table" in str(error.orig)
 
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the server answers, and does not let this service in: a wrong password, or no such database."""
-    if not isinstance(error, exc.DBAPIError):
-        return False
-    state, number, _ = _codes(error)
-    if state in _POSTGRESQL_REFUSALS or number in _MYSQL_REFUSALS:
-        return True
-    # Its drivers have no number for what happens before a connection is open.
-    return state is None and any(words in str(error.orig) for words in _POSTGRESQL_REFUSING)
+    return of(error) is Trouble.DENIED
 
 
-def _codes(error: exc.DBAPIError) -> tuple[Any, Any, int]:
+def _code(error: exc.DBAPIError) -> Code | None:
+    """The entry of the tables for the error.  MySQL's numbers come first: they say more than its states do."""
+    state, number, sqlite_number = _numbers(error)
+    if isinstance(number, int):
+        return codes.MYSQL.get(number)
+    if state is not None:
+        return codes.POSTGRESQL.get(state) or codes.POSTGRESQL_CLASSES.get(state[:2])
+    return codes.SQLITE.get(sqlite_number)
+
+
+def _numbers(error: exc.DBAPIError) -> tuple[Any, Any, int]:
     """How PostgreSQL, MySQL and SQLite number the error; None, None and 0 where they do not."""
     origin = error.orig
     state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)

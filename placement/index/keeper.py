@@ -43,9 +43,10 @@ class Keeper:
 
     @signals.part("index")
     def current(self) -> Snapshot:
-        """All providers as of now; raises DatabaseUnavailable."""
+        """All providers as of now; raises DatabaseUnavailable, or DatabaseBusy."""
         begun = self._begun
-        with self._lock:
+        # Who waits for a refresh of another thread waits for the database.
+        with self._database.bulkhead.entered(), self._lock:
             # A refresh that was begun before we came may have missed what we must see; any later one will do.
             if self._ended <= begun:
                 self._renew()

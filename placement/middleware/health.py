@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import threading
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +21,6 @@ from placement.db.engine import Database
 from placement.request import Environ, Service
 
 PATH = "/healthcheck"
-#: Seconds that a check waits for another one that is under way.
-_PATIENCE = 2.0
 
 
 class Health:
@@ -87,25 +84,23 @@ _QUESTION = sa.select(*(sa.exists().select_from(table) for table in tables.OURS)
 
 
 class DatabaseCheck:
-    """Whether the database answers.  One statement, and of concurrent checks one at a time: where the database hangs,
-    they take one thread and not all."""
+    """Whether the database answers, and has the tables of this service.
+
+    The check has a connection of its own and seconds to use it.  Concurrent checks take turns at it: where the database
+    hangs they wait as long, and then say so.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._lock = threading.Lock()
 
     def healthcheck(self, _server_port: int) -> HealthcheckResult:
         """What there is to say; the driver's own words, which may name hosts and users, are details."""
-        if not self._lock.acquire(timeout=_PATIENCE):
-            return HealthcheckResult(False, "The database has not answered yet.")
         try:
-            self._database.read(lambda db: db.execute(_QUESTION).all())
+            self._database.probe(lambda db: db.execute(_QUESTION).all())
         except (errors.TablesMissing, errors.DatabaseRefuses) as failure:
             return HealthcheckResult(False, str(failure), trouble.behind(failure))
         except errors.Unavailable as failure:
             return HealthcheckResult(False, "The database cannot be reached.", trouble.behind(failure))
         except sa.exc.SQLAlchemyError as error:
             return HealthcheckResult(False, "The database answers with an error.", trouble.sentence(error))
-        finally:
-            self._lock.release()
         return HealthcheckResult(True, "OK")

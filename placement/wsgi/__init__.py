@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -32,9 +33,22 @@ def init_application() -> Any:
         options.set_up_log(conf)
         if conf.log_options:
             conf.log_opt_values(LOG, log.DEBUG)
-        return deploy.loadapp(conf)
+        return deploy.loadapp(conf, threads=_threads())
     except (cfg.Error, options.StartError) as error:
         sentence = f"placement cannot start: {' '.join(str(error).split())}"
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()
         raise CannotStart(sentence) from None
+
+
+def _threads() -> int | None:
+    """How many threads of this process the web server calls the application with; None where it does not tell."""
+    with contextlib.suppress(ImportError):
+        import uwsgi  # there inside uWSGI only
+
+        return int(uwsgi.opt.get("threads", 1))
+    with contextlib.suppress(ImportError):
+        import mod_wsgi  # a package of this name may be there elsewhere
+
+        return getattr(mod_wsgi, "threads_per_process", None)
+    return None

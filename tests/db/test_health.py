@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 
 import pytest
+import sqlalchemy as sa
 
 from placement import conf as options
 from placement import deploy
 from placement.db import schema, standard
 from placement.db.engine import opened
+from placement.db.tables import feed_instance
 from tests import web
 
 TEXT = {"accept": "text/plain"}
@@ -47,24 +50,46 @@ def test_it_says_that_the_database_is_away_until_it_is_back(private_server):
         assert web.ask(app, "GET", "/healthcheck").status_int == 200
 
 
-@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_database_that_hangs_takes_one_thread_and_not_all(database_url):
-    with opened(database_url, pool_size=1, max_overflow=0) as database:
+@pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+def test_a_frozen_database_is_told_within_seconds(private_server):
+    """To all who ask at the same time; the check has a connection of its own, and the service is not asked for one."""
+    with opened(private_server.create_database()) as database:
         schema.sync(database.engine)
         app = serve(database)
+        assert web.ask(app, "GET", "/healthcheck").status_int == 200
         answers = queue.SimpleQueue()
         askers = [
-            threading.Thread(target=lambda: answers.put(web.ask(app, "GET", "/healthcheck", TEXT))) for _ in range(2)
+            threading.Thread(target=lambda: answers.put(web.ask(app, "GET", "/healthcheck", TEXT))) for _ in range(3)
         ]
-        with database.reading_engine.connect():
+        began = time.monotonic()
+        with private_server.frozen():
             for asker in askers:
                 asker.start()
-            first = answers.get(timeout=20)
-        second = answers.get(timeout=20)
-        assert (first.status_int, first.text) == (503, "The database has not answered yet.")
-        assert (second.status_int, second.text) == (200, "OK")
-        for asker in askers:
-            asker.join()
+            for asker in askers:
+                asker.join()
+            assert time.monotonic() - began < 15
+        assert [answers.get().status_int for _ in askers] == [503] * 3
+        assert web.ask(app, "GET", "/healthcheck").status_int == 200
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_stranger_who_holds_every_row_does_not_matter(database):
+    app = serve(database)
+    with database.engine.begin() as stranger:
+        stranger.execute(sa.select(feed_instance).with_for_update())
+        assert web.ask(app, "GET", "/healthcheck").status_int == 200
+
+
+def test_a_database_without_tables_is_told(database_url):
+    """Dropped, or given back to another Placement, while the service runs."""
+    with opened(database_url) as database:
+        schema.sync(database.engine)
+        app = serve(database)
+        assert web.ask(app, "GET", "/healthcheck").status_int == 200
+        feed_instance.drop(database.engine)
+        answer = web.ask(app, "GET", "/healthcheck", TEXT)
+        assert answer.status_int == 503
+        assert answer.text.startswith("The database lacks tables of this service.")
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

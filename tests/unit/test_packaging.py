@@ -26,6 +26,7 @@ PACKAGE = ROOT / "placement"
 OPTIONAL = {
     "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
     "metrics": {PACKAGE / "metrics" / "counted.py", PACKAGE / "metrics" / "directory.py"},
+    "postgresql": {PACKAGE / "db" / "bounded_psycopg.py"},
     "testing": {PACKAGE / "direct.py", PACKAGE / "testing.py", *(PACKAGE / "tests").rglob("*.py")},
 }
 

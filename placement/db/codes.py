@@ -1,0 +1,262 @@
+"""Error codes of MySQL, MariaDB, PostgreSQL and SQLite: what each means for a transaction, with the reason.
+
+The tables cover the codes that a statement, a connect or a COMMIT of this service can meet.  A code in no table is a
+bug of the service: a wrong statement, or a wrong use of the driver.  Numbers of MySQL from 2000 to 2999 are those of
+its client libraries, 9001 is ProxySQL's.
+"""
+
+from __future__ import annotations
+
+import enum
+import sqlite3
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from placement.signals import Refusal
+
+
+class Trouble(enum.Enum):
+    """What happened to a statement or a COMMIT."""
+
+    COLLISION = "another transaction was in the way; this one is rolled back"
+    LOST = "the server went away, or cannot go on for now"
+    DENIED = "the server refuses this user or does not have this database, until an operator changes that"
+    VALUE = "a value does not fit its column"
+    BUG = "the statement is wrong"
+
+
+class Code(NamedTuple):
+    """The meaning of an error code.
+
+    ``read_only``: the server takes no writes (any more), and another one may; the transaction is rolled back.
+    """
+
+    trouble: Trouble
+    reason: str
+    refusal: Refusal
+    read_only: bool = False
+
+
+def _collision(reason: str, refusal: Refusal) -> Code:
+    return Code(Trouble.COLLISION, reason, refusal)
+
+
+def _lost(reason: str) -> Code:
+    return Code(Trouble.LOST, reason, "lost")
+
+
+def _read_only(reason: str) -> Code:
+    return Code(Trouble.LOST, reason, "lost", read_only=True)
+
+
+def _denied(reason: str) -> Code:
+    return Code(Trouble.DENIED, reason, "denied")
+
+
+def _value(reason: str) -> Code:
+    return Code(Trouble.VALUE, reason, "value")
+
+
+MYSQL: Mapping[int, Code] = {
+    # Concurrency
+    1020: _collision("record changed since last read (MariaDB's innodb_snapshot_isolation)", "serialization"),
+    1022: _collision("duplicate key, found when the row is written", "duplicate"),
+    1205: _collision("lock wait timeout, of a row or of a table's metadata", "lock_timeout"),
+    1213: _collision("deadlock; also how Galera reports a failed certification", "deadlock"),
+    1412: _collision("table definition changed since the snapshot was taken", "serialization"),
+    1615: _collision("prepared statement must be prepared again, after a change of the schema", "serialization"),
+    1689: _collision("lock wait aborted, because a change of the schema waits for the table", "lock_timeout"),
+    3101: _collision("failed certification in Group Replication, reported at COMMIT", "serialization"),
+    3572: _collision("lock not available at once (NOWAIT)", "lock_timeout"),
+    # The server takes no writes
+    1036: _read_only("table is read only (InnoDB in read-only or forced recovery mode)"),
+    1290: _read_only("server runs with --read-only or --super-read-only: a demoted primary"),
+    1792: _read_only("transactions are read only by default on this server"),
+    1836: _read_only("server runs in read-only mode"),
+    1874: _read_only("InnoDB is in read-only mode"),
+    3100: _read_only("a hook refused the COMMIT: the member of Group Replication is in error or without a majority"),
+    # The server or the connection goes away
+    1047: _lost("Galera: the node is not part of the primary component"),
+    1053: _lost("server shutdown in progress"),
+    1077: _lost("server shut down"),
+    1078: _lost("server got a signal to end"),
+    1079: _lost("server shutdown complete"),
+    1080: _lost("connection closed by force at shutdown"),
+    1152: _lost("connection aborted"),
+    1184: _lost("connection aborted before it was authenticated"),
+    1927: _lost("MariaDB: connection was killed"),
+    3032: _lost("MySQL 8: server is in offline mode"),
+    3168: _lost("MySQL 8: server is not available"),
+    3169: _lost("MySQL 8: session was killed"),
+    4031: _lost("MySQL 8: connection was idle for longer than wait_timeout"),
+    9001: _lost("ProxySQL: no backend could be reached in time"),
+    # The statement was ended from outside
+    1028: _lost("sort aborted"),
+    1317: _lost("statement was killed"),
+    1969: _lost("MariaDB: statement exceeded max_statement_time"),
+    3024: _lost("MySQL: statement exceeded max_execution_time"),
+    # Network
+    1039: _lost("unexpected end of a file or a packet"),
+    1042: _lost("host name of the client could not be resolved"),
+    1043: _lost("handshake was broken off"),
+    1154: _lost("read error from the connection's pipe"),
+    1155: _lost("error from fcntl() on the connection"),
+    1156: _lost("packets out of order"),
+    1157: _lost("packet could not be uncompressed"),
+    1158: _lost("read error on the connection"),
+    1159: _lost("read timeout on the connection"),
+    1160: _lost("write error on the connection"),
+    1161: _lost("write timeout on the connection"),
+    # Too little of something
+    1021: _lost("disk full"),
+    1037: _lost("out of memory"),
+    1038: _lost("out of sort memory"),
+    1040: _lost("too many connections"),
+    1041: _lost("out of resources"),
+    1114: _lost("table or temporary space is full"),
+    1135: _lost("no thread can be created for the connection"),
+    1203: _lost("user has max_user_connections open"),
+    1206: _lost("lock table is full: the buffer pool is too small"),
+    1226: _lost("user has exceeded a limit per hour or of connections"),
+    1461: _lost("too many prepared statements"),
+    1637: _lost("too many concurrent transactions: no undo slot is free"),
+    3019: _lost("undo log is full"),
+    3170: _lost("memory limit exceeded"),
+    # Storage and log
+    1015: _lost("file could not be locked"),
+    1023: _lost("error on closing a file"),
+    1024: _lost("error on reading a file"),
+    1026: _lost("error on writing a file"),
+    1030: _lost("error of the storage engine"),
+    1032: _lost("record of an index not found by the storage engine"),
+    1034: _lost("damaged index, or no space to sort it"),
+    1180: _lost("error during COMMIT, of the disk or of Galera"),
+    1181: _lost("error during ROLLBACK"),
+    1194: _lost("table is damaged"),
+    1195: _lost("table is damaged, and was not repaired"),
+    1296: _lost("error reported by the storage engine"),
+    1297: _lost("temporary error reported by the storage engine"),
+    1467: _lost("the storage engine gives no auto-increment value"),
+    1534: _lost("binary log could not be written"),
+    1598: _lost("binary log cannot be written"),
+    1712: _lost("index is damaged"),
+    1812: _lost("tablespace is missing"),
+    1814: _lost("tablespace was discarded"),
+    1815: _lost("internal error of the server"),
+    1932: _lost("table is missing in the storage engine"),
+    # Accounts, privileges and databases
+    1044: _denied("user has no access to the database"),
+    1045: _denied("wrong user or password"),
+    1049: _denied("no such database"),
+    1129: _denied("host is blocked after many connection errors, until FLUSH HOSTS"),
+    1130: _denied("host may not connect"),
+    1142: _denied("user may not do this with the table"),
+    1143: _denied("user may not do this with the column"),
+    1227: _denied("user lacks a privilege"),
+    1251: _denied("client does not support the authentication that the account requires"),
+    1524: _denied("authentication plugin is not loaded"),
+    1698: _denied("wrong user, where no password is used"),
+    1820: _denied("password must be changed first"),
+    1862: _denied("password has expired"),
+    3118: _denied("MySQL 8: account is locked"),
+    3159: _denied("MySQL 8: connections must use TLS"),
+    3955: _denied("MySQL 8: account is blocked after many wrong passwords"),
+    4151: _denied("MariaDB: account is locked"),
+    # Values
+    1119: _value("thread stack overrun: a statement nested too deeply"),
+    1153: _value("packet larger than max_allowed_packet"),
+    1197: _value("transaction larger than max_binlog_cache_size"),
+    1264: _value("number out of range"),
+    1265: _value("data truncated"),
+    1267: _value("illegal mix of two collations: characters that the column's character set has not"),
+    1270: _value("illegal mix of three collations, likewise"),
+    1271: _value("illegal mix of more collations, likewise"),
+    1292: _value("wrong date or number"),
+    1300: _value("string is not valid in the character set of the connection"),
+    1366: _value("characters that the column's character set has not"),
+    1390: _value("more parameters than a prepared statement takes"),
+    1406: _value("string too long"),
+    1436: _value("thread stack overrun, likewise"),
+    1690: _value("result of a calculation out of range"),
+    1713: _value("row too large for the undo log"),
+    3988: _value("MySQL 8: characters that cannot be converted to the other side's character set"),
+    # Client libraries
+    2001: _lost("no socket can be created"),
+    2002: _lost("cannot connect by the local socket"),
+    2003: _lost("cannot connect"),
+    2004: _lost("no TCP socket can be created"),
+    2005: _lost("host name cannot be resolved"),
+    2006: _lost("server has gone away"),
+    2008: _lost("client is out of memory"),
+    2012: _lost("error in the handshake"),
+    2013: _lost("connection was lost, or the server was silent for read_timeout seconds"),
+    2014: _lost("answers out of step with requests: an earlier statement was interrupted"),
+    2020: _value("packet larger than max_allowed_packet, noticed by the client library"),
+    2026: _lost("TLS failed"),
+    2027: _lost("malformed packet"),
+    2055: _lost("connection was lost in the middle of a packet"),
+    2059: _denied("authentication plugin cannot be loaded"),
+    2061: _denied("authentication plugin reported an error"),
+}
+
+POSTGRESQL: Mapping[str, Code] = {
+    # Transactions
+    "25006": _read_only("transaction is read only: a standby, or default_transaction_read_only"),
+    "25P03": _lost("transaction was idle for longer than idle_in_transaction_session_timeout"),
+    "25P04": _lost("transaction exceeded transaction_timeout"),
+    "40001": _collision("serialization failure", "serialization"),
+    "40002": _collision("integrity constraint violated by the transaction as a whole", "duplicate"),
+    "40003": _lost("it is not known whether the statement was completed"),
+    "40P01": _collision("deadlock", "deadlock"),
+    "55006": _collision("object is in use", "lock_timeout"),
+    "55P03": _collision("lock not available, or lock_timeout", "lock_timeout"),
+    "72000": _collision("snapshot too old", "serialization"),
+    # A pooler that gives each transaction another session loses prepared statements
+    "26000": _lost("prepared statement does not exist: another session behind a pooler"),
+    "42P05": _lost("prepared statement exists already: another session behind a pooler"),
+    # Accounts, privileges and databases
+    "3D000": _denied("no such database"),
+    "42501": _denied("user lacks a privilege"),
+}
+#: By the first two characters, where the state itself is not in the table.
+POSTGRESQL_CLASSES: Mapping[str, Code] = {
+    "08": _lost("connection exception"),
+    "22": _value("data exception"),
+    "23": _collision("integrity constraint violated by a commit since this attempt looked", "duplicate"),
+    "28": _denied("invalid authorization"),
+    "53": _lost("too little of something: connections, memory, disk"),
+    "54": _value("statement too large or nested too deeply"),
+    "57": _lost("ended from outside: statement cancelled, shutdown, crash, start not complete, session idle too long"),
+    "58": _lost("error of the server's system: files, input and output"),
+    "F0": _lost("error in the server's configuration file"),
+    "XX": _lost("internal error of the server, damaged data included"),
+}
+#: What PostgreSQL says, without a state, when it does not let a connection in.
+NOT_LET_IN = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "permission denied for database",
+)
+
+SQLITE: Mapping[int, Code] = {
+    sqlite3.SQLITE_BUSY: _collision("another process holds the lock of the file", "lock_timeout"),
+    sqlite3.SQLITE_LOCKED: _collision("another connection of this process holds the lock", "lock_timeout"),
+    sqlite3.SQLITE_PROTOCOL: _collision("locks of the write-ahead log were contended for too long", "lock_timeout"),
+    sqlite3.SQLITE_SCHEMA: _collision("schema changed", "serialization"),
+    sqlite3.SQLITE_CANTOPEN: _lost("file cannot be opened"),
+    sqlite3.SQLITE_CORRUPT: _lost("file is damaged"),
+    sqlite3.SQLITE_FULL: _lost("disk full, or max_page_count"),
+    sqlite3.SQLITE_INTERRUPT: _lost("statement was interrupted"),
+    sqlite3.SQLITE_IOERR: _lost("error of the file system"),
+    sqlite3.SQLITE_NOLFS: _lost("file is larger than the file system allows"),
+    sqlite3.SQLITE_NOMEM: _lost("out of memory"),
+    sqlite3.SQLITE_NOTADB: _lost("file is no database"),
+    sqlite3.SQLITE_PERM: _lost("access to the file was denied"),
+    sqlite3.SQLITE_READONLY: _lost("file is read only, or was replaced"),
+    sqlite3.SQLITE_AUTH: _denied("statement is not authorized"),
+    sqlite3.SQLITE_MISMATCH: _value("value of a wrong type"),
+    sqlite3.SQLITE_TOOBIG: _value("string or blob too large"),
+}
+#: Limits of SQLite that have no code of their own, and of psycopg: more names in a request than a statement takes.
+TOO_MANY_VALUES = ("too many SQL variables", "Expression tree is too large", "number of parameters must be between")

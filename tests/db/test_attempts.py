@@ -1,0 +1,165 @@
+"""How often, and for how long, a write is tried before its client is told; and the start, before it gives up."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import engine, schema, timeouts
+from placement.db.engine import Again, opened
+from tests import children
+
+
+class Clock:
+    """Stands for the module ``time``: a sleep is written down and takes no time, an attempt as long as a test says."""
+
+    def __init__(self):
+        self.now, self.pauses = 1000.0, []
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(engine, "time", made)
+    return made
+
+
+@pytest.fixture
+def memory():
+    """A database with what a transaction needs."""
+    with opened("sqlite://") as database:
+        schema.sync(database.engine)
+        yield database
+
+
+def tried(run, work, refused, **options):
+    """How many attempts were made, until it was refused."""
+    attempts = []
+
+    def attempt(db):
+        attempts.append(db)
+        work(db)
+
+    with pytest.raises(refused):
+        run(attempt, **options)
+    return len(attempts)
+
+
+def again(db):
+    raise Again
+
+
+def lost(db):
+    gone = sqlite3.OperationalError("gone")
+    raise sa.exc.DBAPIError.instance("x", {}, gone, sqlite3.Error, connection_invalidated=True)
+
+
+def test_a_write_is_tried_ten_times(memory, clock):
+    assert tried(memory.write, again, errors.TooManyConflicts) == 10
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 7])
+def test_a_write_is_tried_as_often_as_its_route_says(memory, clock, attempts):
+    exhausted = errors.AllocationsChanged
+    assert tried(memory.write, again, exhausted, attempts=attempts, exhausted=exhausted) == attempts
+
+
+def test_between_two_attempts_is_a_short_random_pause_that_grows(memory, clock):
+    tried(memory.write, again, errors.TooManyConflicts, attempts=30)
+    assert len(clock.pauses) == 29
+    assert len(set(clock.pauses)) == 29
+    assert all(0 <= pause <= min(0.1, 0.001 * 2**number) for number, pause in enumerate(clock.pauses, 1))
+    assert max(clock.pauses) > 0.03
+
+
+def test_no_attempt_is_begun_after_a_minute(memory, clock):
+    def slow(db):
+        clock.now += 7
+        raise Again
+
+    assert tried(memory.write, slow, errors.TooManyConflicts, attempts=1000) == 9
+
+
+def test_a_connection_may_be_lost_once(memory, clock):
+    assert tried(memory.write, lost, errors.DatabaseUnavailable) == 2
+    assert tried(memory.read, lost, errors.DatabaseUnavailable) == 2
+    assert tried(memory.write, lost, errors.DatabaseUnavailable, attempts=1) == 1
+
+
+def test_a_connection_may_be_lost_once_whatever_else_happens(memory, clock):
+    harms = [again, lost, again, lost, again]
+
+    def work(db):
+        harms.pop(0)(db)
+
+    assert tried(memory.write, work, errors.DatabaseUnavailable) == 4
+
+
+def test_a_thread_that_waits_long_for_its_turn_at_sqlite_collides(memory, monkeypatch):
+    monkeypatch.setattr(engine, "LOCK_TIMEOUT", 0.01)
+    refusals = []
+
+    def nested(db):
+        def other():
+            with pytest.raises(errors.TooManyConflicts) as refused:
+                memory.write(lambda _: None, attempts=2)
+            refusals.append(refused)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+
+    memory.write(nested)
+    assert refusals
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_the_start_tries_once_and_again_as_often_as_it_is_told(clock, retries):
+    url = f"mysql+pymysql://u:p@127.0.0.1:{children.free_port()}/d"
+    with opened(url) as database, pytest.raises(errors.DatabaseUnavailable):
+        database.wait_until_reachable(retries, 3)
+    assert clock.pauses == [3] * retries
+
+
+def test_the_start_goes_on_without_end_if_it_is_told(clock):
+    url = f"mysql+pymysql://u:p@127.0.0.1:{children.free_port()}/d"
+
+    class Enough(Exception):
+        pass
+
+    def sleep(seconds):
+        clock.pauses.append(seconds)
+        if len(clock.pauses) > 20:
+            raise Enough
+
+    clock.sleep = sleep
+    with opened(url) as database, pytest.raises(Enough):
+        database.wait_until_reachable(-1, 3)
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("part", ["password", "database"])
+def test_what_time_does_not_mend_is_not_waited_for(backend, database, clock, part):
+    url = database.url.set(**{part: "wrong"})
+    with opened(url) as wrong:
+        for run in (lambda: wrong.wait_until_reachable(5, 3), lambda: wrong.read(again)):
+            with pytest.raises(errors.DatabaseRefuses):
+                run()
+    assert clock.pauses == []
+
+
+def test_the_longest_wait_for_a_lock_is_ten_seconds():
+    """As the documents say; what the sessions of each kind are told is compared with it elsewhere."""
+    assert timeouts.LOCK_TIMEOUT == 10

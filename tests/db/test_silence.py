@@ -1,0 +1,129 @@
+"""A server that accepts and says nothing holds no thread without an end: frozen, or cut off from the service."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import dialects, schema
+from placement.db.engine import connect, opened
+from placement.objects.provider import ResourceProvider
+from tests import proxies, web
+
+#: The most that a request may take with timeouts of one or two seconds, on a busy machine.
+SOON = 20
+SHORT = {"connect_timeout": 2, "read_timeout": 1}
+
+
+def seconds(run, work):
+    """How long the database takes to give up."""
+    began = time.monotonic()
+    with pytest.raises(errors.DatabaseUnavailable):
+        run(work)
+    return time.monotonic() - began
+
+
+def find(db):
+    return ResourceProvider.find(db, "x")
+
+
+def create(name):
+    return lambda db: ResourceProvider.create(db, uuid=name, name=name)
+
+
+def check(database, silence):
+    """While the server is silent, requests end; afterwards they are served again."""
+    database.write(create("before"))
+    database.snapshot(find)
+    with silence, ThreadPoolExecutor(3) as threads:
+        works = (database.read, find), (database.snapshot, find), (database.write, create("meanwhile"))
+        took = [waiting.result() for waiting in [threads.submit(seconds, *work) for work in works]]
+    assert max(took) < SOON
+    database.write(create("after"))
+    assert database.read(lambda db: ResourceProvider.find(db, "before")) is not None
+
+
+@pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+def test_a_frozen_server_is_lost(private_server):
+    """Its kernel goes on acknowledging what it is sent, so that only the service can notice."""
+    with opened(private_server.create_database(), **SHORT) as database:
+        schema.sync(database.engine)
+        check(database, private_server.frozen())
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_server_whose_packets_are_swallowed_is_lost(backend, database):
+    with proxies.proxy(database.url.port) as proxy, opened(database.url.set(port=proxy.port), **SHORT) as cut_off:
+        check(cut_off, proxy.silent())
+
+
+#: A statement that the server takes two seconds for, without a word meanwhile.
+SLOW = {"mariadb": "SELECT SLEEP(2)", "postgresql": "SELECT pg_sleep(2)"}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_changes_of_the_schema_may_take_their_time(backend, database):
+    slow = sa.text(SLOW[backend.kind])
+    with opened(database.url, **SHORT) as bounded:
+        assert seconds(bounded.write, lambda db: db.execute(slow)) < SOON
+        with bounded.patient_engine() as engine, engine.begin() as connection:
+            connection.execute(slow)
+
+
+#: What the server itself does about clients that are silent, and about statements that nobody waits for any more.
+LIMITS = {
+    "mariadb": "SELECT @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@idle_transaction_timeout, "
+    "@@max_statement_time",
+    "postgresql": "SELECT current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), "
+    "current_setting('statement_timeout')",
+}
+IN_READS = {"mariadb": (10, 10, 60, 40), "postgresql": ("10s", "1min", "40s")}
+# A COMMIT that is ended by a limit leaves its outcome open.
+IN_WRITES = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
+IN_COMMANDS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, database):
+    """MariaDB by itself waits a day for a table that is being changed."""
+    statement = sa.text(LIMITS[backend.kind])
+    url = database.url.render_as_string(hide_password=False)
+    conf = web.configuration(placement_database__connection=url, placement_database__read_timeout=40)
+
+    def told(run):
+        return run(lambda db: tuple(db.execute(statement).one()))
+
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        service, command = connect(conf), connect(conf, patient=True)
+        stack.callback(service.dispose)
+        stack.callback(command.dispose)
+        assert told(service.read) == IN_READS[backend.kind]
+        assert told(service.write) == IN_WRITES[backend.kind]
+        assert told(command.read) == told(command.write) == IN_COMMANDS[backend.kind]
+
+
+@pytest.mark.parametrize(
+    ("url", "arguments"),
+    [
+        ("mysql+mysqldb://h/d", {"connect_timeout": 5, "read_timeout": 30, "write_timeout": 30}),
+        (
+            "postgresql+psycopg2://h/d?keepalives_idle=7",
+            {
+                "connect_timeout": 5,
+                "keepalives": 1,
+                "tcp_user_timeout": 30000,
+                "keepalives_interval": 3,
+                "keepalives_count": 5,
+            },
+        ),
+        ("mysql+mysqlconnector://h/d", {}),
+    ],
+)
+def test_drivers_that_are_not_installed_here_are_told_too(url, arguments):
+    """The URL's own words have precedence."""
+    assert dialects.Timeouts().connect_args(sa.make_url(url)) == arguments

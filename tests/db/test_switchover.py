@@ -1,0 +1,159 @@
+"""The primary becomes a replica, and the name that clients connect to is another server's from then on."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+
+import pytest
+
+from placement import errors
+from placement.db import freshness, schema, standard
+from placement.db.engine import opened
+from placement.objects.provider import ResourceProvider
+from tests import proxies, servers
+
+
+class Pair:
+    """Two servers with a database and a user of the same names, behind a proxy; the first is the primary."""
+
+    def __init__(self, first, second, proxy):
+        self.first, self.second, self._proxy = first, second, proxy
+        self._password = secrets.token_hex(8)
+        self.name = self.user = f"switched_{secrets.token_hex(4)}"
+        for server in (first, second):
+            self._prepare(server)
+        self.url = self._of(first).set(port=proxy.port)
+
+    def _of(self, server):
+        return server.url.set(username=self.user, password=self._password, database=self.name)
+
+    def _prepare(self, server):
+        if server.kind == "mariadb":
+            statements = [
+                f"CREATE DATABASE {self.name}",
+                f"CREATE OR REPLACE USER {self.user}@'127.0.0.1' IDENTIFIED BY '{self._password}'",
+                f"GRANT ALL ON {self.name}.* TO {self.user}@'127.0.0.1'",
+            ]
+        else:
+            statements = [
+                f"CREATE ROLE {self.user} LOGIN PASSWORD '{self._password}'",
+                f"CREATE DATABASE {self.name} OWNER {self.user}",
+            ]
+        server._administer(*statements)
+        with opened(self._of(server)) as database:
+            schema.sync(database.engine)
+            standard.insert(database)
+
+    def clean_up(self):
+        """Promote the first server again, and remove what was made."""
+        if self.first.kind == "mariadb":
+            self.first._administer("SET GLOBAL read_only = 0")
+        else:
+            self.first._administer("SET default_transaction_read_only = off", "ALTER SYSTEM RESET ALL")
+            self.first._administer("SELECT pg_reload_conf()")
+            self._wait_until_read_only("off")
+        for server in (self.first, self.second):
+            server.drop_database(self._of(server).render_as_string())
+            server._administer(f"DROP USER {self.user}" + ("@'127.0.0.1'" if server.kind == "mariadb" else ""))
+
+    def demote(self):
+        """Have the first server take no more writes, of connections that are open either."""
+        if self.first.kind == "mariadb":
+            self.first._administer("SET GLOBAL read_only = 1")
+            return
+        self.first._administer("ALTER SYSTEM SET default_transaction_read_only = on")
+        self.first._administer("SELECT pg_reload_conf()")
+        self._wait_until_read_only("on")
+        time.sleep(0.2)  # sessions that are open follow a moment later
+
+    def _wait_until_read_only(self, wanted):
+        while self.first._administer("SHOW default_transaction_read_only")[0][0] != wanted:
+            time.sleep(0.01)
+
+    def switch(self):
+        """Demote the first server; new connections are to the second."""
+        self.demote()
+        self._proxy.target = self.second.port
+
+    def provider_there(self, server, name):
+        with opened(self._of(server)) as database:
+            return database.read(lambda db: ResourceProvider.find(db, name)) is not None
+
+
+@pytest.fixture(scope="module")
+def old_primary(backend):
+    with servers.private(backend.kind) as server:
+        yield server
+
+
+@pytest.fixture
+def pair(backend, old_primary):
+    with proxies.proxy(old_primary.port) as proxy:
+        pair = Pair(old_primary, backend, proxy)
+        yield pair
+        pair.clean_up()
+
+
+def create(name):
+    return lambda db: ResourceProvider.create(db, uuid=name, name=name)
+
+
+def find(name):
+    return lambda db: ResourceProvider.find(db, name)
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypatch):
+    with opened(pair.url) as database, opened(pair.url) as only_reads:
+        database.write(create("old"))
+        assert database.read(find("old"))
+        assert only_reads.read(find("old"))
+        pair.switch()
+        database.write(create("new"))
+        assert pair.provider_there(pair.second, "new")
+        assert not pair.provider_there(pair.first, "new")
+        assert database.read(find("new"))
+        # A process that writes nothing learns it before long.
+        assert only_reads.read(find("old"))
+        monkeypatch.setattr(freshness, "ASKED_EVERY", 0)
+        assert only_reads.read(find("new"))
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_a_commit_that_a_demoted_primary_refuses_is_run_again(pair):
+    """MariaDB refuses the COMMIT of a transaction that wrote before; it says so, and the outcome is known."""
+    attempts = []
+
+    def work(db):
+        provider = create("new")(db)
+        attempts.append(provider)
+        if len(attempts) == 1:
+            demoter = threading.Thread(target=pair.switch)
+            demoter.start()
+            demoter.join(20)
+            assert not demoter.is_alive()
+        return provider
+
+    with opened(pair.url) as database:
+        database.write(create("before"))
+        database.write(work)
+    assert len(attempts) == 2
+    assert pair.provider_there(pair.second, "new")
+    assert not pair.provider_there(pair.first, "new")
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_where_there_is_no_other_primary_writes_are_refused_and_reads_go_on(pair, caplog, monkeypatch):
+    with opened(pair.url) as database:
+        database.write(create("old"))
+        pair.demote()
+        with caplog.at_level(logging.ERROR), pytest.raises(errors.DatabaseUnavailable):
+            database.write(create("new"))
+        assert "read" in caplog.text
+        monkeypatch.setattr(freshness, "ASKED_EVERY", 0.01)
+        for _ in range(3):
+            time.sleep(0.02)
+            assert database.read(find("old"))

@@ -1,0 +1,77 @@
+"""A stranger's lock, or a frozen database, stalls what needs the database, and nothing else."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.engine import opened
+from placement.db.tables import resource_providers
+from tests import conftest, running
+
+UUID = "b0000000-0000-4000-8000-000000000001"
+#: Many more than threads.
+CROWD = 12
+#: Seconds within which an answer has to come; threads count as stalled after five.
+SOON = 15
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "content-type": "application/json"}
+
+
+@pytest.fixture
+def blocked(backend):
+    """A service of one worker with four threads, and its database."""
+    url = backend.create_database()
+    try:
+        flags = ("--lazy-apps", "--enable-threads", "--threads", "4")
+        with running.uwsgi(url, processes=1, flags=flags) as service, opened(url) as database:
+            yield service, database
+    except running.Missing as reason:
+        conftest.missing(reason)
+    finally:
+        backend.drop_database(url)
+
+
+def ask(service, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), HEADERS)
+        answer = connection.getresponse()
+        answer.read()
+        return answer
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_the_root_and_the_health_check_answer_beside_a_stranger_with_a_lock(blocked):
+    service, database = blocked
+    assert ask(service, "POST", "/resource_providers", {"uuid": UUID, "name": UUID}).status == 200
+    answers = []
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
+
+    def write():
+        answers.append(ask(service, "PUT", f"/resource_providers/{UUID}/inventories", body))
+
+    crowd = [threading.Thread(target=write) for _ in range(CROWD)]
+    with database.engine.begin() as stranger:
+        stranger.execute(sa.select(resource_providers.c.id).where(resource_providers.c.uuid == UUID).with_for_update())
+        for one in crowd:
+            one.start()
+        time.sleep(0.5)
+        for path in ("/", "/healthcheck", "/"):
+            began = time.monotonic()
+            assert ask(service, "GET", path).status == 200
+            assert time.monotonic() - began < SOON
+    for one in crowd:
+        one.join()
+    statuses = [answer.status for answer in answers]
+    assert statuses.count(200) == 1
+    busy = [answer for answer in answers if answer.status == 503]
+    assert busy
+    assert all(answer.getheader("retry-after") == "1" for answer in busy)
+    assert set(statuses) <= {200, 409, 503}

@@ -1,0 +1,84 @@
+"""Some threads may wait for the database; the others are told so instead of waiting as well."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from placement import deploy, errors, wsgi
+from placement.db import bulkhead
+from placement.db.bulkhead import Bulkhead
+
+
+@pytest.fixture
+def inside():
+    """Puts threads into a bulkhead, until the test ends or says so."""
+    leave = threading.Event()
+    with ThreadPoolExecutor() as threads:
+
+        def put(wall, count):
+            came = threading.Barrier(count + 1)
+
+            def stay():
+                with wall.entered():
+                    came.wait(30)
+                    leave.wait(30)
+
+            for _ in range(count):
+                threads.submit(stay)
+            came.wait(30)
+            return leave
+
+        yield put
+        leave.set()
+
+
+def enters(wall):
+    with wall.entered():
+        return True
+
+
+def test_a_thread_waits_for_one_that_has_just_come(inside):
+    wall = Bulkhead(2)
+    leave = inside(wall, 2)
+    threading.Timer(0.2, leave.set).start()
+    assert enters(wall)
+
+
+def test_a_thread_does_not_wait_for_those_that_are_stalled(inside, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALLED", 0.1)
+    wall = Bulkhead(2)
+    leave = inside(wall, 2)
+    with pytest.raises(errors.DatabaseBusy):
+        enters(wall)
+    leave.set()
+    monkeypatch.setattr(bulkhead, "STALLED", 30)
+    assert enters(wall)
+
+
+def test_a_thread_that_is_inside_may_enter_again(monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALLED", 0)
+    wall = Bulkhead(1)
+    with wall.entered():
+        assert enters(wall)
+    assert enters(wall)
+
+
+def test_without_a_number_there_is_no_bound(inside):
+    wall = Bulkhead()
+    inside(wall, 5)
+    assert enters(wall)
+
+
+@pytest.mark.parametrize(
+    ("told", "threads", "most"),
+    [(None, None, None), (None, 2, None), (None, 3, 2), (None, 8, 7), (0, 8, None), (4, 8, 4)],
+)
+def test_one_thread_is_left_where_there_are_three(told, threads, most):
+    assert deploy._most_threads(told, threads) == most
+
+
+def test_no_web_server_tells_no_threads():
+    assert wsgi._threads() is None
