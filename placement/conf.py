@@ -125,7 +125,7 @@ _PLACEMENT = [
         min=-1,
         help="No reply has more candidates, whatever limit the client gives, and if it gives none. A client that has "
         "to see every host must not have more of them than this; -1 is no bound, and lets one request that matches a "
-        "large cloud in many ways fill the memory of a worker.",
+        "large cloud in many ways fill what max_search_memory allows.",
     ),
     cfg.StrOpt(
         "allocation_candidates_generation_strategy",
@@ -143,6 +143,21 @@ _PLACEMENT = [
         max=500,
         help="What one GET /allocation_candidates may ask for: its suffixed groups and the resource classes of the "
         "unsuffixed one. More are answered with 400.",
+    ),
+    cfg.IntOpt(
+        "max_search_operations",
+        default=1_000_000,
+        min=1000,
+        help="What one GET /allocation_candidates may do, in operations of about a microsecond. What it has found by "
+        "then is answered, with the header x-placement-incomplete. Operations are counted and not time, so that the "
+        "same request finds the same on a busy machine.",
+    ),
+    cfg.IntOpt(
+        "max_search_memory",
+        default=128,
+        min=1,
+        help="Mebibytes that one GET /allocation_candidates may hold at once, its reply included, as far as that can "
+        "be told beforehand. What it has found by then is answered, with the header x-placement-incomplete.",
     ),
     cfg.IntOpt(
         "max_allocations_per_request",

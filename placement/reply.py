@@ -41,6 +41,8 @@ class Reply(NamedTuple):
     body: Any = None
     location: str | None = None
     modified: datetime | Age | None = None
+    #: More headers.
+    more: tuple[tuple[str, str], ...] = ()
 
     @property
     def status_line(self) -> str:
@@ -62,6 +64,7 @@ class Reply(NamedTuple):
             if self.modified is not UNDATED:
                 headers.append(("last-modified", _http_date(self.modified)))
             headers.append(("cache-control", "no-cache"))
+        headers.extend(self.more)
         return headers
 
 

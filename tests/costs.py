@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import pickle
@@ -50,7 +51,9 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
 def _work(work: Callable[[], Any], at_most: int, writing: int) -> None:
     """Do it, tell what it cost, and end."""
     try:
+        # What was freed before, and is kept for later, would hide what the work takes.
         gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
         before = _status("VmRSS")
         limit = int((_status("VmSize") + at_most) * _MEBIBYTE)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -68,7 +68,8 @@ class World:
         stocks = {class_: Stock(of) if isinstance(of, int) else of for class_, of in stock.items()}
         traits = [*traits]
         self.members[name] = Member(name, parent, stocks, frozenset(traits), frozenset(aggregates), generation)
-        self.ids.setdefault(name, max(self.ids.values(), default=0) + 1)
+        if name not in self.ids:
+            self.ids[name] = max(self.ids.values(), default=0) + 1
         for trait in traits:
             self.trait_ids.setdefault(trait, len(self.trait_ids))
         for class_ in stocks:

@@ -30,7 +30,7 @@ def combine(problem: Problem, memory: Memory | None = None, patience: Patience |
     if len(first) == 1 and problem.options.count(first) == len(problem.options):
         candidate = _alone(problem, first[0])
         return iter(()) if candidate is None else iter((candidate,))
-    return _solved(problem, {} if memory is None else memory, patience)
+    return _solved(problem, {} if memory is None else memory, Patience() if patience is None else patience)
 
 
 def _alone(problem: Problem, provider: int) -> Candidate | None:
@@ -49,10 +49,11 @@ def _alone(problem: Problem, provider: int) -> Candidate | None:
     return Candidate({provider: plan.whole}, dict.fromkeys(plan.suffixes, (provider,)))
 
 
-def _solved(problem: Problem, memory: Memory, patience: Patience | None) -> Iterator[Candidate]:
-    shape, providers = shape_of(problem)
+def _solved(problem: Problem, memory: Memory, patience: Patience) -> Iterator[Candidate]:
+    shape, providers = shape_of(problem, patience.budget)
     known = memory.get(shape)
     if known is None:
+        patience.budget.hold(shape.nbytes)
         known = memory[shape] = Known(solve(problem.plan, shape, patience))
     for assignment in known:
         yield _candidate(problem.plan, [providers[number] for number in assignment])

@@ -5,17 +5,22 @@ What is left is no candidate yet, only small: rules that concern several provide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from placement.candidates.budget import Budget
 from placement.candidates.problem import Plan
-from placement.candidates.request import UNSUFFIXED, CandidateRequest, Group
+from placement.candidates.request import UNSUFFIXED, AnyOf, CandidateRequest, Group
 from placement.candidates.selection import Selection, Step
 from placement.index.slots import Mask
 from placement.index.snapshot import SHARES, Snapshot
+
+#: Looking at one provider by itself, or beginning to look at all of them, takes some operations; looking at so many
+#: providers at once is another; and whether an amount fits, which is calculated, takes so many looks.
+_FEW_OPERATIONS, _AT_ONCE, _FITTING = 5, 2_000, 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,22 +46,31 @@ class Narrowed(NamedTuple):
     steps: tuple[Step, ...]
 
 
-def narrow(request: CandidateRequest, snapshot: Snapshot) -> Narrowed:
-    """Who, and which trees, could serve the request."""
-    narrowing = _Narrowing(snapshot)
+def narrow(request: CandidateRequest, snapshot: Snapshot, budget: Budget) -> Narrowed:
+    """Who, and which trees, could serve the request; no fields, if nobody could.  Raises Exhausted."""
+    narrowing = _Narrowing(snapshot, budget)
+    plan = Plan.of(request)
     narrowing.look_at_roots(request)
-    fields = tuple(field for group in request.groups for field in narrowing.fields(group))
-    return Narrowed(snapshot, Plan.of(request), fields, narrowing.roots, tuple(narrowing.steps))
+    fields: list[Field] = []
+    for group in request.groups:
+        if not narrowing.roots:
+            return Narrowed(snapshot, plan, (), narrowing.roots, tuple(narrowing.steps))
+        fields.extend(narrowing.fields(group))
+    return Narrowed(snapshot, plan, tuple(fields), narrowing.roots, tuple(narrowing.steps))
 
 
 def serving(group: Group, snapshot: Snapshot) -> Selection:
     """Those who can serve the whole group by themselves, wherever they are."""
-    narrowing = _Narrowing(snapshot)
+    narrowing = _Narrowing(snapshot, None)
     return narrowing.fitting(group, group.resources, narrowing.suffixed(group))
 
 
 class _Narrowing:
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, budget: Budget | None) -> None:
+        """:param budget: None: what is left has to be right, whatever it takes."""
+        self._budget = budget
+        #: What looking at all providers once takes.
+        self._glance = _FEW_OPERATIONS + snapshot.size // _AT_ONCE
         self.steps: list[Step] = []
         self.roots = Selection(snapshot.forest, snapshot.forest.is_root)
         self._snapshot = snapshot
@@ -68,28 +82,47 @@ class _Narrowing:
         self._reached: dict[frozenset[str], Mask] = {}
 
     def _step(self, rule: str, suffix: str | None, before: Selection, after: Selection) -> Selection:
+        if self._budget is not None:
+            self._budget.spend(self._glance)
+            self._budget.hold(after.nbytes)
         self.steps.append(Step(rule, suffix, before, after))
         return after
+
+    def _spend(self, glances: int) -> None:
+        if self._budget is not None:
+            self._budget.spend(glances * self._glance)
 
     # --- trees ---
 
     def look_at_roots(self, request: CandidateRequest) -> None:
         """Leave out trees that cannot serve, whatever their providers have."""
         has = self._snapshot.with_trait
-        for trait in sorted(request.root_required):
-            self._keep_roots("root_required", None, has(trait))
-        for trait in sorted(request.root_forbidden):
-            self._keep_roots("root_required", None, ~has(trait))
+        if request.root_required:
+            self._keep_roots("root_required", None, self._in_all(has, [{trait} for trait in request.root_required]))
+        if request.root_forbidden:
+            self._keep_roots("root_required", None, ~self._any_of(has, request.root_forbidden))
         for group in request.groups:
             if group.suffix != UNSUFFIXED:
                 continue
-            for aggregate in sorted(group.not_member_of):
-                self._keep_roots("member_of", UNSUFFIXED, ~self._snapshot.in_aggregate(aggregate))
-            for traits in group.required:
-                self._keep_roots("required", UNSUFFIXED, self._trees_with(self._any_of(has, traits)))
+            if group.not_member_of:
+                outside = ~self._any_of(self._snapshot.in_aggregate, group.not_member_of)
+                self._keep_roots("member_of", UNSUFFIXED, outside)
+            self._keep_trees_with(group.required)
 
     def _keep_roots(self, rule: str, suffix: str | None, roots: Mask) -> None:
         self.roots = self._step(rule, suffix, self.roots, self.roots.within(roots))
+
+    def _keep_trees_with(self, required: AnyOf, among: Mask | None = None) -> None:
+        """Leave out trees where nobody (among these) has one of each set of traits."""
+        if not required:
+            return
+        roots = self._forest.is_root.copy()
+        for traits in required:
+            having = self._any_of(self._snapshot.with_trait, traits)
+            if among is not None:
+                having &= among
+            roots &= self._trees_with(having)
+        self._keep_roots("required", UNSUFFIXED, roots)
 
     def _trees_with(self, providers: Mask) -> Mask:
         """The roots of the trees that have, or are shared with by, one of the providers."""
@@ -100,17 +133,26 @@ class _Narrowing:
 
     def _reach(self, visiting: Selection) -> Mask:
         """The roots of the trees that these providers share with, their own perhaps not among them."""
+        self._spend(1 + len(visiting) // _FEW_OPERATIONS)
         aggregates = frozenset().union(*(self._snapshot.provider(int(slot)).aggregates for slot in visiting.slots()))
         if aggregates not in self._reached:
             members = self._any_of(self._snapshot.in_aggregate, aggregates)
             self._reached[aggregates] = self._forest.roots_of(members)
         return self._reached[aggregates]
 
-    def _any_of(self, mask: Callable[[str], Mask], names: Iterable[str]) -> Mask:
+    def _any_of(self, mask: Callable[[str], Mask], names: Collection[str]) -> Mask:
         """Those that are in the mask of one of the names; a new array."""
+        self._spend(len(names))
         found = np.zeros(self._forest.size, dtype=np.bool_)
         for name in names:
             found |= mask(name)
+        return found
+
+    def _in_all(self, mask: Callable[[str], Mask], sets: Iterable[Collection[str]]) -> Mask:
+        """Those that are in the mask of one name of each set; a new array."""
+        found = np.ones(self._forest.size, dtype=np.bool_)
+        for names in sets:
+            found &= self._any_of(mask, names)
         return found
 
     # --- groups ---
@@ -141,22 +183,22 @@ class _Narrowing:
             if slot is not None:
                 tree[list(self._forest.tree(self._snapshot.provider(slot).root))] = True
             selection = self._step("in_tree", group.suffix, selection, selection.within(tree))
-        for trait in sorted(group.forbidden):
-            without = selection.within(~self._snapshot.with_trait(trait))
+        if group.forbidden:
+            without = selection.within(~self._any_of(self._snapshot.with_trait, group.forbidden))
             selection = self._step("required", group.suffix, selection, without)
-        for aggregate in sorted(group.not_member_of):
-            outside = selection.within(~self._snapshot.in_aggregate(aggregate))
+        if group.not_member_of:
+            outside = selection.within(~self._any_of(self._snapshot.in_aggregate, group.not_member_of))
             selection = self._step("member_of", group.suffix, selection, outside)
         return selection
 
     def suffixed(self, group: Group) -> Selection:
         """Those who meet every rule of a suffixed group but have not been asked what they have."""
         selection = self._everybody(group)
-        for aggregates in group.member_of:
-            inside = selection.within(self._any_of(self._snapshot.in_aggregate, aggregates))
+        if group.member_of:
+            inside = selection.within(self._in_all(self._snapshot.in_aggregate, group.member_of))
             selection = self._step("member_of", group.suffix, selection, inside)
-        for traits in group.required:
-            having = selection.within(self._any_of(self._snapshot.with_trait, traits))
+        if group.required:
+            having = selection.within(self._in_all(self._snapshot.with_trait, group.required))
             selection = self._step("required", group.suffix, selection, having)
         return selection
 
@@ -165,9 +207,7 @@ class _Narrowing:
         selection = self._everybody(group)
         if not group.member_of:
             return selection, self._sharing
-        inside = np.ones(self._forest.size, dtype=np.bool_)
-        for aggregates in group.member_of:
-            inside &= self._any_of(self._snapshot.in_aggregate, aggregates)
+        inside = self._in_all(self._snapshot.in_aggregate, group.member_of)
         spanned = self._forest.trees_of(inside & self._forest.is_root)
         spanned |= inside
         return self._step("member_of", UNSUFFIXED, selection, selection.within(spanned)), self._sharing & inside
@@ -184,6 +224,7 @@ class _Narrowing:
     def fitting(self, group: Group, resources: Mapping[str, int], selection: Selection) -> Selection:
         """Those of the selection who have room for everything."""
         for name, amount in resources.items():
+            self._spend(_FITTING)
             fitting = selection.fitting(self._snapshot.column(name), amount)
             selection = self._step(f"resources:{name}", group.suffix, selection, fitting)
         return selection
@@ -195,9 +236,7 @@ class _Narrowing:
         anybody = np.zeros(self._forest.size, dtype=np.bool_)
         for field in fields:
             anybody |= field.own.mask()
-        for traits in group.required:
-            having = anybody & self._any_of(self._snapshot.with_trait, traits)
-            self._keep_roots("required", UNSUFFIXED, self._trees_with(having))
+        self._keep_trees_with(group.required, anybody)
 
 
 def _rules(group: Group) -> tuple[Hashable, ...]:

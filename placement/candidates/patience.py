@@ -3,14 +3,15 @@
 Whether unequal groups can be packed into the providers of a tree, or found below each other, cannot always be told but
 by trying, which takes twice as long with each group more.  A search that finds something goes on; one that does not
 turns to the next tree after a while, and ends at last.  It says so: what it has found is right but may not be all.
+Whatever it finds, it ends when the budget of the request does.
 """
 
 from __future__ import annotations
 
+from placement.candidates.budget import Budget
+
 #: What one search may do in vain, in options looked at; about a second.
 WORK = 200_000
-#: What it may do at all, mistakes aside; many seconds, which takes hundreds of groups, and of providers in each tree.
-_MOST = 5_000_000
 #: What is left is not for one tree alone.
 _SHARE = 8
 #: What needs no more is not worth counting.
@@ -20,17 +21,20 @@ _LITTLE = 500
 class Patience:
     """That of one search.  It counts work and not time: the same request finds the same on a busy machine."""
 
-    __slots__ = ("_begun", "_left", "lost")
+    __slots__ = ("_left", "budget")
 
-    def __init__(self, work: int = WORK) -> None:
+    def __init__(self, work: int = WORK, budget: Budget | None = None) -> None:
         self._left = work
-        self._begun = 0
-        #: Whether something was given up, and candidates may have been missed.
-        self.lost = False
+        self.budget = Budget() if budget is None else budget
 
-    def begin(self, least: int) -> None:
-        """A tree that takes so much, if all goes well."""
-        self._begun += least
+    @property
+    def lost(self) -> bool:
+        """Whether something was given up, and candidates may have been missed."""
+        return self.budget.shortage is not None
+
+    def lose_heart(self) -> None:
+        """Give something up."""
+        self.budget.fall_short("operations")
 
     def share(self, least: int) -> int:
         """What one tree may do until it finds something."""
@@ -39,9 +43,9 @@ class Patience:
     def exhausted(self) -> bool:
         """Whether no further tree is to be begun with."""
         # Once the hard ones have used up everything, there is as much again for those that make no trouble.
-        if self._left > -WORK and self._begun < _MOST:
+        if self._left > -WORK:
             return False
-        self.lost = True
+        self.lose_heart()
         return True
 
     def lose(self, work: int) -> None:
@@ -53,29 +57,39 @@ class Patience:
 class Turn:
     """What one tree is given of it, from one solution to the next."""
 
-    __slots__ = ("_least", "_patience", "_share", "work")
+    __slots__ = ("_counted", "_least", "_patience", "_share", "budget", "work")
 
     def __init__(self, patience: Patience, least: int) -> None:
         """:param least: what it takes to find something without a mistake, which is not in vain."""
         self._patience = patience
-        patience.begin(least)
+        self.budget = patience.budget
         self._least = least
         self._share = patience.share(least)
         #: What was done since something was found; whoever does something adds to it.
         self.work = 0
+        #: What of it the budget knows of.
+        self._counted = 0
 
     def over(self) -> bool:
-        """Whether the tree is to be left as it is."""
+        """Whether the tree is to be left as it is; raises Exhausted if all of them are."""
+        self._count()
         if self.work < self._share:
             return False
-        self._patience.lost = True
+        self._patience.lose_heart()
         return True
 
     def found(self) -> None:
         """A solution."""
+        self._count()
         self._patience.lose(self.work - self._least)
-        self.work, self._share = 0, self._patience.share(self._least)
+        self.work = self._counted = 0
+        self._share = self._patience.share(self._least)
 
     def end(self) -> None:
         """There is no other."""
+        self._count()
         self._patience.lose(self.work)
+
+    def _count(self) -> None:
+        self.budget.spend(self.work - self._counted)
+        self._counted = self.work

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import logging
+import operator
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,9 +14,18 @@ import numpy as np
 
 from placement import microversion as mv
 from placement import signals
+from placement.candidates.budget import Budget
 from placement.candidates.search import Found
 from placement.index.snapshot import Provider, Snapshot
 from placement.microversion import Version
+
+LOG = logging.getLogger(__name__)
+
+#: About the bytes of a summary, without and for each of its classes, those that are sent included.
+_SUMMARY, _CLASS = 750, 300
+#: The summaries of so few providers are no matter.
+_FEW = 500
+_CLASSES_OF, _TRAITS_OF = operator.attrgetter("classes"), operator.attrgetter("traits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +58,50 @@ class Form:
 
 
 @signals.part("present")
-def present(found: Found, form: Form, asked: Collection[str]) -> dict[str, Any]:
-    """The body of the reply.
+def present(found: Found, form: Form, asked: Collection[str], budget: Budget | None = None) -> dict[str, Any]:
+    """The body of the reply, with as many of the candidates as there is memory for.
 
     :param asked: the classes that some group asks for.
     """
+    budget = Budget() if budget is None else budget
+    slots = _summarised(found, form, budget.memory)
+    if slots is None:
+        budget.fall_short("memory")
+        found = _affordable(found, form, budget.memory)
+        LOG.warning(
+            "Of the candidates that were found only %d are told: there is no memory for the summaries of more.",
+            len(found.candidates),
+        )
+        slots = _summarised(found, form, None) or []
     return {
         "allocation_requests": list(_allocation_requests(found, form)),
-        "provider_summaries": dict(_summaries(found.snapshot, _summarised(found, form), form, frozenset(asked))),
+        "provider_summaries": dict(_summaries(found.snapshot, slots, form, frozenset(asked))),
     }
+
+
+def _affordable(found: Found, form: Form, memory: int) -> Found:
+    """The candidates up to the first whose summaries are too much; the first is told in any case."""
+    forest, providers = found.snapshot.forest, _providers(found.snapshot)
+    whole = form.trees and bool(forest.members)
+    left, seen = memory, set[int]()
+    for count, candidate in enumerate(found.candidates):
+        used = {providers[slot].root for slot in candidate.amounts} if whole else set(candidate.amounts)
+        for slot in used - seen:
+            left -= sum(_size(providers[each]) for each in (forest.tree(slot) if whole else (slot,)))
+        seen |= used
+        if left < 0 < count:
+            return found._replace(candidates=found.candidates[:count], complete=False)
+    return found
+
+
+def _size(provider: Provider) -> int:
+    """About the bytes of a summary, those that are sent included."""
+    return _SUMMARY + _CLASS * len(provider.classes) + _traits_size(provider.traits)
+
+
+def _traits_size(traits: frozenset[str]) -> int:
+    """What is sent of them, with quotation marks and a comma; what is held of them is shared."""
+    return sum(map(len, traits)) + 3 * len(traits)
 
 
 def _allocation_requests(found: Found, form: Form) -> Iterator[dict[str, Any]]:
@@ -85,15 +132,31 @@ def _providers(snapshot: Snapshot) -> Sequence[Provider]:
     return cast("Sequence[Provider]", snapshot.providers)
 
 
-def _summarised(found: Found, form: Form) -> list[int]:
-    """The providers that have a summary, in order."""
+def _summarised(found: Found, form: Form, memory: int | None) -> list[int] | None:
+    """The providers that have a summary, in order; None, if their summaries take more than so much memory."""
     used: set[int] = set()
     used.update(*(candidate.amounts for candidate in found.candidates))
     forest = found.snapshot.forest
     if form.trees and forest.members:
         for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):
             used.update(forest.tree(root))
-    return sorted(used)
+            if memory is not None and len(used) * _SUMMARY > memory:
+                return None
+    slots = sorted(used)
+    if memory is not None and len(slots) > _FEW and _sizes(_providers(found.snapshot), slots) > memory:
+        return None
+    return slots
+
+
+def _sizes(providers: Sequence[Provider], slots: Sequence[int]) -> int:
+    """About the bytes of all these summaries."""
+    classes = Counter(map(len, map(_CLASSES_OF, map(providers.__getitem__, slots))))
+    traits = Counter(map(_TRAITS_OF, map(providers.__getitem__, slots)))
+    return (
+        _SUMMARY * len(slots)
+        + sum(_CLASS * number * count for number, count in classes.items())
+        + sum(_traits_size(names) * count for names, count in traits.items())
+    )
 
 
 def _summaries(

@@ -6,7 +6,7 @@ Plain records: a problem can be written by hand.  Providers are numbers that mea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -87,12 +87,14 @@ class Supplier(NamedTuple):
     """A provider, as far as combinations depend on it."""
 
     #: Itself, its parent, and so on to the root.
-    ancestry: tuple[int, ...]
+    ancestry: Iterable[int]
     traits: frozenset[str] = frozenset()
     #: Whether it also serves trees that are not its own.
     shares: bool = False
     #: The most that it can give, of each class that is contended.
     room: Mapping[str, int] = {}
+    #: Where the ancestry ends; None: whoever cares has to go there.
+    root: int | None = None
 
 
 class Problem(NamedTuple):

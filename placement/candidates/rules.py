@@ -16,6 +16,9 @@ from placement.candidates.problem import Pick, Plan
 from placement.candidates.request import UNSUFFIXED, AnyOf
 from placement.candidates.shape import Shape
 
+#: Looking at so many numbers of a list is one operation, and each takes so many bytes; in a set it takes more.
+_LISTED, _NUMBER, _IN_A_SET = 10, 8, 60
+
 
 class Choice(NamedTuple):
     """A pick, with who can serve it."""
@@ -50,8 +53,12 @@ def rules_of(plan: Plan, shape: Shape, choices: Sequence[Choice], turn: Turn) ->
         yield Isolation(choices, turn)
     for name, room in zip(plan.contended, shape.room, strict=True):
         yield Room(name, room, choices, turn)
-    for suffixes in plan.same_subtrees:
-        yield Subtree(suffixes, shape.above, choices)
+    if plan.same_subtrees:
+        lineage = Lineage(shape.above, turn)
+        for suffixes in plan.same_subtrees:
+            turn.budget.hold(_NUMBER * len(lineage.above))
+            turn.budget.spend(len(lineage.above) // _LISTED)
+            yield Subtree(suffixes, lineage, choices)
     if plan.required:
         yield Traits(plan.required, shape.traits, choices, turn)
     if not plan.nested:
@@ -66,7 +73,7 @@ class Isolation:
         self._mine = [choice.pick.suffix != UNSUFFIXED for choice in choices]
         self._options = [choice.options for choice in choices]
         self._taken: set[int] = set()
-        self._tight = not seating.roomy(self._open(0), self._seats)
+        self._tight = not seating.roomy(self._open(0), self._seats, turn)
 
     def _open(self, number: int) -> list[tuple[int, ...]]:
         """The options of the suffixed groups that are still to be served."""
@@ -81,7 +88,7 @@ class Isolation:
     def _possible(self, number: int) -> bool:
         options = self._open(number)
         self._turn.work += len(options)
-        return seating.seated(options, self._seats)
+        return seating.seated(options, self._seats, self._turn)
 
     def admits(self, number: int, provider: int) -> bool:
         if not self._mine[number]:
@@ -133,7 +140,7 @@ class Room:
         self._left = list(room)
         self._open: dict[int, _Open] = {}
         options, amounts = self._still_open(0).options, self._still_open(0).amounts
-        self._tight = not seating.roomy(options, lambda provider: self._left[provider] // amounts[0])
+        self._tight = not seating.roomy(options, lambda provider: self._left[provider] // amounts[0], turn)
 
     def _still_open(self, number: int) -> _Open:
         """The picks of the class from this one on."""
@@ -142,7 +149,9 @@ class Room:
             amounts = sorted((self._amounts[later] for later in mine), reverse=True)
             options = [self._options[later] for later in mine]
             distinct = {id(places): places for places in options}
+            self._turn.budget.spend((len(self._amounts) + sum(map(len, distinct.values()))) // _LISTED)
             within = frozenset().union(*distinct.values())
+            self._turn.budget.hold(_NUMBER * len(amounts) * 3 + _IN_A_SET * len(within))
             askers = [*dict(zip(amounts, itertools.count(1), strict=False)).items()]
             self._open[number] = _Open(options, amounts, within, askers[:: 1 + len(askers) // _SIZES])
         return self._open[number]
@@ -159,7 +168,7 @@ class Room:
             return False
         if any(sum(free // amount for free in left) < count for amount, count in askers):
             return False
-        return seating.seated(options, lambda provider: self._left[provider] // amounts[-1])
+        return seating.seated(options, lambda provider: self._left[provider] // amounts[-1], self._turn)
 
     def hopeless(self) -> bool:
         return self._tight and not self._possible(0)
@@ -185,46 +194,97 @@ class Room:
         return tuple(self._left)
 
 
+class Lineage:
+    """Who is above whom: a forest of the providers, each below the nearest of the others that is above it."""
+
+    def __init__(self, above: tuple[int, ...], turn: Turn) -> None:
+        self.above = above
+        self._turn = turn
+        #: Whoever is below a provider is reached, on the way through the forest, between the two numbers.
+        self._first, self._last = [0] * len(above), [0] * len(above)
+        #: Everybody, those above before those below.
+        self.downward: list[int] = []
+        self._number()
+
+    def _number(self) -> None:
+        children: list[list[int]] = [[] for _ in self.above]
+        for provider, nearest in enumerate(self.above):
+            if nearest >= 0:
+                children[nearest].append(provider)
+        waiting = [provider for provider, nearest in enumerate(self.above) if nearest < 0]
+        while waiting:
+            provider = waiting.pop()
+            self._first[provider] = len(self.downward)
+            self.downward.append(provider)
+            waiting.extend(children[provider])
+        below = [1] * len(self.above)
+        for provider in reversed(self.downward):
+            self._last[provider] = self._first[provider] + below[provider]
+            if self.above[provider] >= 0:
+                below[self.above[provider]] += below[provider]
+
+    def covers(self, top: int, provider: int) -> bool:
+        """Whether the one is the other, or above it."""
+        return self._first[top] <= self._first[provider] < self._last[top]
+
+    def over_both(self, some: int, other: int) -> int:
+        """The nearest provider that is, or is above, both of them; -1 if there is none."""
+        if self.covers(other, some):
+            return other
+        while some >= 0 and not self.covers(some, other):
+            self._turn.work += 1
+            some = self.above[some]
+        return some
+
+
 class Subtree:
     """One of the providers that serve the groups is above, or is, all the others."""
 
-    def __init__(self, suffixes: frozenset[str], above: tuple[frozenset[int], ...], choices: Sequence[Choice]) -> None:
+    def __init__(self, suffixes: frozenset[str], lineage: Lineage, choices: Sequence[Choice]) -> None:
+        self._lineage = lineage
         self._mine = [choice.pick.suffix in suffixes for choice in choices]
-        self._line = [line | {provider} for provider, line in enumerate(above)]
-        #: By number: everybody who may still be chosen after it.
-        self._later: list[frozenset[int]] = [frozenset()] * len(choices)
-        for number in range(len(choices) - 2, -1, -1):
-            following = choices[number + 1].options if self._mine[number + 1] else ()
-            self._later[number] = self._later[number + 1].union(following)
-        self._chosen: list[int] = []
-        #: Who is above, or is, all that were chosen.
-        self._over: list[frozenset[int]] = []
+        #: By provider: the last choice by which it, or one that is above it, may still be chosen.
+        self._until = [-1] * len(lineage.above)
+        options = {
+            id(choice.options): (number, choice.options) for number, choice in enumerate(choices) if self._mine[number]
+        }
+        for number, places in options.values():
+            for provider in places:
+                self._until[provider] = max(self._until[provider], number)
+        for provider in lineage.downward:
+            if (nearest := lineage.above[provider]) >= 0:
+                self._until[provider] = max(self._until[provider], self._until[nearest])
+        #: Who is the nearest to be above, or be, all that were chosen, and whether it is one of them; -1: none is.
+        self._over: list[tuple[int, bool]] = []
 
     def hopeless(self) -> bool:
         return False
 
-    def _over_all(self, provider: int) -> frozenset[int]:
-        line = self._line[provider]
-        return line & self._over[-1] if self._over else line
+    def _with(self, provider: int) -> tuple[int, bool]:
+        if not self._over:
+            return provider, True
+        over, chosen = self._over[-1]
+        if over < 0:
+            return -1, False
+        nearest = self._lineage.over_both(over, provider)
+        return nearest, nearest == provider or (nearest == over and chosen)
 
     def admits(self, number: int, provider: int) -> bool:
         if not self._mine[number]:
             return True
-        over = self._over_all(provider)
-        return provider in over or not over.isdisjoint(self._chosen) or not over.isdisjoint(self._later[number])
+        over, chosen = self._with(provider)
+        return chosen or (over >= 0 and self._until[over] > number)
 
     def choose(self, number: int, provider: int) -> None:
         if self._mine[number]:
-            self._over.append(self._over_all(provider))
-            self._chosen.append(provider)
+            self._over.append(self._with(provider))
 
     def undo(self, number: int, provider: int) -> None:  # noqa: ARG002 - it is the last one chosen
         if self._mine[number]:
             self._over.pop()
-            self._chosen.pop()
 
     def state(self) -> Hashable:
-        return (self._over[-1], self._over[-1].intersection(self._chosen)) if self._over else None
+        return self._over[-1] if self._over else None
 
 
 class Traits:
@@ -240,7 +300,13 @@ class Traits:
         self._coming: list[frozenset[str]] = [frozenset()] * (len(choices) + 1)
         for number in range(len(choices) - 1, -1, -1):
             options = choices[number].options if self._mine[number] else ()
-            self._coming[number] = self._coming[number + 1].union(*(traits[provider] for provider in options))
+            turn.budget.spend(len(options))
+            found = self._coming[number + 1].union(*(traits[provider] for provider in options))
+            if len(found) == len(self._coming[number + 1]):
+                found = self._coming[number + 1]
+            else:
+                turn.budget.hold(_IN_A_SET * len(found))
+            self._coming[number] = found
         #: What is still to be met.
         self._open: list[AnyOf] = [required]
 

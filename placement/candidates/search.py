@@ -8,8 +8,9 @@ import time
 from typing import NamedTuple
 
 from placement import signals
+from placement.candidates.budget import Budget, Exhausted
 from placement.candidates.choose import BREADTH_FIRST, choose
-from placement.candidates.narrow import narrow
+from placement.candidates.narrow import Narrowed, narrow
 from placement.candidates.patience import Patience
 from placement.candidates.problem import Candidate
 from placement.candidates.request import CandidateRequest
@@ -19,8 +20,10 @@ from placement.index.snapshot import Snapshot
 
 LOG = logging.getLogger(__name__)
 
-#: What one reply may map, picks times candidates: ten thousand candidates of a few hundred groups are gigabytes.
-_MOST_PICKS = 400_000
+#: About the bytes of a candidate and what is shown of it, without the summaries of its providers, and for each pick.
+_CANDIDATE, _PICK = 1300, 400
+#: The part of the memory that is left for them; the other is for the summaries.
+_SHARE = 2
 
 
 class Found(NamedTuple):
@@ -49,26 +52,47 @@ def search(
     most: int | None = None,
     strategy: str = BREADTH_FIRST,
     order: random.Random | None = None,
+    budget: Budget | None = None,
 ) -> Found:
     """Where the request would fit.
 
-    :param most: never give more candidates, whatever the request wants; and fewer where it has very many groups.
+    :param most: never give more candidates, whatever the request wants.
     :param order: take trees and providers at random.
+    :param budget: what it may use up.
     """
     began = time.perf_counter()
-    narrowed = narrow(request, snapshot)
-    if most is not None:
-        most = min(most, _MOST_PICKS // max(len(narrowed.plan.picks), 1))
+    budget = Budget() if budget is None else budget
     limit = min((limit for limit in (request.limit, most) if limit is not None), default=None)
-    patience = Patience()
-    candidates = choose(problems(narrowed, order), limit, strategy, patience)
-    found = Found(candidates, snapshot, narrowed.steps, complete=not patience.lost)
-    if patience.lost:
+    try:
+        narrowed = narrow(request, snapshot, budget)
+    except Exhausted:
+        candidates: list[Candidate] = []
+        steps: tuple[Step, ...] = ()
+    else:
+        steps = narrowed.steps
+        candidates = _chosen(narrowed, limit, strategy, order, budget)
+    found = Found(candidates, snapshot, steps, complete=budget.shortage is None)
+    if not found.complete:
         LOG.warning(
-            "Where %d groups would fit was not looked for to the end: %d candidates were found, and there may be more.",
-            *(len(request.groups), len(candidates)),
+            "Where %d groups would fit was not looked for to the end, for want of %s: %d candidates were found, and "
+            "there may be more.",
+            *(len(request.groups), budget.shortage, len(candidates)),
         )
     if signals.searched.heard:
         count = len(found.candidates)
         signals.searched(time.perf_counter() - began, count, count == limit, found.obstacle)
     return found
+
+
+def _chosen(
+    narrowed: Narrowed, limit: int | None, strategy: str, order: random.Random | None, budget: Budget
+) -> list[Candidate]:
+    """So many candidates, or as many as there is memory for."""
+    each = _CANDIDATE + _PICK * len(narrowed.plan.picks)
+    affordable = budget.memory // _SHARE // each
+    few = affordable if limit is None else min(limit, affordable)
+    candidates = choose(problems(narrowed, order, budget), few, strategy, Patience(budget=budget))
+    if len(candidates) == affordable != limit:
+        budget.fall_short("memory")
+    budget.memory = max(budget.memory - each * len(candidates), 0)
+    return candidates

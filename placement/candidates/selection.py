@@ -69,6 +69,20 @@ class Selection:
         roots[self.forest.roots(self._slots)] = True
         return roots
 
+    @property
+    def nbytes(self) -> int:
+        """What it holds in memory."""
+        held = self._mask if self._slots is None else self._slots
+        assert held is not None
+        return held.nbytes
+
+    def __bool__(self) -> bool:
+        """Whether anybody is left."""
+        if self._slots is not None:
+            return len(self._slots) > 0
+        assert self._mask is not None
+        return bool(self._mask.any())
+
     def __len__(self) -> int:
         if self._slots is not None:
             return len(self._slots)

@@ -6,13 +6,21 @@ solution of the other, and what has none in one tree has none in a thousand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from placement.candidates.budget import Budget
 from placement.candidates.problem import Problem, Supplier
 
 #: For each pick the number of the provider that serves it.
 Assignment = tuple[int, ...]
+
+
+#: Looking at so many numbers of a list is one operation.
+_LISTED = 10
+#: Bytes of a number in a tuple, and how many times as much a trait in a set is.
+_NUMBER, _TRAIT = 8, 8
 
 
 class Shape(NamedTuple):
@@ -22,17 +30,24 @@ class Shape(NamedTuple):
     options: tuple[tuple[int, ...], ...]
     #: For each contended class, how much each provider can give; not told beyond what is asked for.
     room: tuple[tuple[int, ...], ...] = ()
-    #: Those of the options that are each provider's parent, its parent's parent, and so on; and where its line ends.
-    above: tuple[frozenset[int], ...] = ()
+    #: The nearest of the options that is above each provider, or -1; and where its line ends.
+    above: tuple[int, ...] = ()
     family: tuple[int, ...] = ()
     #: Those of the wanted traits that each provider has.
     traits: tuple[frozenset[str], ...] = ()
     #: Whether each provider shares; nothing, if that does not matter.
     shares: tuple[bool, ...] = ()
 
+    @property
+    def nbytes(self) -> int:
+        """About what it holds in memory."""
+        distinct = {id(places): places for places in self.options}
+        numbers = len(self.options) + sum(map(len, distinct.values())) + sum(map(len, self.room))
+        return _NUMBER * (numbers + sum(map(len, self[2:])) + _TRAIT * sum(map(len, self.traits)))
 
-def shape_of(problem: Problem) -> tuple[Shape, tuple[int, ...]]:
-    """The shape of the problem, and its providers by number."""
+
+def shape_of(problem: Problem, budget: Budget) -> tuple[Shape, tuple[int, ...]]:
+    """The shape of the problem, and its providers by number; raises Exhausted."""
     plan, suppliers = problem.plan, problem.suppliers
     numbers: dict[int, int] = {}
     known: dict[int, tuple[int, ...]] = {}
@@ -47,10 +62,12 @@ def shape_of(problem: Problem) -> tuple[Shape, tuple[int, ...]]:
         numbered.append(options_here)
     options = tuple(numbered)
     providers = tuple(numbers)
-    above: tuple[frozenset[int], ...] = ()
+    above: tuple[int, ...] = ()
     family: tuple[int, ...] = ()
     if plan.same_subtrees or not plan.nested:
-        above, family = _lines(numbers, suppliers)
+        above, family = _lines(numbers, suppliers, budget)
+    held = len(providers) * (2 + len(plan.contended)) + sum(map(len, known.values()))
+    budget.spend(held // _LISTED)
     return (
         Shape(
             options,
@@ -68,15 +85,27 @@ def shape_of(problem: Problem) -> tuple[Shape, tuple[int, ...]]:
 
 
 def _lines(
-    numbers: Mapping[int, int], suppliers: Mapping[int, Supplier]
-) -> tuple[tuple[frozenset[int], ...], tuple[int, ...]]:
+    numbers: Mapping[int, int], suppliers: Mapping[int, Supplier], budget: Budget
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     above, family = [], []
     roots: dict[int, int] = {}
     for provider in numbers:
-        ancestry = suppliers[provider].ancestry
-        above.append(frozenset(numbers[other] for other in ancestry[1:] if other in numbers))
-        family.append(roots.setdefault(ancestry[-1], len(roots)))
+        supplier = suppliers[provider]
+        steps, nearest = _nearest(supplier.ancestry, numbers)
+        budget.spend(steps)
+        above.append(nearest)
+        root = supplier.root if supplier.root is not None else deque(supplier.ancestry, 1).pop()
+        family.append(roots.setdefault(root, len(roots)))
     return tuple(above), tuple(family)
+
+
+def _nearest(ancestry: Iterable[int], numbers: Mapping[int, int]) -> tuple[int, int]:
+    """How many steps above the provider, and which of the options, the nearest is; -1 if none is above it."""
+    steps = 0
+    for steps, other in enumerate(ancestry):
+        if steps and other in numbers:
+            return steps, numbers[other]
+    return steps, -1
 
 
 class Known:

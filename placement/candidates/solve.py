@@ -23,15 +23,24 @@ def _weight(pick: Pick, plan: Plan) -> float:
     return sum(pick.amounts[name] / plan.whole[name] for name in plan.contended if name in pick.amounts)
 
 
+#: Looking at so many numbers of a list is as much work as looking at an option.
+_LISTED = 20
+#: Choosing a provider, and going on from there, takes so many operations.
+_CHOICE = 4
+#: Bytes of a number, and of what is round those of a state.
+_NUMBER, _STATE = 8, 300
+
+
 class _Search:
     def __init__(self, plan: Plan, shape: Shape, patience: Patience) -> None:
         self._shape = shape
         picks = enumerate(zip(plan.picks, shape.options, strict=True))
+        patience.budget.spend(len(plan.picks) * (2 + len(plan.contended) // _LISTED))
         choices = [Choice(pick, options, place) for place, (pick, options) in picks]
         # Whoever has the fewest options chooses first, and of these who asks for most.
         self._choices = sorted(choices, key=lambda choice: (len(choice.options), -_weight(choice.pick, plan)))
         #: Of looking at an option: most plans have few rules, but nobody says how many subtrees there may be.
-        self._price = 1 + len(plan.same_subtrees) // 4
+        self._price = 1 + (len(plan.same_subtrees) + len(plan.contended)) // 4
         # Without a mistake, every option is looked at once or twice, and every pick by those before it.
         least = (1 + self._price) * sum(len(options) for options in shape.options) + len(choices) ** 2
         self._turn = Turn(patience, least)
@@ -42,6 +51,11 @@ class _Search:
         #: What leads nowhere: the number of a choice, and what all rules know by then.
         self._dead: set[Hashable] = set()
         self._kinds: dict[int, Hashable] = {}
+        #: What a state holds: mostly, how much every provider has left of every class.
+        self._held = sum(map(len, shape.room)) + len(shape.family) + len(plan.required) + 2 * len(plan.same_subtrees)
+        distinct = {id(choice.options): choice.options for choice in choices}
+        self._places = [frozenset(places) for places in distinct.values()]
+        self._above = frozenset(shape.above)
 
     def _hopeless(self) -> bool:
         """Whether some rule sees at once that there is no solution."""
@@ -52,6 +66,8 @@ class _Search:
         if not self._hopeless():
             for solution in self._solutions(0):
                 self._turn.found()
+                self._turn.budget.spend(len(solution) // 2)
+                self._turn.budget.hold(_NUMBER * len(solution))
                 yield solution
         self._turn.end()
 
@@ -71,6 +87,7 @@ class _Search:
             if (barren and self._kind(provider) in barren) or not self._admits(number, provider):
                 continue
             bears = False
+            self._turn.budget.spend(_CHOICE * self._price)
             self._choose(number, provider)
             for solution in self._solutions(number + 1):
                 bears = True
@@ -79,7 +96,7 @@ class _Search:
             fruitful |= bears
             if not bears and (kind := self._kind(provider)) is not None:
                 barren.add(kind)
-        if not fruitful:
+        if not fruitful and self._turn.budget.fits(_STATE + _NUMBER * self._held):
             self._dead.add(self._state(number))
 
     def _admits(self, number: int, provider: int) -> bool:
@@ -96,6 +113,7 @@ class _Search:
             rule.undo(number, provider)
 
     def _state(self, number: int) -> Hashable:
+        self._turn.work += self._held // _LISTED
         return number, tuple(rule.state() for rule in self._rules)
 
     def _kind(self, provider: int) -> Hashable:
@@ -108,10 +126,11 @@ class _Search:
 
     def _kind_of(self, provider: int) -> Hashable:
         shape = self._shape
-        if any(provider in line for line in shape.above):
+        if provider in self._above:
             return None
+        self._turn.work += len(self._places) // _LISTED
         told = (shape.above, shape.family, shape.traits, shape.shares, *shape.room)
         return (
             tuple(facts[provider] if facts else None for facts in told),
-            tuple(provider in choice.options for choice in self._choices),
+            tuple(provider in places for places in self._places),
         )

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from placement.candidates.budget import Budget
 from placement.candidates.narrow import Field, Narrowed
 from placement.candidates.problem import Plan, Problem, Supplier
 from placement.index.slots import Slots
@@ -17,22 +18,32 @@ from placement.index.snapshot import SHARES, Snapshot
 _PIECE = 256
 #: How many aggregates are told apart at once, one bit each, below the number of what was told apart before.
 _BITS = 32
+#: Looking at so many providers is one operation: in a list of numbers, and in an array of them.
+_LISTED, _AT_ONCE = 10, 200
+#: Bytes of a number in a list.
+_NUMBER = 8
 
 
-def problems(narrowed: Narrowed, order: random.Random | None = None) -> Iterator[Problem]:
-    """The problem of each tree, as late as it is asked for; trees and options in random order, if one is given."""
-    roots = _distinct(narrowed)
+def problems(narrowed: Narrowed, order: random.Random | None, budget: Budget) -> Iterator[Problem]:
+    """The problem of each tree, as late as it is asked for; trees and options in random order, if one is given.
+
+    Raises Exhausted.
+    """
+    if not narrowed.fields:
+        return
+    roots = _distinct(narrowed, budget)
     if order is not None:
         roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
-    trees = _Trees(narrowed, order)
+    trees = _Trees(narrowed, order, budget)
     for start in range(0, len(roots), _PIECE):
+        budget.spend(_PIECE)
         for root in roots[start : start + _PIECE].tolist():
             problem = trees.problem(root)
             if problem is not None:
                 yield problem
 
 
-def _distinct(narrowed: Narrowed) -> Slots:
+def _distinct(narrowed: Narrowed, budget: Budget) -> Slots:
     """The roots, but only one of the trees that have nothing of their own to give and the same others share with.
 
     A thousand hosts without disks that share one pool all come to the same candidate for a disk.
@@ -41,6 +52,7 @@ def _distinct(narrowed: Narrowed) -> Slots:
     visiting = {int(slot) for field in fields for slot in field.visiting.slots()}
     if not visiting:
         return np.flatnonzero(roots)
+    budget.spend(sum(len(field.visiting) for field in fields))
     empty = roots.copy()
     for field in fields:
         empty &= ~field.own.roots()
@@ -48,6 +60,7 @@ def _distinct(narrowed: Narrowed) -> Slots:
     if len(chosen) < 2:
         return np.flatnonzero(roots)
     aggregates = frozenset().union(*(narrowed.snapshot.provider(slot).aggregates for slot in visiting))
+    budget.spend(len(aggregates) * (1 + len(chosen) // _AT_ONCE))
     return np.sort(
         np.concatenate([np.flatnonzero(roots & ~empty), _one_of_each(narrowed.snapshot, chosen, aggregates)])
     )
@@ -66,7 +79,8 @@ def _one_of_each(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) 
 
 
 class _Trees:
-    def __init__(self, narrowed: Narrowed, order: random.Random | None) -> None:
+    def __init__(self, narrowed: Narrowed, order: random.Random | None, budget: Budget) -> None:
+        self._budget = budget
         self._plan = narrowed.plan
         #: Where there is only one provider, it has the traits that the tree was found to have.
         self._plan_for_one = replace(narrowed.plan, required=())
@@ -75,7 +89,7 @@ class _Trees:
         self._fields = list(dict.fromkeys(narrowed.fields))
         self._places = [self._fields.index(field) for field in narrowed.fields]
         self._own: list[bytes | None] = [None] * len(self._fields)
-        self._visitors = [_by_aggregate(field, self._snapshot) for field in self._fields]
+        self._visitors = [_by_aggregate(field, self._snapshot, budget) for field in self._fields]
         self._sharing = SHARES in self._snapshot.traits
         #: By field, and by the aggregates that a tree is in.
         self._reaching: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
@@ -88,13 +102,17 @@ class _Trees:
         if len(tree) == 1 and not self._sharing:
             # Its only provider serves every pick, or the tree would not be here.
             return Problem(self._plan_for_one, ((root,),) * len(self._places), self._suppliers)
-        options = [self._options(number, root, tree) for number in range(len(self._fields))]
+        self._budget.spend(len(self._places) + len(self._fields) * (1 + len(tree) // _LISTED))
+        aggregates = self._aggregates(tree) if self._sharing else frozenset()
+        options = [self._options(number, root, tree, aggregates) for number in range(len(self._fields))]
         repeats = repeated = False
         if self._sharing:
             shared = tuple(tuple(slot for slot in places if self._suppliers[slot].shares) for places in options)
             repeats = all(shared)
             repeated = repeats and shared in self._seen
-            self._seen.add(shared)
+            if repeats and not repeated:
+                self._budget.hold(sum(map(len, shared)) * _NUMBER)
+                self._seen.add(shared)
             if repeated and all(map(_same_length, options, shared)):
                 return None
         if self._order is not None:
@@ -102,15 +120,23 @@ class _Trees:
         chosen = tuple([options[place] for place in self._places])
         return Problem(self._plan, chosen, self._suppliers, repeats, repeated)
 
-    def _options(self, number: int, root: int, tree: tuple[int, ...]) -> tuple[int, ...]:
+    def _aggregates(self, tree: tuple[int, ...]) -> frozenset[str]:
+        """Those that somebody of the tree is in."""
+        if len(tree) == 1:
+            return self._snapshot.provider(tree[0]).aggregates
+        return frozenset().union(*(self._snapshot.provider(slot).aggregates for slot in tree))
+
+    def _options(self, number: int, root: int, tree: tuple[int, ...], aggregates: frozenset[str]) -> tuple[int, ...]:
         """Who can serve a pick in the tree: its own members first, then those who share with it."""
         own = self._own[number]
         if own is None:
+            self._budget.hold(self._snapshot.size)
             own = self._own[number] = self._fields[number].own.mask().tobytes()
         members = tuple([slot for slot in tree if own[slot]])
         if not self._visitors[number]:
             return members
-        visitors = self._reach(number, frozenset().union(*(self._snapshot.provider(slot).aggregates for slot in tree)))
+        visitors = self._reach(number, aggregates)
+        self._budget.spend(len(visitors) // _LISTED)
         if any(SHARES in self._snapshot.provider(slot).traits for slot in tree):
             visitors = tuple(slot for slot in visitors if self._snapshot.provider(slot).root != root)
         return members + visitors
@@ -119,8 +145,10 @@ class _Trees:
         """Who visits the trees that are in these aggregates, members of the tree perhaps among them."""
         key = number, aggregates
         if key not in self._reaching:
-            by_aggregate = self._visitors[number]
-            self._reaching[key] = tuple(sorted({slot for one in aggregates for slot in by_aggregate.get(one, ())}))
+            visitors = [self._visitors[number].get(one, []) for one in aggregates]
+            self._budget.spend(len(aggregates) + sum(map(len, visitors)) // _LISTED)
+            self._reaching[key] = tuple(sorted(set().union(*visitors)))
+            self._budget.hold(len(self._reaching[key]) * _NUMBER)
         return self._reaching[key]
 
 
@@ -128,13 +156,31 @@ def _same_length(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
     return len(some) == len(others)
 
 
-def _by_aggregate(field: Field, snapshot: Snapshot) -> dict[str, list[int]]:
+def _by_aggregate(field: Field, snapshot: Snapshot, budget: Budget) -> dict[str, list[int]]:
     """Those who visit other trees, by the aggregates that lead them there."""
     visitors: dict[str, list[int]] = {}
     for slot in field.visiting.slots().tolist():
+        budget.spend(1 + len(snapshot.provider(slot).aggregates) // _LISTED)
         for aggregate in snapshot.provider(slot).aggregates:
             visitors.setdefault(aggregate, []).append(slot)
     return visitors
+
+
+class _Line:
+    """A provider, its parent, and so on to the root, found when somebody asks: all lines of a deep tree, written out,
+    would take the square of its depth."""
+
+    __slots__ = ("_slot", "_snapshot")
+
+    def __init__(self, snapshot: Snapshot, slot: int) -> None:
+        self._snapshot = snapshot
+        self._slot = slot
+
+    def __iter__(self) -> Iterator[int]:
+        slot = self._slot
+        while slot >= 0:
+            yield slot
+            slot = self._snapshot.provider(slot).parent
 
 
 class _Suppliers(dict[int, Supplier]):
@@ -150,7 +196,8 @@ class _Suppliers(dict[int, Supplier]):
     def __missing__(self, slot: int) -> Supplier:
         traits = self._snapshot.provider(slot).traits
         supplier = self[slot] = Supplier(
-            ancestry=self._snapshot.ancestry(slot) if self._lines else (slot,),
+            ancestry=_Line(self._snapshot, slot) if self._lines else (slot,),
+            root=self._snapshot.provider(slot).root,
             traits=traits,
             shares=SHARES in traits,
             room={name: most.item(slot) for name, most in self._most},

@@ -36,7 +36,8 @@ def list(req: Request) -> Reply:
     with errors.saying("Invalid resource class in resources parameter: "):
         names.check_classes(wanted.group.resources, snapshot)
     with errors.saying('Invalid trait(s) in "required" parameter: '):
-        names.check_traits(wanted.group.forbidden.union(*wanted.group.required), snapshot, req.read)
+        mentioned = wanted.group.forbidden.union(*wanted.group.required)
+        names.refuse_traits(names.unknown_traits(mentioned, snapshot, req.read))
     slots = listing.matching(snapshot, wanted)
     body = {"resource_providers": [*_listed(req, snapshot, slots)]}
     if req.version < mv.CACHE_HEADERS:

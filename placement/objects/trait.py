@@ -70,11 +70,9 @@ class Trait:
         return found
 
     @classmethod
-    def check(cls, db: Reading, names: Collection[str]) -> None:
-        """Nothing; raises UnknownTraits with all those that do not exist."""
-        unknown = sorted(set(names) - _ids(db, names).keys())
-        if unknown:
-            raise errors.UnknownTraits(names=", ".join(unknown))
+    def unknown(cls, db: Reading, names: Collection[str]) -> frozenset[str]:
+        """Those of the names that no trait has."""
+        return frozenset(names) - _ids(db, names).keys()
 
     @staticmethod
     def check_name(name: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.candidates.budget import Budget
 from placement.candidates.choose import BREADTH_FIRST, DEPTH_FIRST
 from placement.candidates.request import CandidateRequest, Group
 from placement.candidates.search import Found, search
@@ -110,7 +111,18 @@ def packing(rooms: Iterable[int], amounts: Iterable[int]) -> tuple[World, Candid
 def test_very_many_groups_have_fewer_candidates() -> None:
     """Ten thousand candidates of two hundred groups took gigabytes."""
     world, request = packing([100, 100], [1] * 200)
-    assert len(search(request, world.snapshot(), most=10_000).candidates) == 2000
+    budget = Budget()
+    found = search(request, world.snapshot(), most=10_000, budget=budget)
+    assert 500 < len(found.candidates) < 1000
+    assert (found.complete, budget.shortage) == (False, "memory")
+    assert search(replace(request, limit=500), world.snapshot(), most=10_000).complete
+
+
+def test_the_usual_number_of_groups_has_as_many_candidates_as_there_may_be() -> None:
+    for groups in (1, 2, 8, 12):
+        world, request = packing([100] * 12, [1] * groups)
+        found = search(request, world.snapshot(), most=10_000)
+        assert (len(found.candidates), found.complete) == (min(12**groups, 10_000), True)
 
 
 def test_a_search_says_that_it_was_not_ended(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ UUID = "11111111-1111-4111-8111-111111111111"
 def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
     names = [f"T{number}" for number in range(250_001)]
     with pytest.raises(errors.BadRequest):
-        database.read(lambda db: Trait.check(db, names))
+        database.read(lambda db: Trait.unknown(db, names))
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
