@@ -1,4 +1,4 @@
-"""Worlds and questions that once took gigabytes or minutes, each within what a query may have."""
+"""Worlds and questions that once took gigabytes or minutes; some are as long as an operator may allow, 64 KiB."""
 
 from __future__ import annotations
 
