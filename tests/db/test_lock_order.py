@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import threading
 import time
 import uuid
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from placement import signals
 from placement.db.tables import resource_providers
+from tests.db import watch, writes
 from tests.db.in_process import placement
 from tests.db.test_waiting import Meanwhile
 
@@ -165,3 +167,19 @@ def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest,
         assert not meanwhile.wait(0.5)
         assert not forest.is_free(first), "the root of a tree that changes is locked"
     assert meanwhile.wait()
+
+
+SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "claim for the first time", "reshape")]
+
+
+@pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
+def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
+    """Whatever plan the database has for the statement; roots and parents of a move, and providers of a claim."""
+    names, service, seen = writes.Names(), placement(database), []
+    for call in write.before:
+        assert service(*names.fill(call)).status < 300
+    with watch.statements(database.engine, seen.append):
+        assert service(*names.fill(write.call)).status == write.status
+    locks = [statement for statement in seen if re.search(r"\bIN \(.* FOR (NO KEY )?UPDATE", statement)]
+    assert locks
+    assert all("ORDER BY resource_providers.id" in statement for statement in locks)

@@ -1,0 +1,50 @@
+"""Every attempt of a write collides with others: what the client is told, and how often it was tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.db import engine
+from placement.db.engine import ATTEMPTS
+from placement.objects.resource_class import CREATE_ATTEMPTS
+from tests.db import faults
+from tests.db.faults import Plan, planted
+from tests.db.in_process import placement
+from tests.db.writes import CLAIMED, HOST, RESOURCE_CLASS, Call, Names, claim, holding, inventories, stock
+
+# What an attempt does is the same on all databases.
+pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+
+ALLOCATING = "Inventory and/or allocations changed while attempting to allocate: "
+OTHERWISE = "update conflict: "
+RESHAPE = {
+    "inventories": {"$host": inventories(2, VCPU=8, MEMORY_MB=1024, DISK_GB=100)},
+    "allocations": {"$consumer": holding(1, host={"VCPU": 1})},
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "says", "attempts"),
+    [
+        (CLAIMED, claim(1, host={"VCPU": 2}), ALLOCATING, 10),
+        (CLAIMED, Call("POST /allocations", {"$consumer": holding(1, host={"VCPU": 2})}), ALLOCATING, 10),
+        (CLAIMED, Call("DELETE /allocations/$consumer"), OTHERWISE, ATTEMPTS),
+        (CLAIMED, Call("POST /reshaper", RESHAPE), OTHERWISE, ATTEMPTS),
+        (HOST, stock("host", 1, VCPU=9), OTHERWISE, ATTEMPTS),
+        ((), RESOURCE_CLASS, "Max retries of DB transaction exceeded attempting to create a resource class", None),
+    ],
+    ids=["claim", "claims", "release", "reshape", "inventories", "class"],
+)
+def test_a_client_is_told_that_others_were_in_the_way(database, monkeypatch, before, call, says, attempts):
+    """With the code by which clients know that the same request may succeed."""
+    monkeypatch.setattr(engine, "_LONGEST_PAUSE", 0)
+    names, service = Names(), placement(database)
+    for one in before:
+        assert service(*names.fill(one)).status < 300
+    plan = Plan("BEGIN", [faults.collisions("sqlite")[0]], for_ever=True)
+    planted(database, plan)
+    answer = service(*names.fill(call))
+    assert answer.status == 409
+    assert answer.error["code"] == "placement.concurrent_update"
+    assert says in answer.error["detail"]
+    assert plan.done == (attempts or CREATE_ATTEMPTS)
