@@ -191,7 +191,8 @@ _PLACEMENT = [
         default=600,
         min=0,
         help="Seconds after which each worker compares its index of all providers with the database, in the next "
-        "request that reads it; a difference is logged as an error and mended. It can only come from a program that "
+        "request that reads it: providers, their generations and what is used of them; many providers in parts, each "
+        "part once in this time. A difference is logged as an error and mended. It can only come from a program that "
         "writes to the database beside this service. 0 is never.",
     ),
 ]

@@ -17,8 +17,9 @@ from typing import Any, Literal
 
 from webob.acceptparse import create_accept_header
 
-from placement import faults
+from placement import errors, faults
 from placement import microversion as mv
+from placement.db import standard
 from placement.reply import JSON, Reply
 from placement.request import Request
 
@@ -55,6 +56,11 @@ class Endpoint:
         if self.body is not None:
             req.body_schema = self.body
             req.receive()
+        try:
+            return self.handler(req, **path_values)
+        except errors.Failure as failure:
+            if not standard.put_back(req.database, failure):
+                raise
         return self.handler(req, **path_values)
 
     def _check_gate(self, req: Request) -> None:

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from placement.cmd import program
 from placement.cmd.frame import framed
 from placement.cmd.progress import Progress
-from placement.db import online, schema, sweep
+from placement.db import online, schema, standard, sweep
 from placement.db.engine import Database
 from placement.db.online import Counts
 
@@ -74,6 +74,11 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         default=schema.COMMON_HEADS[0],
         choices=schema.COMMON_HEADS,
         help="the newest revision that the other one knows: %(choices)s (default: the first)",
+    )
+    add(
+        "restored",
+        restored,
+        "After a backup was restored or rows were changed by hand: have all workers read everything again.",
     )
     add(
         "online_data_migrations", online_data_migrations, "Complete rows that an older Placement left incomplete."
@@ -138,6 +143,16 @@ def sweep_names(conf: cfg.ConfigOpts) -> int:
             return 1
         swept = sweep.sweep(database, conf.command.grace)
     print(framed(("Table", "Removed", "Marked"), *((of.table, of.removed, of.marked) for of in swept)))
+    return 0
+
+
+def restored(conf: cfg.ConfigOpts) -> int:
+    """Have all workers read everything again, and put back standard rows that are missing."""
+    with program.reached(conf) as database:
+        complaint = schema.complaint(database.engine)
+        if complaint:
+            raise schema.CommandError(complaint)
+        standard.renew(database)
     return 0
 
 

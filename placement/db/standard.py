@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import uuid
 from collections.abc import Iterator
 
@@ -10,13 +11,21 @@ import os_resource_classes
 import os_traits
 import sqlalchemy as sa
 
+from placement import errors
 from placement.db import feed
 from placement.db.engine import Database, Reading, Transaction
 from placement.db.tables import feed_instance, resource_classes, traits
 
+LOG = logging.getLogger(__name__)
+
 #: Ids of the standard resource classes.  They are the same in every Placement, so the order is a fact.
 CLASS_IDS: dict[str, int] = {name: number for number, name in enumerate(os_resource_classes.STANDARDS)}
 _FIRST_CUSTOM_ID = 10000
+_STANDARD = {*CLASS_IDS, *os_traits.get_traits()}
+_MISSING = (
+    *(errors.ResourceClassNotFound, errors.UnknownResourceClass),
+    *(errors.TraitNotFound, errors.UnknownTraits, errors.UnknownProviderTraits),
+)
 
 # Several starters may find the same rows missing; all but one collide, look again and find them present.
 _ATTEMPTS = 50
@@ -29,6 +38,36 @@ def insert(database: Database) -> None:
     """
     if not database.read(_complete):
         database.write(lambda db: _add(db, database.engine.dialect.name), attempts=_ATTEMPTS)
+
+
+def put_back(database: Database, failure: errors.Failure) -> bool:
+    """Whether a failure misses a standard name that is there now: the rows had vanished under a running service.
+
+    That is so after the database was dropped and made anew, or put back to a time before the service first ran.
+    """
+    if not isinstance(failure, _MISSING) or not _names(failure) & _STANDARD:
+        return False
+    LOG.error("The database has lost standard names (%s); they are put back.", failure)
+    try:
+        insert(database)
+    except RuntimeError as error:
+        LOG.error("The standard names cannot be put back: %s", error)
+        return False
+    return True
+
+
+def renew(database: Database) -> None:
+    """Have every worker read everything again, and the rows put back that are missing."""
+
+    def work(db: Transaction) -> None:
+        db.execute(sa.delete(feed_instance))
+        _add(db, database.engine.dialect.name)
+
+    database.write(work, attempts=_ATTEMPTS)
+
+
+def _names(failure: errors.Failure) -> set[str]:
+    return {str(failure.facts.get("name")), *str(failure.facts.get("names")).split(", ")}
 
 
 def _complete(db: Reading) -> bool:

@@ -158,6 +158,14 @@ class Column:
             return [int(amount) for amount in capacity.tolist()], used.astype(np.int64).tolist()
         return capacity.astype(np.int64).tolist(), used.astype(np.int64).tolist()
 
+    def usage(self) -> tuple[Slots, npt.NDArray[np.int64]]:
+        """Slots, and what is used there; all others use nothing."""
+        used = self._arrays[1].astype(np.int64)
+        if self._slots is not None:
+            return self._slots, used
+        slots = np.flatnonzero(used)
+        return slots, used[slots]
+
     # --- changing ---
 
     def with_usage(self, used: Mapping[int, int]) -> Column:

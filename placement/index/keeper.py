@@ -8,12 +8,16 @@ import threading
 import time
 
 from placement import errors, signals
+from placement.db import standard
 from placement.db.engine import Database
 from placement.index.position import Position
 from placement.index.refresh import Indexed, agrees, loaded, refreshed
 from placement.index.snapshot import Snapshot
 
 LOG = logging.getLogger(__name__)
+
+#: Providers that are compared with the database at once, so that no request waits long for it.
+_PART = 10_000
 
 
 class Keeper:
@@ -27,7 +31,7 @@ class Keeper:
         """:param verify_interval: seconds after which the index is compared with the database; 0: never."""
         self._database = database
         self._verify_interval = verify_interval
-        self._verified = time.monotonic()
+        self._verified, self._part = time.monotonic(), 0
         self._indexed: Indexed | None = None
         self._locks: dict[int, threading.Lock] = {}
         #: The numbers of the last refresh that was begun, and of the last that has ended.
@@ -61,10 +65,22 @@ class Keeper:
         try:
             self._indexed, self._failure = self._renewed(), None
             _tell(time.perf_counter() - began, self._indexed, before)
+            if self._indexed.position.instance is None:
+                self._identify()
         except errors.Unavailable as failure:
             # Who waited meanwhile need not wait for the same once more.
             self._failure = failure
         self._ended = self._begun
+
+    def _identify(self) -> None:
+        """Give the database an identity again, and whatever else it has lost that every database has.
+
+        Without one the feed cannot be followed, and every search reads everything.
+        """
+        try:
+            standard.insert(self._database)
+        except (errors.Failure, RuntimeError) as error:
+            LOG.error("The database has no identity, and cannot be given one: %s", error)
 
     def _renewed(self) -> Indexed:
         indexed = self._indexed
@@ -72,8 +88,9 @@ class Keeper:
             self._verified = time.monotonic()
             signals.reloaded("start")
             return self._database.snapshot(loaded)
-        if self._verify_interval and time.monotonic() - self._verified > self._verify_interval:
-            return self._verify(indexed)
+        parts = 1 + len(indexed.snapshot) // _PART
+        if self._verify_interval and time.monotonic() - self._verified > self._verify_interval / parts:
+            return self._verify(indexed, parts)
         if not self._busy:
             # Mostly nothing has moved, which one statement tells.
             position = self._database.read(Position.now)
@@ -83,8 +100,11 @@ class Keeper:
         self._busy = fresh.snapshot is not indexed.snapshot
         return fresh
 
-    def _verify(self, indexed: Indexed) -> Indexed:
-        fresh, agreed = self._database.snapshot(lambda db: ((now := refreshed(db, indexed)), agrees(db, now)))
+    def _verify(self, indexed: Indexed, parts: int) -> Indexed:
+        part = self._part = (self._part + 1) % parts
+        fresh, agreed = self._database.snapshot(
+            lambda db: ((now := refreshed(db, indexed)), agrees(db, now, part, parts))
+        )
         self._verified = time.monotonic()
         if agreed:
             return fresh

@@ -78,10 +78,30 @@ def class_names(db: Connection) -> dict[int, str]:
     return dict(_plain(db, sa.select(resource_classes.c.id, resource_classes.c.name)))
 
 
-def census(db: Connection) -> tuple[int, int, int]:
-    """How many providers there are, the highest id, and the sum of their generations: what changes with most writes."""
-    count, highest, generation = _plain(db, _CENSUS)[0]
-    return count, highest or 0, int(generation or 0)
+class Census(NamedTuple):
+    """What changes with most writes, to be compared."""
+
+    providers: int
+    highest_id: int
+    #: The sum of all generations.
+    generations: int
+    #: The sum of what is used of each inventory, times the weight of the inventory.
+    usage: int
+
+
+#: Usage that went from one inventory to another would not show in a plain sum.
+_WEIGHTS = 1021
+
+
+def weight(provider_id: Any, class_id: Any) -> Any:
+    """How much the usage of an inventory counts in a census; for numbers, arrays and columns."""
+    return (provider_id * 31 + class_id) % _WEIGHTS + 1
+
+
+def census(db: Connection, low: int, high: int) -> Census:
+    """The census of the providers in the database whose ids are at least ``low``, and below ``high``."""
+    ((count, highest, generations, usage),) = _plain(db, _CENSUS, {"low": low, "high": high})
+    return Census(count, highest or 0, int(generations or 0), int(usage or 0))
 
 
 class _Query(NamedTuple):
@@ -157,7 +177,22 @@ _GENERATIONS_AND_USAGES = _Query.of(
     .select_from(resource_providers.outerjoin(allocations, _A.resource_provider_id == _P.id))
     .group_by(_P.id, _P.generation, _A.resource_class_id)
 )
-_CENSUS = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation))
+_IN_RANGE = _P.id.between(sa.bindparam("low"), sa.bindparam("high") - 1)
+# Of allocations only those that the index knows: on a provider that is there, and of a class that it has.
+_WEIGHED = (
+    sa.select(
+        sa.func.sum(sa.cast(_A.used, sa.BigInteger) * weight(sa.cast(_P.id, sa.BigInteger), _A.resource_class_id))
+    )
+    .select_from(
+        allocations.join(
+            inventories,
+            (_I.resource_provider_id == _A.resource_provider_id) & (_I.resource_class_id == _A.resource_class_id),
+        ).join(resource_providers, _P.id == _A.resource_provider_id)
+    )
+    .where(_IN_RANGE)
+    .scalar_subquery()
+)
+_CENSUS = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation), _WEIGHED).where(_IN_RANGE)
 _INVENTORIES = _Query.of(
     sa.select(
         *(_I.resource_provider_id, _I.resource_class_id, _I.total, _I.reserved),

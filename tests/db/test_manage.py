@@ -207,6 +207,25 @@ class TestRelease:
         assert ran.err.splitlines()[-1].startswith("placement-manage: The database has no tables yet.")
 
 
+class TestRestored:
+    def test_every_worker_reads_everything_again_and_what_is_missing_is_back(self, run, database):
+        run("db", "sync")
+        standard.insert(database)
+        call = in_process.placement(database)
+        call("POST", "/resource_providers", body={"name": "host1", "uuid": UUID})
+        assert [each["name"] for each in call("GET", "/resource_providers").body["resource_providers"]] == ["host1"]
+        execute(database, sa.update(tables.resource_providers).values(name="by hand"), sa.delete(tables.traits))
+        ran = run("db", "restored")
+        assert (ran.code, ran.out) == (0, "")
+        assert [each["name"] for each in call("GET", "/resource_providers").body["resource_providers"]] == ["by hand"]
+        assert call("GET", "/traits/HW_CPU_X86_AVX").status == 204
+
+    def test_wants_a_schema(self, run):
+        ran = run("db", "restored")
+        assert ran.code == 1
+        assert "db sync" in ran.err
+
+
 class TestOnlineDataMigrations:
     @pytest.mark.parametrize("revision", [INITIAL, "head"])
     def test_all_rows_are_completed_in_batches_of_fifty(self, run, database, revision):
@@ -390,7 +409,7 @@ class TestWords:
     def test_db_alone_shows_its_help(self, command, elsewhere):
         ran = command("--config-file", str(elsewhere("sqlite://")), "db")
         assert (ran.code, ran.err) == (0, "")
-        usage = "usage: placement-manage db [-h] {sync,version,stamp,release,online_data_migrations}"
+        usage = "usage: placement-manage db [-h] {sync,version,stamp,release,restored,online_data_migrations}"
         assert " ".join(ran.out.split()).startswith(usage)
 
     @pytest.mark.parametrize("words", [["foo"], ["db", "foo"], ["db", "sync", "foo"], ["db", "stamp"]], ids=" ".join)

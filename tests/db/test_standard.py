@@ -12,6 +12,7 @@ from placement.db import schema, standard
 from placement.db.engine import opened
 from placement.db.tables import feed_instance, resource_classes, traits
 from tests.db import crowd, watch
+from tests.db.in_process import placement
 
 CLASSES = [
     "VCPU",
@@ -199,3 +200,68 @@ def test_eight_starters_at_once(database_url):
         "feed_instance": 1,
     }
     assert crowd.together(8, database_url) == [complete] * 8
+
+
+# --- under a running service ---
+
+
+def vanish(database):
+    """As if the database had been dropped and only its schema made anew."""
+    execute(database, sa.delete(resource_classes), sa.delete(traits), sa.delete(feed_instance))
+
+
+TREE = "/resource_providers/00000000-0000-0000-0000-000000000001"
+STOCK = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
+NAMING = (
+    ("GET", "/resource_classes/VCPU", None, 200),
+    ("GET", "/traits/HW_CPU_X86_AVX", None, 204),
+    ("PUT", f"{TREE}/inventories", STOCK, 200),
+    ("PUT", f"{TREE}/traits", {"traits": ["HW_CPU_X86_AVX"], "resource_provider_generation": 0}, 200),
+    ("GET", "/allocation_candidates?resources=VCPU:1", None, 200),
+    ("GET", "/allocation_candidates?resources=VCPU:1&required=HW_CPU_X86_AVX", None, 200),
+    ("GET", "/resource_providers?required=HW_CPU_X86_AVX", None, 200),
+)
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), NAMING, ids=[f"{call[0]} {call[1]}" for call in NAMING])
+def test_names_that_vanish_under_a_running_service_come_back_with_the_request_that_misses_them(
+    database, caplog, method, path, body, status
+):
+    standard.insert(database)
+    call = placement(database)
+    call("POST", "/resource_providers", body={"name": "host", "uuid": TREE[-36:]})
+    assert call("GET", "/allocation_candidates?resources=VCPU:1").status == 200
+    vanish(database)
+    assert call(method, path, body=body).status == status
+    assert len(classes(database)) == len(CLASSES)
+    assert "has lost standard names" in caplog.text or path.startswith("/resource_providers?"), "searches look first"
+    assert call("GET", "/resource_providers").status == 200
+    identity = execute(database, sa.select(feed_instance.c.uuid))
+    assert len(identity) == 1
+
+
+def test_names_that_are_nowhere_are_refused_as_ever(database):
+    standard.insert(database)
+    call, seen = placement(database), []
+    with watch.statements(database.engine, seen.append):
+        assert call("GET", "/resource_classes/CUSTOM_NONE").status == 404
+        assert call("GET", "/traits/CUSTOM_NONE").status == 404
+        assert call("GET", "/allocation_candidates?resources=CUSTOM_NONE:1").status == 400
+        assert call("GET", "/allocation_candidates?resources=VCPU:1&required=CUSTOM_NONE").status == 400
+    assert not [statement for statement in seen if statement.startswith("INSERT")]
+
+
+def test_names_whose_ids_are_taken_are_not_put_back(database, caplog):
+    call = placement(database)
+    execute(database, sa.delete(resource_classes), sa.insert(resource_classes).values(id=2, name="CUSTOM_TWO"))
+    assert call("GET", "/resource_classes/VCPU").status == 404
+    assert "cannot be put back" in caplog.text
+
+
+def test_a_database_that_lost_its_identity_is_given_another_by_the_next_search(database):
+    standard.insert(database)
+    call = placement(database)
+    call("GET", "/resource_providers")
+    execute(database, sa.delete(feed_instance))
+    assert call("GET", "/resource_providers").status == 200
+    assert len(execute(database, sa.select(feed_instance.c.uuid))) == 1

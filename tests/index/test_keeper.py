@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import feed, schema, standard
 from placement.db.engine import opened
-from placement.db.tables import resource_providers
+from placement.db.tables import allocations, resource_providers
 from placement.index import keeper as index_keeper
 from placement.index.keeper import Keeper
 from placement.index.refresh import loaded
@@ -28,7 +28,8 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
 from tests import preloaded
-from tests.db import watch
+from tests.db import faults, watch
+from tests.db.faults import Plan, planted
 from tests.index.contents import meaning
 from tests.index.writes import Writer
 
@@ -135,6 +136,37 @@ def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
     assert len(set(asked)) == 2
 
 
+def test_a_refresh_that_failed_fails_for_all_who_waited_for_it(database):
+    """What is there from before may lack what they have written."""
+    outcomes = []
+
+    def look():
+        try:
+            outcomes.append(keeper.current())
+        except errors.DatabaseUnavailable:
+            outcomes.append(None)
+
+    with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
+        keeper = Keeper(reading)
+        before = keeper.current()
+        _, answered, go_on = stack.enter_context(held_up(reading))
+        early = threading.Thread(target=look)
+        early.start()
+        assert answered.wait(60)
+        late = [threading.Thread(target=look) for _ in range(4)]
+        for thread in late:
+            thread.start()
+        deadline = time.monotonic() + 60
+        while not all(map(waits, late)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        planted(reading, Plan(at=1, harms=[faults.lose], for_ever=True))
+        go_on.set()
+        for thread in [early, *late]:
+            thread.join()
+    assert outcomes.count(before) == 1, "the first had its answer already"
+    assert outcomes.count(None) == 4
+
+
 def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
     create(database, "host", VCPU=1)
     keeper, statements = Keeper(database), []
@@ -229,6 +261,56 @@ def test_a_stranger_is_found_out_by_the_next_verification(database, caplog, cloc
     assert meaning(keeper.current()) == meaning(database.snapshot(loaded).snapshot) != before
     assert [record.levelname for record in caplog.records if "differs" in record.message] == ["ERROR"]
     assert meaning(blind.current()) == before, "it was not asked to verify"
+
+
+USED = (allocations.c.used == 3) | (allocations.c.used == 5)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        sa.delete(allocations).where(allocations.c.used == 3),
+        sa.update(allocations).where(allocations.c.used == 3).values(used=4),
+        sa.update(allocations).where(USED).values(used=8 - allocations.c.used),
+        sa.update(allocations).where(USED).values(resource_class_id=1 - allocations.c.resource_class_id),
+    ],
+    ids=["given back", "another amount", "exchanged between providers", "exchanged between classes"],
+)
+def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(database, caplog, clock, statement):
+    """It moves no generation."""
+    owner = Owner.ensure(database, "project", "user")
+    for name, resource_class, amount in (("one", "VCPU", 3), ("two", "MEMORY_MB", 5)):
+        create(database, name, VCPU=100, MEMORY_MB=100)
+        claim = Claim(name, {name: {resource_class: amount}}, owner)
+        database.write(lambda db, claim=claim: place(db, [claim]))
+    keeper = Keeper(database, 60)
+    before = meaning(keeper.current())
+    by_hand(database, statement)
+    clock.now = 61
+    assert meaning(keeper.current()) == meaning(database.snapshot(loaded).snapshot) != before
+    assert "differs" in caplog.text
+
+
+def test_a_large_index_is_compared_in_parts_all_of_them_within_the_interval(database, caplog, clock, monkeypatch):
+    monkeypatch.setattr(index_keeper, "_PART", 2)
+    names = [f"p{number}" for number in range(7)]
+    for name in names:
+        create(database, name, VCPU=1)
+    keeper = Keeper(database, 60)
+    keeper.current()
+    for turn, name in enumerate([*names, *names]):
+        moved = sa.update(resource_providers).values(generation=turn + 9)
+        by_hand(database, moved.where(resource_providers.c.uuid == name))
+        needed = 0
+        while seen(keeper.current(), name)[0] != turn + 9:
+            clock.now, needed = clock.now + 16, needed + 1
+        assert needed <= 4, "a quarter of the interval each"
+    assert caplog.text.count("differs") == 14
+    caplog.clear()
+    for _ in range(8):
+        clock.now += 16
+        keeper.current()
+    assert "differs" not in caplog.text
 
 
 def test_verification_finds_no_fault_with_ordinary_writers(database, caplog):

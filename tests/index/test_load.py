@@ -201,9 +201,15 @@ def test_what_an_absent_provider_left_behind_is_not_loaded(database, world):
 
 
 def test_the_census_counts_what_is_there(database, world):
-    assert database.snapshot(load.census) == (0, 0, 0)
+    assert database.snapshot(lambda db: load.census(db, 0, 2**31)) == (0, 0, 0, 0)
     write(database, world)
-    rows = everything(database).providers
-    expected = (len(rows), max(row[0] for row in rows), sum(row[3] for row in rows))
-    assert database.snapshot(load.census) == expected
+    rows = everything(database)
+    expected = (
+        len(rows.providers),
+        max(row[0] for row in rows.providers),
+        sum(row[3] for row in rows.providers),
+        sum(int(used * load.weight(provider_id, class_id)) for provider_id, class_id, used in rows.usages),
+    )
+    assert database.snapshot(lambda db: load.census(db, 0, 2**31)) == expected
     assert expected[2] > 0
+    assert expected[3] > 2**30, "in a world where much is used"
