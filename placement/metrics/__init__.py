@@ -20,7 +20,6 @@ import os
 
 from placement.conf import StartError
 
-
 LOG = logging.getLogger(__name__)
 
 

@@ -409,7 +409,7 @@ class TestWords:
     def test_db_alone_shows_its_help(self, command, elsewhere):
         ran = command("--config-file", str(elsewhere("sqlite://")), "db")
         assert (ran.code, ran.err) == (0, "")
-        usage = "usage: placement-manage db [-h] {sync,version,stamp,release,restored,online_data_migrations}"
+        usage = "usage: placement-manage db [-h] {sync,version,stamp,release,restored,online_data_migrations,sweep}"
         assert " ".join(ran.out.split()).startswith(usage)
 
     @pytest.mark.parametrize("words", [["foo"], ["db", "foo"], ["db", "sync", "foo"], ["db", "stamp"]], ids=" ".join)

@@ -107,7 +107,7 @@ def held_up(database):
 def waits(thread):
     """Whether the thread has come to a keeper that is busy: a lock has no frame of its own."""
     frame = sys._current_frames().get(thread.ident)
-    return frame is not None and "with self._lock" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return frame is not None and ", self._lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 
 
 def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
@@ -278,7 +278,7 @@ USED = (allocations.c.used == 3) | (allocations.c.used == 5)
 )
 def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(database, caplog, clock, statement):
     """It moves no generation."""
-    owner = Owner.ensure(database, "project", "user")
+    owner = Owner("project", "user")
     for name, resource_class, amount in (("one", "VCPU", 3), ("two", "MEMORY_MB", 5)):
         create(database, name, VCPU=100, MEMORY_MB=100)
         claim = Claim(name, {name: {resource_class: amount}}, owner)
