@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from placement import errors
+from placement.objects.provider import ResourceProvider
 from tests.db.in_process import placement
 
 ONE, OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c005", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c006"
@@ -27,3 +29,12 @@ def test_a_provider_can_be_given_its_own_name_in_another_case(database):
     answer = service("PUT", f"/resource_providers/{ONE}", 39, {"name": "One"})
     assert (answer.status, answer.body["name"]) == (200, "One")
     assert service("GET", f"/resource_providers/{ONE}").body["name"] == "One"
+
+
+def test_a_generation_moves_only_from_the_one_that_was_read(database):
+    """A record that is not of the locked row any more is no ground for a change; the attempt runs again."""
+    old = database.write(lambda db: ResourceProvider.create(db, uuid=ONE, name="one"))
+    assert database.write(lambda db: ResourceProvider.lock(db, ONE).advance(db)).generation == 1
+    with pytest.raises(errors.TooManyConflicts):
+        database.write(lambda db: old.advance(db, by=3), attempts=2)
+    assert database.read(lambda db: ResourceProvider.get(db, ONE)).generation == 1
