@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 import uuid
 
 import pytest
 import sqlalchemy as sa
 
-from placement.db import names, sweep
+from placement.db import names, schema, standard, sweep
 from placement.db.engine import opened
 from placement.db.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
 from placement.db.tables import (
@@ -23,6 +24,7 @@ from placement.db.tables import (
 )
 from tests.db import watch
 from tests.db.in_process import placement
+from tests.length import LONG
 
 NAMED = (projects, users, consumer_types, placement_aggregates)
 REFERRING = (allocations, consumers, resource_provider_aggregates)
@@ -177,6 +179,33 @@ def test_a_restored_file(database, cloud, tmp_path):
     assert cloud.owner(others) == [OWNERS[1]] * 3
     assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
     assert cloud.aggregates() == AGGREGATES[:1]
+
+
+@pytest.mark.skipif(not LONG, reason="only in long runs: it takes a server of its own")
+@pytest.mark.parametrize("private_server", ["mariadb"], indirect=True)
+def test_a_crash_of_a_server_that_does_not_flush(private_server):
+    """The same with commits that are really lost."""
+    url = private_server.create_database()
+    with opened(url) as database, opened(url) as elsewhere:
+        with database.engine.connect() as connection:
+            connection.exec_driver_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+        schema.sync(database.engine)
+        standard.insert(database)
+        cloud, other = Cloud(database), placement(elsewhere)
+        time.sleep(2.5)  # the log is flushed once a second
+        assert cloud.claim(OWNERS[0])[0] == 204
+        assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+        private_server.kill()
+        private_server.start()
+        assert rows(database)["projects"] == 0
+        status, others = cloud.claim(OWNERS[1], other)
+        assert status == 204
+        assert cloud.gather(AGGREGATES[1:], cloud.generation(), other) == 200
+        status, consumer = cloud.claim(OWNERS[0])
+        assert status == 204
+        assert (cloud.owner(consumer), cloud.owner(others)) == ([OWNERS[0]] * 3, [OWNERS[1]] * 3)
+        assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+        assert cloud.aggregates() == AGGREGATES[:1]
 
 
 # --- what a refused request leaves behind ----------------------------------------------------------------------------
