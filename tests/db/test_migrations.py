@@ -217,6 +217,16 @@ def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monke
     assert schema.state(engine) is State.CURRENT
 
 
+@pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
+def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
+    def last_step(statement):
+        return "CREATE TABLE feed_instance" in statement
+
+    with watch.power_cut(engine, last_step), pytest.raises(watch.PowerCut):
+        schema.sync(engine)
+    assert sa.inspect(engine).get_table_names() == []
+
+
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_sync_that_waits_too_long_says_so(database_url, engine, monkeypatch):
     monkeypatch.setattr(schema, "PATIENCE", 1)
