@@ -25,7 +25,7 @@ PACKAGE = ROOT / "placement"
 #: What is only imported where an extra is wanted.
 OPTIONAL = {
     "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
-    "metrics": {PACKAGE / "metrics" / "counted.py", PACKAGE / "metrics" / "directory.py"},
+    "metrics": {PACKAGE / "metrics" / f"{name}.py" for name in ("counted", "directory", "reserved")},
     "postgresql": {PACKAGE / "db" / "bounded_psycopg.py"},
     "testing": {PACKAGE / "direct.py", PACKAGE / "testing.py", *(PACKAGE / "tests").rglob("*.py")},
 }
