@@ -51,9 +51,8 @@ class Position:
         )
 
     def _goes_on(self, writer: int, known: int) -> bool:
-        """Whether a writer of before is where it was, or further; or has ended just there; or had ended before."""
-        ended_at = self.newest.get(-writer)
-        return writer < 0 or self.newest.get(writer, -1) >= known or ended_at == known
+        """Whether a writer of before is where it was, or further, or has ended since; or had ended before."""
+        return writer < 0 or -writer in self.newest or self.newest.get(writer, -1) >= known
 
     def _knows(self, writer: int, seq: int) -> bool:
         """Whether a later writer, if it has ended, has done nothing that is not known here."""

@@ -112,7 +112,7 @@ def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, an
     assert number_of[3][0] != number_of[1][0]
 
 
-UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("XX000")}
+UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("42601")}
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
