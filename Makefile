@@ -4,8 +4,9 @@
 #   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL   (ARGS='-k claim' for pytest's)
 #   make test-long   the tests, with longer searches for counterexamples
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
-#   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached and Apache from Debian's packages, and what uWSGI and
-#                    mod_wsgi are compiled with; starts none of them
+#   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache
+#                    and haproxy from Debian's packages, and what uWSGI and mod_wsgi are compiled with; starts none of
+#                    them
 #   make lint        style, types, layers, spelling, dangerous habits
 #   make samples     write etc/placement/*.sample anew, from the code
 #   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')
@@ -43,7 +44,7 @@ bench: .venv/service
 servers:
 	-$(SUDO) apt-get update -qq
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-		mariadb-server rsync postgresql memcached apache2-bin apache2-dev libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev
+		mariadb-server rsync postgresql memcached apache2-bin apache2-dev haproxy libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev
 
 clean:
 	rm -rf .venv .tox build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -49,6 +49,10 @@ class NotSound(errors.BadRequest):
     says = "The request line or a header holds a control character, or the method is none."
 
 
+class ForeignHost(errors.Forbidden):
+    says = "The service knows no client by a token, and answers only for the names of this machine: not for %(host)s."
+
+
 class LengthNotInteger(errors.BadRequest):
     says = "content-length header must be an integer"
 

@@ -96,7 +96,8 @@ class Request:
         host = environ.get("HTTP_HOST", "")
         if not _HOST.fullmatch(host):
             host = f"{environ['SERVER_NAME']}:{environ['SERVER_PORT']}"
-        return f"{environ['wsgi.url_scheme']}://{host}{self.prefix}{quote(path)}"
+        scheme = "https" if environ["wsgi.url_scheme"] == "https" else "http"
+        return f"{scheme}://{host}{self.prefix}{quote(path)}"
 
     # --- what is asked ---
 

@@ -80,7 +80,8 @@ def mod_wsgi(
             "processes=4": "processes=2",
         },
     )
-    loads = f"LoadModule wsgi_module {module}\nWSGISocketPrefix {directory}/wsgi"
+    loads = f"LoadModule reqtimeout_module {_MODULES}/mod_reqtimeout.so\n"
+    loads += f"LoadModule wsgi_module {module}\nWSGISocketPrefix {directory}/wsgi"
     yield from _apache(sample, loads, port, directory)
 
 
@@ -97,9 +98,26 @@ def mod_proxy_uwsgi(behind: Service) -> Iterator[Service]:
             "/run/placement": str(behind.directory),
         },
     )
-    modules = ("alias", "proxy", "proxy_uwsgi")
+    modules = ("alias", "proxy", "proxy_uwsgi", "reqtimeout")
     loads = "\n".join(f"LoadModule {name}_module {_MODULES}/mod_{name}.so" for name in modules)
     yield from _apache(sample, loads, port, directory)
+
+
+@contextlib.contextmanager
+def haproxy(behind: Service) -> Iterator[Service]:
+    """haproxy as etc/haproxy/placement.cfg puts it in front of uWSGI.  Raises Missing."""
+    binary = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if binary is None:
+        raise Missing("haproxy is not installed: `make servers` installs it")
+    port, directory = children.free_port(), children.run_directory() / f"haproxy-{secrets.token_hex(4)}"
+    directory.mkdir()
+    changes = {
+        "bind :8778\n": f"bind 127.0.0.1:{port}\n",
+        "server controller1 192.0.2.11:8778": f"server controller1 127.0.0.1:{behind.port}",
+        "    server controller2 192.0.2.12:8778 check\n": "",
+    }
+    (directory / "haproxy.cfg").write_text(filled("haproxy/placement.cfg", changes))
+    yield from running.run([*_unprivileged(), binary, "-db", "-f", str(directory / "haproxy.cfg")], port, directory)
 
 
 def filled(sample: str, changes: Mapping[str, str]) -> str:

@@ -25,6 +25,8 @@ from oslo_log import log
 from placement import conf as options
 from placement import deploy
 from placement.cmd import program
+from placement.middleware.known_host import known_host
+from placement.middleware.sound import Sound
 
 DATABASE = "sqlite:///var/placement.sqlite"
 ANYWHERE = "--insecure-noauth2-on-any-address"
@@ -49,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         conf = _configured(told)
         open_door = conf.api.auth_strategy == "noauth2" and not told.anywhere
         with _listening(told.host, told.port, loopback_only=open_door) as listening:
-            _serve(conf, listening, told.threads)
+            layers = _for_this_machine(told.host) if open_door else deploy.LAYERS
+            _serve(conf, listening, told.threads, layers)
     except (deploy.StartError, cfg.Error) as reason:
         print(f"placement-serve: {' '.join(str(reason).split())}", file=sys.stderr)
         return 1
@@ -139,12 +142,19 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
     return listening
 
 
-def _serve(conf: cfg.ConfigOpts, listening: socket.socket, threads: int) -> None:
+def _for_this_machine(host: str) -> deploy.Layers:
+    """The layers of the service where every client on this machine may do anything."""
+    at = deploy.LAYERS.index(Sound) + 1
+    return (*deploy.LAYERS[:at], known_host(host), *deploy.LAYERS[at:])
+
+
+def _serve(conf: cfg.ConfigOpts, listening: socket.socket, threads: int, layers: deploy.Layers) -> None:
     """Answer requests until a signal ends it."""
     server = waitress.create_server(
-        deploy.loadapp(conf, threads=threads),
+        deploy.loadapp(conf, layers=layers, threads=threads),
         sockets=[listening],
         threads=threads,
+        max_request_body_size=conf.api.max_request_body_size,  # it reads a body before it is known who sends it
         clear_untrusted_proxy_headers=False,  # [oslo_middleware]enable_proxy_headers_parsing decides about them
     )
     host, port = listening.getsockname()[:2]

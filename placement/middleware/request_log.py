@@ -100,7 +100,9 @@ def _request_line(environ: Environ) -> str:
     path = quote((environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1"))
     query = environ.get("QUERY_STRING")
     uri = f"{path}?{_quoted(query)}" if query else path
-    return f'{environ.get("REMOTE_ADDR", "-")} "{_quoted(environ["REQUEST_METHOD"])} {uri}"'
+    # Between a client and a proxy that is believed there may be others, all of which are named.
+    client = environ.get("REMOTE_ADDR", "-").replace('"', "%22")
+    return f'{client} "{_quoted(environ["REQUEST_METHOD"])} {uri}"'
 
 
 def _quoted(text: str) -> str:

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]
-SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "embedded")
+SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "haproxy", "embedded")
 #: The most that each sample passes on: [api]max_query_length.
 MOST = 28 * 1024
 LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, MOST - 1, MOST, MOST + 1, 29000, 30000, 32500, 32600, 32700]
@@ -28,9 +28,8 @@ LENGTHS += [32715, 32716, 32717, 32768, 40000, 50000, 60000, 65000, 65300, 65500
 NO_ROOM = frozenset((*range(32500, 32716), *range(65001, 70001)))
 NAMES = ["n" * length for length in range(1, 40)]
 AGGREGATE = str(uuid.UUID(int=1))
-HEADERS = (
-    b"HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\nConnection: close\r\n\r\n"
-)
+HEADERS = b"HTTP/1.1\r\nHost: localhost\r\nX-Auth-Token: admin\r\n"
+HEADERS += b"OpenStack-API-Version: placement 1.39\r\nConnection: close\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,8 @@ def started(backend):
         def start(name):
             if name not in known:
                 begin = running.embedded if name == "embedded" else getattr(web_servers, name)
-                known[name] = stack.enter_context(begin(start("uwsgi") if name == "mod_proxy_uwsgi" else url))
+                behind = name in ("mod_proxy_uwsgi", "haproxy")
+                known[name] = stack.enter_context(begin(start("uwsgi") if behind else url))
             return known[name]
 
         with running.embedded(url) as service:

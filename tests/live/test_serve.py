@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import ipaddress
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.cmd import metrics, serve
+from placement.conf import StartError
 from placement.db import schema
 from placement.db.engine import opened
 from tests import children, preloaded, running
@@ -157,6 +159,52 @@ def test_noauth2_is_for_loopback_only(tmp_path, environment):
     assert "--insecure-noauth2-on-any-address" in refused(environment, "--host", "0.0.0.0", "--port", "0")
     with served(tmp_path, environment, "--host", "0.0.0.0", "--insecure-noauth2-on-any-address") as (_, connection):
         assert ask(connection, "GET", "/resource_providers")[0] == 200
+
+
+def test_noauth2_is_for_no_other_address_either():
+    hosts = ["0.0.0.0", "0", *addresses(socket.gethostname()), *(["::", "::ffff:0.0.0.0"] if socket.has_ipv6 else [])]
+    for host in hosts:
+        with pytest.raises(StartError, match="--insecure-noauth2-on-any-address"):
+            serve._listening(host, 0, loopback_only=True)
+    for host in ("127.0.0.1", "127.8.9.1", "localhost"):
+        serve._listening(host, 0, loopback_only=True).close()
+
+
+def addresses(name):
+    """The name and its first address, unless that is of the loopback interface."""
+    with contextlib.suppress(OSError):
+        first = socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)[0][4][0]
+        return [] if ipaddress.ip_address(first).is_loopback else [name, first]
+    return []
+
+
+def test_a_page_of_the_web_does_not_reach_it_by_a_name_that_leads_here(tmp_path, environment):
+    """The browser of this machine would send it, for the page, as of the page's own host."""
+    hosts = {
+        "rebound.example.org": 403,
+        "127.0.0.1.example.org": 403,
+        "192.0.2.1": 403,
+        "localhost.": 200,
+        "[::1]": 200,
+    }
+    with served(tmp_path, environment) as (_, connection):
+        for host, status in hosts.items():
+            connection.request("GET", "/traits", headers={**ADMIN, "Host": f"{host}:{connection.port}"})
+            reply = connection.getresponse()
+            reply.read()
+            assert reply.status == status, host
+    with served(tmp_path, environment, "--insecure-noauth2-on-any-address") as (_, connection):
+        connection.request("GET", "/traits", headers={**ADMIN, "Host": "placement.example.org"})
+        assert connection.getresponse().status == 200
+
+
+def test_no_body_is_kept_that_is_longer_than_the_service_reads(tmp_path, environment):
+    """Nobody has to say who sends it: the server reads a body before it asks the service."""
+    with served(tmp_path, environment) as (_, connection):
+        head = b"POST /resource_providers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        with socket.create_connection(("127.0.0.1", connection.port), timeout=60) as client:
+            client.sendall(head + b"Content-Length: 100000000\r\n\r\n" + b" " * 1000)
+            assert client.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
 def test_an_unreachable_database(environment):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sqlite3
 import threading
@@ -26,7 +27,10 @@ pytestmark = [
 OPTIONS = {"DEFAULT": {"debug": True, "default_log_levels": "alembic=WARN"}}
 BEGUN = "Starting request: "
 #: Workers of the sample as tests start it, and threads of each.
-WORKERS = THREADS = 2
+WORKERS = 2
+THREADS = int(
+    re.search(r"^threads = (\d+)$", (web_servers.SAMPLES / "uwsgi" / "placement.ini").read_text(), re.MULTILINE)[1]
+)
 #: Seconds within which a service ends.  It takes one or two; a worker that hangs takes until SIGKILL.
 PATIENCE = 30.0
 

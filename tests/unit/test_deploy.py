@@ -155,6 +155,32 @@ def test_a_proxy_is_believed_if_the_configuration_says_so(believes, url):
     assert web.ask(app, "GET", "/", headers).json[0] == url
 
 
+@pytest.mark.parametrize(("believes", "url"), [(True, "https://public:8/x"), (False, "http://localhost:80/x")])
+def test_so_is_one_that_sends_the_header_of_the_standard(believes, url, caplog):
+    caplog.set_level("INFO")
+    app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=believes)
+    headers = {"forwarded": "for=192.0.2.7;host=public:8;proto=https"}
+    assert web.ask(app, "GET", "/", headers, environ={"REMOTE_ADDR": "127.0.0.1"}).json[0] == url
+    assert ("192.0.2.7" in caplog.text) is believes
+
+
+def test_what_a_believed_proxy_passes_on_makes_no_other_url_and_no_other_line(caplog):
+    caplog.set_level("INFO")
+    app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=True)
+    headers = {
+        "x-forwarded-proto": "javascript",
+        "x-forwarded-for": '192.0.2.7 "GET /x" status: 200',
+        "x-forwarded-prefix": "/p",
+    }
+
+    def server(environ, start_response):
+        del environ["SCRIPT_NAME"]
+        return app(environ, start_response)
+
+    assert web.ask(server, "GET", "/", headers).json[0] == "http://localhost:80/p/x"
+    assert caplog.messages[-1].startswith('192.0.2.7 %22GET /x%22 status: 200 "GET /p/" status: ')
+
+
 def test_the_log_tells_the_client_and_not_the_proxy(caplog):
     caplog.set_level("DEBUG")
     app = web.service(TABLE, oslo_middleware__enable_proxy_headers_parsing=True)

@@ -131,6 +131,7 @@ def test_what_is_told_from_below_is_counted(registry):
     signals.refreshed(0.25, 3, 700)
     signals.refreshed(0.25, 0, 701)
     signals.searched(0.5, 10, True, "")
+    signals.searched(0.5, 10, True, "")
     signals.searched(0.5, 2, False, "")
     signals.searched(0.5, 0, False, "resources")
     assert samples(registry, "database_errors_total") == {("deadlock",): 1}
@@ -141,10 +142,10 @@ def test_what_is_told_from_below_is_counted(registry):
     assert samples(registry, "index_missed_transactions_count") == {(): 1}
     assert samples(registry, "index_providers") == {(): 701}
     assert samples(registry, "candidate_searches_total") == {
-        ("limited", ""): 1, ("all", ""): 1, ("none", "resources"): 1,
+        ("limited", ""): 2, ("all", ""): 1, ("none", "resources"): 1,
     }  # fmt: skip
-    assert samples(registry, "candidate_search_seconds_sum") == {(): 1.5}
-    assert samples(registry, "candidates_found_sum") == {(): 12}
+    assert samples(registry, "candidate_search_seconds_sum") == {(): 2.0}
+    assert samples(registry, "candidates_found_sum") == {(): 22}
 
 
 def test_the_first_of_something_rare_is_an_increase(registry):

@@ -1,0 +1,87 @@
+"""Clients that send a byte now and then, without a token, take nothing from others where a proxy stands in front."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+import pytest
+
+from tests import raw, servers, web_servers
+from tests.conftest import missing
+
+pytestmark = [
+    # What a web server does does not depend on the kind of database.
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("web servers"),
+]
+#: Far more than the threads of all workers.
+CLIENTS = 24
+HEAD = b"GET /placement/ HTTP/1.1\r\nHost: a\r\n"
+BODY = b"POST /placement/resource_providers HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+BODY += b"Content-Length: 60000\r\n"
+TOKEN = b"X-Auth-Token: admin\r\n"
+
+
+@pytest.fixture(scope="module")
+def uwsgi(backend):
+    url = backend.create_database()
+    try:
+        with web_servers.uwsgi(url) as service:
+            yield service
+    except servers.Missing as reason:
+        missing(reason)
+    backend.drop_database(url)
+
+
+@pytest.fixture(params=["haproxy", "mod_proxy_uwsgi"])
+def proxy(uwsgi, request):
+    try:
+        with getattr(web_servers, request.param)(uwsgi) as service:
+            yield service
+    except servers.Missing as reason:
+        missing(reason)
+
+
+@contextlib.contextmanager
+def dripping(port, begin, drop):
+    """Clients that have sent this, and go on with a byte each half second."""
+    done = threading.Event()
+    with contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for _ in range(CLIENTS)
+        ]
+        for client in clients:
+            client.sendall(begin)
+
+        def drip():
+            while not done.wait(0.5):
+                for client in clients:
+                    with contextlib.suppress(OSError):
+                        client.sendall(drop)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("begin", "drop"),
+    [(HEAD + b"X-Long: ", b"x"), (BODY + b"\r\n", b" "), (BODY + TOKEN + b"\r\n", b" ")],
+    ids=["head", "body", "body of a client with a token"],
+)
+def test_slow_clients_take_nothing_from_others(proxy, begin, drop, request):
+    if "haproxy" in request.node.name:
+        begin = begin.replace(b"/placement/", b"/", 1)
+    elif TOKEN in begin:
+        pytest.skip("Apache passes on a body as it comes: it protects from clients without a token")
+    question = f"GET {proxy.prefix}/resource_providers HTTP/1.1\r\n".encode()
+    question += b"Host: a\r\nX-Auth-Token: admin\r\nConnection: close\r\n\r\n"
+    with dripping(proxy.port, begin, drop):
+        # Without the proxy each of these waits until the slow clients give up.
+        assert [raw.send(proxy.port, question, 20).status for _ in range(5)] == [200] * 5
