@@ -279,7 +279,7 @@ USED = (allocations.c.used == 3) | (allocations.c.used == 5)
 def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(database, caplog, clock, statement):
     """It moves no generation."""
     owner = Owner("project", "user")
-    for name, resource_class, amount in (("one", "VCPU", 3), ("two", "MEMORY_MB", 5)):
+    for name, resource_class, amount in (("one", "VCPU", 3), ("two", "VCPU", 5)):
         create(database, name, VCPU=100, MEMORY_MB=100)
         claim = Claim(name, {name: {resource_class: amount}}, owner)
         database.write(lambda db, claim=claim: place(db, [claim]))
