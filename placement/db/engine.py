@@ -263,12 +263,11 @@ class Database:
     def _leave_lost_server(self, error: Exception, began: float) -> None:
         """Use nothing again that was made before the server was lost: connections of either pool, writers of the feed.
 
-        Who answers next may be another server, or the same one without its newest commits.
+        The server that answers next may be another one, or the same without its newest commits.  An error that leaves
+        the connection in order says nothing of that, and one of a connection that could not be made does not either.
         """
-        if not isinstance(error, exc.DBAPIError):
-            return  # no connection was to be had
-        self.writers.drop_idle()
-        if error.connection_invalidated or trouble.is_read_only(error):
+        if isinstance(error, exc.DBAPIError) and (error.connection_invalidated or trouble.is_read_only(error)):
+            self.writers.drop_idle()
             self._setup.freshness.renew(began)
 
     def _attempt(self, work: Callable[[Transaction], Result], number: int) -> Result:

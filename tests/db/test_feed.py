@@ -112,6 +112,20 @@ def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, an
     assert number_of[3][0] != number_of[1][0]
 
 
+INTERRUPTED = {"mariadb": "KILL QUERY CONNECTION_ID()", "postgresql": "SELECT pg_cancel_backend(pg_backend_pid())"}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_statement_that_is_ended_from_outside_costs_no_writer(database, backend):
+    """The connection is what it was.  Every search asks for the number of each writer that there is."""
+    touch(database, 1)
+    for _ in range(3):
+        with pytest.raises(errors.DatabaseUnavailable):
+            database.read(lambda db: db.execute(sa.text(INTERRUPTED[backend.kind])))
+        touch(database, 2)
+    assert len(writers(database)) == 1
+
+
 UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("42601")}
 
 
