@@ -52,6 +52,21 @@ def test_every_promise_of_reliability_names_a_test_that_exists():
     check_tests_exist(named_tests(DOCUMENTS["reliability.rst"]))
 
 
+def test_each_decision_has_a_number_of_its_own_and_is_referred_to_by_it():
+    decisions = {path.name[:4]: path for path in sorted((ROOT / "docs/adr").glob("*.rst"))}
+    assert len(decisions) == len(list((ROOT / "docs/adr").iterdir()))
+    for number, path in decisions.items():
+        assert path.read_text().startswith(f"{int(number)}. "), path.name
+    texts = [*DOCUMENTS.values(), *(path.read_text() for path in decisions.values()), (ROOT / "README.rst").read_text()]
+    referred = {
+        number
+        for text in texts
+        for numbers in re.findall(r"\bADR ((?:\d+,? ?)+)", text)
+        for number in re.findall(r"\d+", numbers)
+    }
+    assert {f"{int(number):04}" for number in referred} <= decisions.keys()
+
+
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
 def test_every_document_that_is_named_exists(name):
     for named in re.findall(r"``((?:docs|etc)/[\w./-]+\w)``", DOCUMENTS[name]):
