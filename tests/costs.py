@@ -10,6 +10,7 @@ import resource
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,7 +33,11 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
     :param at_most: mebibytes of memory more than this process has; with more, the work fails.
     """
     reading, writing = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # eventlet, which another test may have imported, and Python itself warn of forks beside threads.  The child calls
+        # nothing that waits for a thread, and ends itself.
+        warnings.filterwarnings("ignore", "(?s).*fork", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         os.close(reading)
         _work(work, at_most, writing)
