@@ -12,7 +12,7 @@ import functools
 import pytest
 import sqlalchemy as sa
 
-from placement.db import schema, standard
+from placement.db import schema, standard, sweep
 from placement.db.engine import opened
 from placement.db.tables import resource_providers
 from tests import galera, servers
@@ -46,7 +46,7 @@ class Pair:
         with slow.engine.begin() as connection:
             connection.exec_driver_sql("CREATE TABLE slow (number INT NOT NULL)")
             connection.execute(sa.text("INSERT INTO slow VALUES (:n)"), [{"n": 0}] * ROWS)
-        # What is found or made before a transaction is known from now on, at both nodes.
+        # The names that most tests use are there from now on, at both nodes.
         for service in (self.slow, self.quick):
             one = self.provider(VCPU=1)
             for call in (claim([one]), aggregates(one, AGGREGATE, OTHER)):
@@ -73,7 +73,10 @@ class Pair:
         return call.path.rpartition("/")[2]
 
     def meet(self, first, second):
-        """The statuses of two requests at two nodes; the first is committed first, and the second does not see it."""
+        """The statuses of two requests at two nodes; the first is committed first, and the second does not see it.
+
+        In place of a request there may be a function of the database.
+        """
         slow, quick = self.databases
         before = flaws(slow.engine)
         with quick.engine.begin() as connection:
@@ -88,7 +91,7 @@ class Pair:
 
         sa.event.listen(slow.engine, "commit", look)
         try:
-            statuses = [self.quick(*of(first)).status, self.slow(*of(second)).status]
+            statuses = [self._do(self.quick, quick, first), self._do(self.slow, slow, second)]
         finally:
             sa.event.remove(slow.engine, "commit", look)
         self.settle()
@@ -97,6 +100,10 @@ class Pair:
             self.patience += 1
             raise Missed
         return statuses
+
+    @staticmethod
+    def _do(service, database, work):
+        return work(database) if callable(work) else service(*of(work)).status
 
     def settle(self):
         """Return once each node has applied what the other has committed."""
@@ -205,6 +212,128 @@ def test_inventory_goes_only_if_it_is_not_claimed_at_the_other_node(pair, order)
     provider = pair.provider(VCPU=1)
     remove = Call("DELETE", f"/resource_providers/{provider}/inventories")
     assert pair.meet(*[remove, claim([provider])][::order]) == [204, 409]
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def swept(table):
+    """How many rows a sweep removes at once, and how many it marks."""
+
+    def work(database):
+        [found] = [each for each in sweep.sweep(database, grace=0) if each.table == table]
+        return found.removed, found.marked
+
+    return work
+
+
+def owned(pair, consumer, **owner):
+    """A claim for this owner."""
+    call = claim([pair.provider(VCPU=1)], consumer=consumer)
+    return call._replace(body={**call.body, **owner})
+
+
+class Owner:
+    """A project, a user or a type, and the claims that need it."""
+
+    def __init__(self, pair, what):
+        self._pair, self._owner = pair, {what: name("OWNER")}
+
+    def used(self):
+        """What uses the name."""
+        self._consumer = new()
+        return owned(self._pair, self._consumer, **self._owner)
+
+    def unused(self):
+        """What uses it no more."""
+        return Call("DELETE", f"/allocations/{self._consumer}")
+
+    def check(self):
+        """The last use has this name."""
+        shown = self._pair.ask(Call("GET", f"/allocations/{self._consumer}")).body
+        assert self._owner.items() <= shown.items()
+
+
+class Aggregate:
+    """An aggregate, and the providers that are gathered under it."""
+
+    def __init__(self, pair, _):
+        self._pair, self._aggregate = pair, new()
+
+    def used(self):
+        self._provider = self._pair.provider()
+        return guarded_aggregates(self._provider, self._aggregate)
+
+    def unused(self):
+        return aggregates(self._provider)
+
+    def check(self):
+        shown = self._pair.ask(Call("GET", f"/resource_providers/{self._provider}/aggregates")).body
+        assert shown["aggregates"] == [self._aggregate]
+
+
+#: By table: what refers to it, and by what a client names it.
+NAMES = {
+    "projects": (Owner, "project_id"),
+    "users": (Owner, "user_id"),
+    "consumer_types": (Owner, "consumer_type"),
+    "placement_aggregates": (Aggregate, None),
+}
+
+
+@pytest.fixture
+def nothing_unused(pair):
+    """No sweep finds more than what a test makes."""
+    for _ in range(2):
+        sweep.sweep(pair.databases[0], grace=0)
+    pair.settle()
+
+
+@met
+@either_first
+@pytest.mark.parametrize("table", NAMES)
+def test_a_name_that_is_used_again_is_not_removed_under_it(pair, nothing_unused, table, order):
+    """It was marked long ago: one node removes it while the other uses it."""
+    kind, what = NAMES[table]
+    names = kind(pair, what)
+    for call in (names.used(), names.unused()):
+        assert pair.ask(call).status in (200, 204)
+    assert swept(table)(pair.databases[0]) == (0, 1)
+    pair.settle()
+    removed, used = pair.meet(*[swept(table), names.used()][::order])[::order]
+    assert (removed, used // 100) == ((1, 0) if order == 1 else (0, 0), 2)
+    names.check()
+
+
+@met
+@either_first
+@pytest.mark.parametrize("table", NAMES)
+def test_a_name_that_is_marked_beside_its_use_stays(pair, nothing_unused, table, order):
+    """A sweep does not see that it is used again, or its use that it is marked; the sweep after it sees both."""
+    kind, what = NAMES[table]
+    names = kind(pair, what)
+    for call in (names.used(), names.unused()):
+        assert pair.ask(call).status in (200, 204)
+    marked, used = pair.meet(*[swept(table), names.used()][::order])[::order]
+    assert (marked, used // 100) == ((0, 1), 2)
+    assert swept(table)(pair.databases[0]) == (0, 0)
+    names.check()
+
+
+@met
+def test_two_claims_of_a_new_project_have_one(pair):
+    owner, consumers = name("OWNER"), [new(), new()]
+    assert pair.meet(*(owned(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers)) == [204, 204]
+    shown = pair.ask(Call("GET", f"/usages?project_id={owner}&user_id={owner}")).body["usages"]
+    assert shown == {"INSTANCE": {"consumer_count": 2, "VCPU": 2}}
+
+
+@met
+def test_two_providers_join_a_new_aggregate(pair):
+    aggregate, providers = new(), [pair.provider(), pair.provider()]
+    assert pair.meet(*(guarded_aggregates(one, aggregate) for one in providers)) == [200, 200]
+    listed = pair.ask(Call("GET", f"/resource_providers?member_of={aggregate}")).body["resource_providers"]
+    assert {one["uuid"] for one in listed} == {*providers}
 
 
 # --- providers -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,12 @@ _NOWHERE = {
         SELECT uuid FROM consumers WHERE NOT EXISTS (SELECT * FROM allocations WHERE consumer_id = consumers.uuid)""",
     "an allocation of no consumer": """
         SELECT id FROM allocations WHERE NOT EXISTS (SELECT * FROM consumers WHERE uuid = allocations.consumer_id)""",
+    "a consumer of no project": """
+        SELECT uuid FROM consumers WHERE project_id NOT IN (SELECT id FROM projects)""",
+    "a consumer of no user": """
+        SELECT uuid FROM consumers WHERE user_id NOT IN (SELECT id FROM users)""",
+    "a consumer of a type that is none": """
+        SELECT uuid FROM consumers WHERE consumer_type_id NOT IN (SELECT id FROM consumer_types)""",
     "the same allocation twice": """
         SELECT consumer_id FROM allocations
         GROUP BY consumer_id, resource_provider_id, resource_class_id HAVING COUNT(*) > 1""",
@@ -32,6 +38,9 @@ _NOWHERE = {
     "an aggregate of no provider": """
         SELECT aggregate_id FROM resource_provider_aggregates
         WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
+    "an aggregate that is none": """
+        SELECT aggregate_id FROM resource_provider_aggregates
+        WHERE aggregate_id NOT IN (SELECT id FROM placement_aggregates)""",
     "a root that is not its own root": """
         SELECT id FROM resource_providers WHERE parent_provider_id IS NULL
         AND (root_provider_id IS NULL OR root_provider_id <> id)""",
