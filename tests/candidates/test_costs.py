@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from placement import deploy
-from placement.candidates.budget import Budget
+from placement.candidates.budget import Budget, Exhausted
 from placement.candidates.parse import parse
 from placement.candidates.present import Form, present
 from placement.candidates.search import search
@@ -121,3 +121,28 @@ def test_a_reply_says_what_there_was_too_little_of(
         assert found == (1600 if "limit" in query else 41 * 41) if told is None else found < 1600
     answer = call("GET", "/allocation_candidates?resources=VCPU:1&limit=1")
     assert "x-placement-incomplete" not in answer.headers
+
+
+def test_masks_are_counted_as_memory() -> None:
+    """Before any candidate could be found: nothing was, and that is said."""
+    asked = parse(schema.LIST.validate([("resources", "VCPU:1")], Version(1, 39)), Version(1, 39))
+    snapshot = nasty.clouds(600, 5)
+    for memory, few in ((snapshot.size, 0), (100 * snapshot.size, 10)):
+        budget = Budget(memory=memory)
+        found = search(asked, snapshot, most=10, budget=budget)
+        assert (len(found.candidates), found.complete) == (few, few > 0)
+        assert not few or found.steps
+        assert budget.shortage == (None if few else "memory")
+
+
+def test_a_budget_is_not_overdrawn() -> None:
+    budget = Budget(operations=10, memory=10)
+    assert budget.fits(4)
+    assert not budget.fits(7)
+    budget.hold(6)
+    with pytest.raises(Exhausted):
+        budget.hold(1)
+    budget.spend(10)
+    with pytest.raises(Exhausted):
+        budget.spend(1)
+    assert budget.shortage == "memory"
