@@ -21,6 +21,8 @@ from placement.index.snapshot import SHARES, Snapshot
 #: Looking at one provider by itself, or beginning to look at all of them, takes some operations; looking at so many
 #: providers at once is another; and whether an amount fits, which is calculated, takes so many looks.
 _FEW_OPERATIONS, _AT_ONCE, _FITTING = 5, 2_000, 5
+#: So many glances may be done before they are counted.
+_UNCOUNTED = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +58,7 @@ def narrow(request: CandidateRequest, snapshot: Snapshot, budget: Budget) -> Nar
         if not narrowing.roots:
             return Narrowed(snapshot, plan, (), narrowing.roots, tuple(narrowing.steps))
         fields.extend(narrowing.fields(group))
+    narrowing.count()
     return Narrowed(snapshot, plan, tuple(fields), narrowing.roots, tuple(narrowing.steps))
 
 
@@ -71,6 +74,8 @@ class _Narrowing:
         self._budget = budget
         #: What looking at all providers once takes.
         self._glance = _FEW_OPERATIONS + snapshot.size // _AT_ONCE
+        #: What the budget does not know of yet: telling it of every glance would take as long as some glances do.
+        self._glances = self._held = 0
         self.steps: list[Step] = []
         self.roots = Selection(snapshot.forest, snapshot.forest.is_root)
         self._snapshot = snapshot
@@ -82,15 +87,22 @@ class _Narrowing:
         self._reached: dict[frozenset[str], Mask] = {}
 
     def _step(self, rule: str, suffix: str | None, before: Selection, after: Selection) -> Selection:
-        if self._budget is not None:
-            self._budget.spend(self._glance)
-            self._budget.hold(after.nbytes)
+        self._held += after.nbytes
+        self._spend(1)
         self.steps.append(Step(rule, suffix, before, after))
         return after
 
     def _spend(self, glances: int) -> None:
+        self._glances += glances
+        if self._glances > _UNCOUNTED:
+            self.count()
+
+    def count(self) -> None:
+        """Let the budget know what was done and is held since it was told last."""
         if self._budget is not None:
-            self._budget.spend(glances * self._glance)
+            self._budget.spend(self._glances * self._glance)
+            self._budget.hold(self._held)
+        self._glances = self._held = 0
 
     # --- trees ---
 
@@ -149,10 +161,11 @@ class _Narrowing:
         return found
 
     def _in_all(self, mask: Callable[[str], Mask], sets: Iterable[Collection[str]]) -> Mask:
-        """Those that are in the mask of one name of each set; a new array."""
-        found = np.ones(self._forest.size, dtype=np.bool_)
-        for names in sets:
-            found &= self._any_of(mask, names)
+        """Those that are in the mask of one name of each of the sets, of which there is one; a new array."""
+        each = (self._any_of(mask, names) for names in sets)
+        found = next(each)
+        for others in each:
+            found &= others
         return found
 
     # --- groups ---

@@ -66,8 +66,8 @@ def shape_of(problem: Problem, budget: Budget) -> tuple[Shape, tuple[int, ...]]:
     family: tuple[int, ...] = ()
     if plan.same_subtrees or not plan.nested:
         above, family = _lines(numbers, suppliers, budget)
-    held = len(providers) * (2 + len(plan.contended)) + sum(map(len, known.values()))
-    budget.spend(held // _LISTED)
+    if len(providers) > _LISTED:
+        budget.spend((len(providers) * (2 + len(plan.contended)) + sum(map(len, known.values()))) // _LISTED)
     return (
         Shape(
             options,
@@ -88,14 +88,18 @@ def _lines(
     numbers: Mapping[int, int], suppliers: Mapping[int, Supplier], budget: Budget
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     above, family = [], []
+    walked = 0
     roots: dict[int, int] = {}
     for provider in numbers:
         supplier = suppliers[provider]
         steps, nearest = _nearest(supplier.ancestry, numbers)
-        budget.spend(steps)
+        walked += steps
+        if steps > _LISTED:
+            budget.spend(steps)
         above.append(nearest)
         root = supplier.root if supplier.root is not None else deque(supplier.ancestry, 1).pop()
         family.append(roots.setdefault(root, len(roots)))
+    budget.spend(walked)
     return tuple(above), tuple(family)
 
 

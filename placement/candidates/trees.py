@@ -36,8 +36,9 @@ def problems(narrowed: Narrowed, order: random.Random | None, budget: Budget) ->
         roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
     trees = _Trees(narrowed, order, budget)
     for start in range(0, len(roots), _PIECE):
-        budget.spend(_PIECE)
-        for root in roots[start : start + _PIECE].tolist():
+        piece = roots[start : start + _PIECE].tolist()
+        budget.spend(len(piece) * (1 + len(narrowed.fields)))
+        for root in piece:
             problem = trees.problem(root)
             if problem is not None:
                 yield problem
@@ -102,7 +103,8 @@ class _Trees:
         if len(tree) == 1 and not self._sharing:
             # Its only provider serves every pick, or the tree would not be here.
             return Problem(self._plan_for_one, ((root,),) * len(self._places), self._suppliers)
-        self._budget.spend(len(self._places) + len(self._fields) * (1 + len(tree) // _LISTED))
+        if len(tree) > _LISTED:
+            self._budget.spend(len(self._fields) * len(tree) // _LISTED)
         aggregates = self._aggregates(tree) if self._sharing else frozenset()
         options = [self._options(number, root, tree, aggregates) for number in range(len(self._fields))]
         repeats = repeated = False
@@ -136,7 +138,8 @@ class _Trees:
         if not self._visitors[number]:
             return members
         visitors = self._reach(number, aggregates)
-        self._budget.spend(len(visitors) // _LISTED)
+        if len(visitors) > _LISTED:
+            self._budget.spend(len(visitors) // _LISTED)
         if any(SHARES in self._snapshot.provider(slot).traits for slot in tree):
             visitors = tuple(slot for slot in visitors if self._snapshot.provider(slot).root != root)
         return members + visitors
@@ -194,10 +197,11 @@ class _Suppliers(dict[int, Supplier]):
         self._most = [(name, column.most(snapshot.size)) for name, column in columns if column is not None]
 
     def __missing__(self, slot: int) -> Supplier:
-        traits = self._snapshot.provider(slot).traits
+        provider = self._snapshot.provider(slot)
+        traits = provider.traits
         supplier = self[slot] = Supplier(
             ancestry=_Line(self._snapshot, slot) if self._lines else (slot,),
-            root=self._snapshot.provider(slot).root,
+            root=provider.root,
             traits=traits,
             shares=SHARES in traits,
             room={name: most.item(slot) for name, most in self._most},
