@@ -169,6 +169,15 @@ def test_an_index_that_is_refreshed_is_one_that_is_built(database, ids):
         assert meaning(indexed.snapshot) == meaning(database.snapshot(loaded).snapshot), name
 
 
+def test_what_moves_with_its_parent_unsaid_is_not_left_behind(database, ids):
+    """The feed names those whose root is written down as that of the tree that moves."""
+    indexed = database.snapshot(loaded)
+    body = {"name": "sound", "parent_provider_uuid": ODD["steps of zero"]}
+    assert placement(database)("PUT", f"/resource_providers/{SOUND}", body=body).status == 200
+    indexed = database.snapshot(lambda db: refreshed(db, indexed))
+    assert meaning(indexed.snapshot) == meaning(database.snapshot(loaded).snapshot)
+
+
 def claim(provider):
     return {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
 
