@@ -16,7 +16,8 @@ import bcrypt
 REMEMBERED = 300.0
 #: Bytes of a password that bcrypt looks at.
 _LONGEST = 72
-_DIGEST = re.compile(r"\$2[aby]\$(?P<cost>\d\d)\$[./A-Za-z0-9]{53}")
+#: bcrypt raises an error for costs other than 4 to 31, and for a salt whose last character has bits beyond 128.
+_DIGEST = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
 #: The cost of a digest where the file has none: what ``htpasswd -B`` and bcrypt take are 5 and 12.
 _USUAL_COST = 12
 Signature = tuple[int, int, int]

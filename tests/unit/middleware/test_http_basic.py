@@ -276,6 +276,9 @@ def test_an_entry_of_another_kind_in_a_changed_file_is_nobodys_but_its_own(app, 
         (None, "htpasswd cannot be read: No such file"),
         (b"\xff:x\n", "htpasswd is not UTF-8"),
         (b"nova:{SHA}x\n", "htpasswd has no bcrypt digest for 'nova': htpasswd needs -B"),
+        (b"nova:$2y$03$" + b"." * 53, "htpasswd has no bcrypt digest for 'nova'"),
+        (b"nova:$2y$32$" + b"." * 53, "htpasswd has no bcrypt digest for 'nova'"),
+        (b"nova:$2y$04$" + b"a" * 53, "htpasswd has no bcrypt digest for 'nova'"),
     ],
 )
 def test_a_file_that_cannot_be_used_keeps_it_from_starting(tmp_path, text, sentence):
