@@ -5,6 +5,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from placement import errors
 from placement.db.engine import opened
 from placement.db.tables import resource_providers
 from placement.objects import tree
@@ -50,3 +51,31 @@ def test_a_move_finds_what_moved_meanwhile(database, statement, moved):
     for row in rows:
         root = row.id if row.parent_provider_id is None else by_id[row.parent_provider_id].root_provider_id
         assert row.root_provider_id == root, f"{row.uuid} has another root than its parent"
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    ("gone", "parent", "statement", "refused"),
+    [
+        ("provider", "parent", 3, errors.ProviderNotFound),
+        ("provider", "old", 2, errors.ProviderNotFound),
+        ("parent", "parent", 3, errors.ProviderNotSaved),
+    ],
+    ids=["moved", "not moved", "parent"],
+)
+def test_a_move_finds_what_was_deleted_meanwhile(database, gone, parent, statement, refused):
+    """After it was read, and before it is locked."""
+    uuids = {name: str(uuid.uuid4()) for name in ("old", "parent", "provider")}
+    for name, one in uuids.items():
+        above = uuids["old"] if name == "provider" else None
+        database.write(
+            lambda db, one=one, above=above: ResourceProvider.create(db, uuid=one, name=one, parent_uuid=above)
+        )
+    with opened(database.url) as elsewhere:
+
+        def delete():
+            elsewhere.write(lambda db: ResourceProvider.lock(db, uuids[gone]).delete(db))
+
+        before_statement(statement, database.engine, delete)
+        with pytest.raises(refused):
+            move(database, uuids["provider"], uuids[parent])

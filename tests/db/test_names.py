@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import names, schema, standard, sweep
-from placement.db.engine import opened
+from placement.db.engine import Again, opened
 from placement.db.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
 from placement.db.tables import (
     allocations,
@@ -278,6 +278,22 @@ def test_what_is_made_first_is_no_attempt_that_failed(database):
     assert seen == [1, 1]
 
 
+def test_what_is_made_first_has_attempts_of_its_own(database):
+    tried = []
+
+    def first(db):
+        tried.append(db.attempt)
+        if len(tried) < 3:
+            raise Again
+
+    def work(db):
+        if len(tried) < 3:
+            db.require(first)
+
+    database.write(work, attempts=1)
+    assert tried == [1, 2, 3]
+
+
 # --- what is one name ------------------------------------------------------------------------------------------------
 
 
@@ -334,6 +350,20 @@ def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, clou
     swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
     assert swept == [(1, 0)] * 4
     assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
+
+
+def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
+    """However many rows are changed in one transaction."""
+    monkeypatch.setattr(sweep, "_MANY", 3)
+    some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
+    database.write(lambda db: names.make(db, some))
+    assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
+    assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
+
+
+def test_a_mark_lasts_longer_than_any_attempt():
+    """Attempts may run for a minute, and wait for what they need first as often."""
+    assert sweep.GRACE == 3600
 
 
 def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unused):

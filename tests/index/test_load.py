@@ -180,13 +180,14 @@ def test_texts_are_not_cut_where_they_need_not_be(database):
     assert database.read(lambda db: db.execute(sa.text("SELECT @@group_concat_max_len")).scalar()) == 2**23
 
 
-def test_the_root_of_every_provider_is_that_which_it_has(database, world):
+def test_the_root_of_every_provider_is_that_which_it_has(database, world, caplog):
     write(database, world)
     snapshot = build(everything(database), database.snapshot(load.class_names))
     for uuid, slot in snapshot.by_uuid.items():
         provider = database.read(lambda db, uuid=uuid: ResourceProvider.get(db, uuid))
         assert snapshot.provider(snapshot.provider(slot).root).uuid == provider.root_uuid
         assert (snapshot.provider(slot).parent < 0) == (provider.parent_uuid is None)
+    assert "In the database" not in caplog.text, "nothing is found to be odd"
 
 
 def test_what_an_absent_provider_left_behind_is_not_loaded(database, world):

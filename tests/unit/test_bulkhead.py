@@ -12,6 +12,22 @@ from placement.db import bulkhead
 from placement.db.bulkhead import Bulkhead
 
 
+class Clock:
+    """Stands for the module ``time``, and goes on when a test says so."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(bulkhead, "time", made)
+    return made
+
+
 @pytest.fixture
 def inside():
     """Puts threads into a bulkhead, until the test ends or says so."""
@@ -56,6 +72,33 @@ def test_a_thread_does_not_wait_for_those_that_are_stalled(inside, monkeypatch):
     leave.set()
     monkeypatch.setattr(bulkhead, "STALLED", 30)
     assert enters(wall)
+
+
+def test_a_thread_is_stalled_after_five_seconds(inside, clock):
+    """As the documents say."""
+    wall = Bulkhead(1)
+    threading.Timer(1, inside(wall, 1).set).start()
+    clock.now += 5.1
+    with pytest.raises(errors.DatabaseBusy):
+        enters(wall)
+
+
+def test_a_thread_waits_if_one_of_many_has_just_come(inside, clock):
+    wall = Bulkhead(2)
+    inside(wall, 1)
+    clock.now += 60
+    leave = inside(wall, 1)
+    threading.Timer(0.2, leave.set).start()
+    assert enters(wall)
+
+
+def test_a_thread_enters_when_another_leaves(inside, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALLED", 3600)
+    wall, entered = Bulkhead(1), threading.Event()
+    leave = inside(wall, 1)
+    threading.Thread(target=lambda: enters(wall) and entered.set(), daemon=True).start()
+    threading.Timer(0.2, leave.set).start()
+    assert entered.wait(30)
 
 
 def test_a_thread_that_is_inside_may_enter_again(monkeypatch):
