@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from placement.db import schema, standard
+from placement.db import feed, schema, standard
 from placement.db.engine import opened
 from placement.objects import tree
 from placement.objects.provider import ResourceProvider
@@ -57,8 +57,9 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
         assert meanwhile.result.body["root_provider_uuid"] == root
 
 
-def test_threads_take_turns_at_a_database_in_memory():
-    """It is one connection, and so is making a writer of the feed."""
+def test_threads_take_turns_at_a_database_in_memory(monkeypatch, caplog):
+    """It is one connection, which is also used to make writers of the feed, and to tidy it."""
+    monkeypatch.setattr(feed, "_TIDY_INTERVAL", -1.0)
     with opened("sqlite://") as database:
         schema.sync(database.engine)
         standard.insert(database)
@@ -73,6 +74,7 @@ def test_threads_take_turns_at_a_database_in_memory():
         assert all(one.wait() for one in crowd)
         assert [one.result for one in crowd] == [[200] * 8] * 12
         assert len(service("GET", "/resource_providers").body["resource_providers"]) == 96
+    assert "could not be tidied" not in caplog.text
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
