@@ -97,8 +97,15 @@ def test_a_connection_may_be_lost_once(memory, clock):
     assert tried(memory.write, lost, errors.DatabaseUnavailable, attempts=1) == 1
 
 
-def test_a_connection_may_be_lost_once_whatever_else_happens(memory, clock):
-    harms = [again, lost, again, lost, again]
+def locked(db):
+    busy = sqlite3.OperationalError("database is locked")
+    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    raise sa.exc.DBAPIError.instance("x", {}, busy, sqlite3.Error)
+
+
+@pytest.mark.parametrize("collides", [again, locked])
+def test_a_connection_may_be_lost_once_whatever_else_happens(memory, clock, collides):
+    harms = [collides, lost, collides, lost, collides]
 
     def work(db):
         harms.pop(0)(db)
