@@ -93,6 +93,18 @@ def test_a_database_without_tables_is_told(database_url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_database_that_answers_with_an_error_is_not_well(database_url):
+    with opened(database_url) as database:
+        schema.sync(database.engine)
+        app = serve(database)
+        feed_instance.drop(database.engine)
+        with database.engine.begin() as connection:
+            connection.exec_driver_sql("CREATE VIEW feed_instance AS SELECT no_such_function() AS uuid")
+        answer = web.ask(app, "GET", "/healthcheck", TEXT)
+        assert (answer.status_int, answer.text) == (503, "The database answers with an error.")
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_an_operator_may_take_it_out_of_service_with_a_file(database, tmp_path):
     disabled = tmp_path / "disabled"
     app = serve(database, healthcheck__backends=["disable_by_file"], healthcheck__disable_by_file_path=str(disabled))

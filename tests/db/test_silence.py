@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from placement import errors
+from placement import deploy, errors
+from placement.cmd import program
 from placement.db import dialects, schema
 from placement.db.engine import connect, opened
 from placement.objects.provider import ResourceProvider
@@ -36,15 +37,20 @@ def create(name):
     return lambda db: ResourceProvider.create(db, uuid=name, name=name)
 
 
-def check(database, silence):
+def check(database, silent):
     """While the server is silent, requests end; afterwards they are served again."""
     database.write(create("before"))
     database.snapshot(find)
-    with silence, ThreadPoolExecutor(3) as threads:
+    with silent(), ThreadPoolExecutor(3) as threads:
         works = (database.read, find), (database.snapshot, find), (database.write, create("meanwhile"))
         took = [waiting.result() for waiting in [threads.submit(seconds, *work) for work in works]]
     assert max(took) < SOON
     database.write(create("after"))
+    # Whose answer comes late after all is not there for the next statement.
+    with database.reading_engine.connect() as connection:
+        with silent(), pytest.raises(sa.exc.DBAPIError) as lost:
+            connection.execute(sa.select(1))
+        assert lost.value.connection_invalidated
     assert database.read(lambda db: ResourceProvider.find(db, "before")) is not None
 
 
@@ -53,13 +59,13 @@ def test_a_frozen_server_is_lost(private_server):
     """Its kernel goes on acknowledging what it is sent, so that only the service can notice."""
     with opened(private_server.create_database(), **SHORT) as database:
         schema.sync(database.engine)
-        check(database, private_server.frozen())
+        check(database, private_server.frozen)
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_server_whose_packets_are_swallowed_is_lost(backend, database):
     with proxies.proxy(database.url.port) as proxy, opened(database.url.set(port=proxy.port), **SHORT) as cut_off:
-        check(cut_off, proxy.silent())
+        check(cut_off, proxy.silent)
 
 
 #: A statement that the server takes two seconds for, without a word meanwhile.
@@ -98,13 +104,24 @@ def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, da
     def told(run):
         return run(lambda db: tuple(db.execute(statement).one()))
 
-    with contextlib.closing(contextlib.ExitStack()) as stack:
-        service, command = connect(conf), connect(conf, patient=True)
+    with contextlib.closing(contextlib.ExitStack()) as stack, program.reached(conf) as command:
+        service = connect(conf)
         stack.callback(service.dispose)
-        stack.callback(command.dispose)
         assert told(service.read) == IN_READS[backend.kind]
         assert told(service.write) == IN_WRITES[backend.kind]
         assert told(command.read) == told(command.write) == IN_COMMANDS[backend.kind]
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, database, monkeypatch):
+    def limits(engine):
+        with engine.connect() as connection:
+            told.append(tuple(connection.execute(sa.text(LIMITS[backend.kind])).one()))
+
+    told = []
+    monkeypatch.setattr(schema, "sync", limits)
+    deploy.loadapp(web.configuration(placement_database__sync_on_startup=True), database)
+    assert told == [IN_COMMANDS[backend.kind]]
 
 
 @pytest.mark.parametrize(

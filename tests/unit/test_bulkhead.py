@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -56,10 +57,23 @@ def enters(wall):
         return True
 
 
-def test_a_thread_waits_for_one_that_has_just_come(inside):
+def test_a_thread_waits_for_one_that_has_just_come_and_no_longer(inside, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALLED", 60)
     wall = Bulkhead(2)
     leave = inside(wall, 2)
     threading.Timer(0.2, leave.set).start()
+    began = time.monotonic()
+    assert enters(wall)
+    assert time.monotonic() - began < 30
+
+
+def test_one_thread_that_is_stalled_does_not_count_for_all(inside, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALLED", 1.5)
+    wall = Bulkhead(2)
+    inside(wall, 1)
+    time.sleep(1.6)
+    leave = inside(wall, 1)
+    threading.Timer(0.1, leave.set).start()
     assert enters(wall)
 
 
