@@ -48,8 +48,8 @@ class Application:
         except errors.Failure as failure:
             return faults.respond(failure, environ, start_response)
         content = _encoded(reply)
-        start_response(reply.status_line, reply.headers(req.version, len(content)))
-        return [content]
+        start_response(reply.status_line, reply.headers(req.version, sum(map(len, content))))
+        return content
 
     def _check_size(self, environ: Environ) -> None:
         """What can be said about a query and a body before anybody knows what they are for (contract 1.1)."""
@@ -82,7 +82,7 @@ class Application:
 
 
 @signals.part("encode")
-def _encoded(reply: Reply) -> bytes:
+def _encoded(reply: Reply) -> list[bytes]:
     return reply.content()
 
 

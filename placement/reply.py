@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime, formatdate
 from enum import Enum
@@ -27,7 +28,26 @@ class Age(Enum):
 NOW = Age.NOW
 UNDATED = Age.UNDATED
 
+#: Items of a long list that are encoded at once.
+_PIECE = 1000
+
 _REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+
+
+class Listed(NamedTuple):
+    """A body that is an object of one list, which may be long: it is encoded in pieces, so that only these are held."""
+
+    name: str
+    items: Iterable[Any]
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body as JSON, in pieces of many items."""
+        yield b"{%s:[" % encode(self.name)
+        remaining, separator = iter(self.items), b""
+        while some := list(itertools.islice(remaining, _PIECE)):
+            yield separator + encode(some)[1:-1]
+            separator = b","
+        yield b"]}"
 
 
 class Reply(NamedTuple):
@@ -49,9 +69,11 @@ class Reply(NamedTuple):
         """``201 Created``."""
         return _REASONS[self.status]
 
-    def content(self) -> bytes:
-        """The body as it is sent; nothing when there is none."""
-        return b"" if self.body is None else encode(self.body)
+    def content(self) -> list[bytes]:
+        """The pieces of the body as it is sent; an empty one when there is none."""
+        if isinstance(self.body, Listed):
+            return [*self.body.pieces()]
+        return [b"" if self.body is None else encode(self.body)]
 
     def headers(self, version: mv.Version, length: int) -> list[tuple[str, str]]:
         """The headers that this reply has in ``version``, with a content of ``length`` bytes."""

@@ -34,8 +34,8 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # eventlet, which another test may have imported, and Python itself warn of forks beside threads.  The child calls
-        # nothing that waits for a thread, and ends itself.
+        # eventlet, which another test may have imported, and Python itself warn of forks beside threads.  The child
+        # calls nothing that waits for a thread, and ends itself.
         warnings.filterwarnings("ignore", "(?s).*fork", DeprecationWarning)
         child = os.fork()
     if child == 0:

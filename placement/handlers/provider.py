@@ -15,7 +15,7 @@ from placement.endpoint import endpoint
 from placement.index.snapshot import Snapshot
 from placement.objects import tree
 from placement.objects.provider import ResourceProvider
-from placement.reply import NOW, Reply, created, newest, no_content, ok
+from placement.reply import NOW, Listed, Reply, created, newest, no_content, ok
 from placement.request import Request
 from placement.schemas import provider as schema
 
@@ -39,7 +39,7 @@ def list(req: Request) -> Reply:
         mentioned = wanted.group.forbidden.union(*wanted.group.required)
         names.refuse_traits(names.unknown_traits(mentioned, snapshot, req.read))
     slots = listing.matching(snapshot, wanted)
-    body = {"resource_providers": [*_listed(req, snapshot, slots)]}
+    body = Listed("resource_providers", _listed(req, snapshot, slots))
     if req.version < mv.CACHE_HEADERS:
         return ok(body)
     ids = None if len(slots) == len(snapshot) else [snapshot.provider(slot).id for slot in slots]

@@ -6,6 +6,7 @@ What docs/performance.rst promises was measured on a quiet machine; what is asse
 from __future__ import annotations
 
 import functools
+import types
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -17,9 +18,10 @@ from placement.candidates.parse import parse
 from placement.candidates.present import Form, present
 from placement.candidates.search import search
 from placement.db.engine import Database
+from placement.handlers import provider
 from placement.index.snapshot import Snapshot
 from placement.microversion import Version
-from placement.reply import encode
+from placement.reply import Listed, encode, ok
 from placement.schemas import allocation_candidate as schema
 from tests import caller, web
 from tests.candidates import nasty
@@ -121,6 +123,19 @@ def test_a_reply_says_what_there_was_too_little_of(
         assert found == (1600 if "limit" in query else 41 * 41) if told is None else found < 1600
     answer = call("GET", "/allocation_candidates?resources=VCPU:1&limit=1")
     assert "x-placement-incomplete" not in answer.headers
+
+
+def test_a_list_of_all_providers_takes_little_more_than_its_text() -> None:
+    snapshot = nasty.bush(100_000 if LONG else 20_000)
+    request = types.SimpleNamespace(prefix="", version=Version(1, 39))
+
+    def text() -> int:
+        listed = Listed("resource_providers", provider._listed(request, snapshot, range(len(snapshot))))  # type: ignore[arg-type]
+        return sum(map(len, ok(listed).content()))
+
+    found = cost(text)
+    assert found.result > 700 * len(snapshot)
+    assert found.mebibytes < 1.25 * found.result / 2**20 + 5
 
 
 def test_masks_are_counted_as_memory() -> None:

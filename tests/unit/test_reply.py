@@ -6,33 +6,45 @@ import json
 import pytest
 
 from placement import microversion as mv
-from placement.reply import NOW, UNDATED, Reply, created, encode, newest, no_content, ok
+from placement.reply import NOW, UNDATED, Listed, Reply, created, encode, newest, no_content, ok
 
 BEFORE_CACHE_HEADERS = mv.Version(1, 14)
 NOON = datetime.datetime(2026, 6, 9, 12, 0, 0, 500)
 
 
+def content(reply):
+    return b"".join(reply.content())
+
+
 def headers(reply, version=mv.LATEST):
-    return dict(reply.headers(version, len(reply.content())))
+    return dict(reply.headers(version, len(content(reply))))
 
 
 def test_a_body_is_json_and_says_its_length():
     reply = ok({"a": [1, None]})
     assert reply.status_line == "200 OK"
-    assert json.loads(reply.content()) == {"a": [1, None]}
-    assert headers(reply) == {"content-type": "application/json", "content-length": str(len(reply.content()))}
+    assert json.loads(content(reply)) == {"a": [1, None]}
+    assert headers(reply) == {"content-type": "application/json", "content-length": str(len(content(reply)))}
 
 
 @pytest.mark.parametrize("reply", [no_content(), created("http://h/x"), Reply(204)])
 def test_without_a_body_there_is_no_content_type(reply):
-    assert reply.content() == b""
+    assert content(reply) == b""
     assert "content-type" not in headers(reply)
     assert headers(reply)["content-length"] == "0"
 
 
 def test_an_empty_body_is_a_body():
-    assert ok({}).content() == b"{}"
+    assert content(ok({})) == b"{}"
     assert headers(ok([]))["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 999, 1000, 1001, 2500])
+def test_a_long_list_is_encoded_in_pieces_of_some_items(count):
+    items = [{"name": f"h\u00f6st{number}"} for number in range(count)]
+    pieces = ok(Listed("hosts", iter(items))).content()
+    assert json.loads(b"".join(pieces)) == {"hosts": items}
+    assert all(piece.count(b"name") <= 1000 for piece in pieces)
 
 
 def test_what_is_made_has_a_place():
