@@ -12,6 +12,15 @@ from placement import errors
 #: Seconds after which threads that use the database count as stalled: further ones are refused, and do not wait.
 STALLED = 5.0
 
+_current = threading.local()
+
+
+def progressed() -> None:
+    """Note that the database has answered this thread, which is at a work of many statements, and is not stalled."""
+    wall: Bulkhead | None = getattr(_current, "wall", None)
+    if wall is not None:
+        wall.renew()
+
 
 class Bulkhead:
     """Lets so many threads at a time into its blocks; a thread that is inside may enter again."""
@@ -20,7 +29,7 @@ class Bulkhead:
         """:param threads: how many threads at a time; None is no bound."""
         self._threads = threads
         self._left = threading.Condition()
-        #: When each thread that is inside came.
+        #: When each thread that is inside came, or was answered last.
         self._inside: dict[int, float] = {}
 
     @contextlib.contextmanager
@@ -31,12 +40,19 @@ class Bulkhead:
             yield
             return
         self._enter(me, self._threads)
+        _current.wall = self
         try:
             yield
         finally:
+            _current.wall = None
             with self._left:
                 del self._inside[me]
                 self._left.notify()
+
+    def renew(self) -> None:
+        """Count the time of this thread, which is inside, from now on."""
+        with self._left:
+            self._inside[threading.get_ident()] = time.monotonic()
 
     def _enter(self, me: int, threads: int) -> None:
         with self._left:

@@ -11,6 +11,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from placement.db import bulkhead
 from placement.db.tables import (
     allocations,
     inventories,
@@ -118,7 +119,9 @@ class _Query(NamedTuple):
 def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
     """The rows as the driver gives them: SQLAlchemy's own cost as much again."""
     cursor = cast(Any, db.execute(statement, parameters).cursor)
-    return list(cursor.fetchall())
+    rows = list(cursor.fetchall())
+    bulkhead.progressed()
+    return rows
 
 
 def _some(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, ...]]:

@@ -12,12 +12,14 @@ import random
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import feed, schema, standard
+from placement.db import bulkhead, feed, schema, standard
+from placement.db.bulkhead import Bulkhead
 from placement.db.engine import opened
 from placement.db.tables import allocations, resource_providers
 from placement.index import keeper as index_keeper
@@ -57,6 +59,25 @@ def seen(snapshot, uuid):
     """Generation and usage of VCPU of a provider."""
     slot = snapshot.by_uuid[uuid]
     return int(snapshot.generations[slot]), int(snapshot.column("VCPU").inventory(slot).used)
+
+
+def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_stalled(database, monkeypatch):
+    """A claim beside it waits, and is not refused."""
+    monkeypatch.setattr(bulkhead, "STALLED", 1)
+    database.bulkhead = Bulkhead(1)
+    begun = threading.Event()
+
+    def slow(*_):
+        begun.set()
+        time.sleep(0.2)
+
+    sa.event.listen(database.reading_engine, "before_cursor_execute", slow)
+    with ThreadPoolExecutor() as threads:
+        loading = threads.submit(Keeper(database).current)
+        assert begun.wait(10)
+        create(database, "beside", VCPU=1)
+        assert loading.done()
+        assert loading.result() is not None
 
 
 def test_read_your_writes_through_any_process(database):

@@ -123,6 +123,20 @@ def test_a_thread_that_is_inside_may_enter_again(monkeypatch):
     assert enters(wall)
 
 
+def test_a_thread_whose_statements_are_answered_is_not_stalled(monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALLED", 0.5)
+    wall = Bulkhead(1)
+    bulkhead.progressed()  # outside it means nothing
+    with ThreadPoolExecutor() as threads, wall.entered():
+        waiting = threads.submit(enters, wall)
+        for _ in range(8):
+            time.sleep(0.2)
+            bulkhead.progressed()
+            assert not waiting.done()
+        assert isinstance(waiting.exception(10), errors.DatabaseBusy)
+    assert enters(wall)
+
+
 def test_without_a_number_there_is_no_bound(inside):
     wall = Bulkhead()
     inside(wall, 5)
