@@ -239,9 +239,9 @@ _DATABASE = [
         "max_threads",
         min=0,
         help="Threads of a process that may use the database at a time. A further one waits until a thread has ended, "
-        "and is answered with 503 if for five seconds none has begun, or read another part of the index. By default one "
-        "less than the threads of the web server, where it tells them and they are three or more, so that one is left for requests that need "
-        "no database. 0 is no limit.",
+        "and is answered with 503 if for five seconds none has begun, or read another part of the index. By default "
+        "one less than the threads of the web server, where it tells them and they are three or more, so that one is "
+        "left for requests that need no database. 0 is no limit.",
     ),
     cfg.IntOpt(
         "max_retries",
