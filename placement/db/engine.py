@@ -213,19 +213,32 @@ class Database:
         (then nothing was changed), DatabaseBusy if too many threads wait for it, and OutcomeUnknown if it went away
         during COMMIT.
         """
+        deadline = time.monotonic() + _LONGEST_WRITE
         for _ in range(_PREREQUISITES):
             numbers = itertools.count(1)
             try:
-                return self._insist(lambda: self._attempt(work, next(numbers)), attempts, exhausted)  # noqa: B023
+                return self._insist(
+                    lambda: self._attempt(work, next(numbers)),  # noqa: B023
+                    *(attempts, exhausted, deadline),
+                )
             except Prerequisite as needed:
+                if time.monotonic() > deadline:
+                    break
                 self.write(needed.work, exhausted=exhausted)
         raise exhausted()
 
     @signals.part("database")
-    def _insist(self, attempt: Callable[[], Result], attempts: int, exhausted: type[errors.Failure]) -> Result:
+    def _insist(
+        self,
+        attempt: Callable[[], Result],
+        attempts: int,
+        exhausted: type[errors.Failure],
+        deadline: float | None = None,
+    ) -> Result:
         """What ``attempt()`` returns, the first time that it neither collides nor loses its connection twice."""
+        deadline = time.monotonic() + _LONGEST_WRITE if deadline is None else deadline
         with self.bulkhead.entered():
-            lost_before, deadline = False, time.monotonic() + _LONGEST_WRITE
+            lost_before = False
             for number in range(1, attempts + 1):
                 began = time.monotonic()
                 try:
@@ -237,7 +250,8 @@ class Database:
                     cause, reason = trouble.name(error), trouble.sentence(error)
                     signals.refused(cause)
                     lost = self._judge(error, began) is Trouble.LOST
-                    if lost and (lost_before or number == attempts):
+                    last = number == attempts or time.monotonic() > deadline
+                    if lost and (lost_before or last):
                         raise self._unavailable(error) from error
                     lost_before = lost_before or lost
                 LOG.debug("attempt %d failed: %s", number, reason)

@@ -91,6 +91,22 @@ def test_no_attempt_is_begun_after_a_minute(memory, clock):
     assert tried(memory.write, slow, errors.TooManyConflicts, attempts=1000) == 9
 
 
+def test_a_connection_that_is_lost_after_a_minute_is_no_conflict(memory, clock):
+    def work(db):
+        clock.now += 61
+        lost(db)
+
+    assert tried(memory.write, work, errors.DatabaseUnavailable) == 1
+
+
+def test_what_has_to_be_made_first_takes_no_more_than_the_minute(memory, clock):
+    def work(db):
+        clock.now += 25
+        db.require(lambda _: None)
+
+    assert tried(memory.write, work, errors.TooManyConflicts) == 3
+
+
 def test_a_connection_may_be_lost_once(memory, clock):
     assert tried(memory.write, lost, errors.DatabaseUnavailable) == 2
     assert tried(memory.read, lost, errors.DatabaseUnavailable) == 2
