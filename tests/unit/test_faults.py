@@ -148,6 +148,8 @@ def test_an_unacceptable_version_is_told_the_range_and_no_code():
     assert problem["max_version"] == str(mv.LATEST)
     assert problem["min_version"] == "1.0"
     assert "code" not in problem
+    [problem] = answer(errors.UnacceptableVersion(version="9.9"), accept="").json["errors"]
+    assert "(content of type application/json." in problem["detail"]
 
 
 def test_allow_is_a_header():
@@ -185,6 +187,8 @@ def test_html_is_a_page_and_what_the_client_sent_is_escaped():
     assert text.startswith("<html>")
     assert "<h1>404 Not Found</h1>" in text
     assert "uuid &lt;b&gt;&amp; found" in text
+    text = answer(faults.UnsupportedMediaType(type="x"), "text/html", CONTENT_TYPE="<b>").text
+    assert "media type &lt;b&gt; is not supported" in text
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/plain"])

@@ -28,7 +28,9 @@ def well(_req, **_values):
 
 
 @endpoint()
-def full(_req, **_values):
+def full(_req, consumer_uuid):
+    if consumer_uuid == "bad":
+        raise errors.MalformedJSON(reason="none")
     raise errors.CapacityExceeded(resource_class="VCPU", uuid="some")
 
 
@@ -93,14 +95,16 @@ def test_claims_are_counted_by_how_they_ended(app, registry):
     for method, path in [
         ("PUT", "/allocations/a"),
         ("PUT", "/allocations/b"),
+        ("PUT", "/allocations/bad"),
         ("DELETE", "/allocations/a"),
         ("POST", "/allocations"),
         ("POST", "/reshaper"),
+        ("GET", "/nowhere"),
     ]:
         web.ask(app, method, path, ADMIN)
     web.ask(app, "GET", "/traits/A", ADMIN)
     assert samples(registry, "claims_total") == {
-        ("capacity_exceeded",): 2, ("released",): 1, ("placed",): 1, ("bug",): 1,
+        ("capacity_exceeded",): 2, ("malformed_json",): 1, ("released",): 1, ("placed",): 1, ("bug",): 1,
     }  # fmt: skip
     assert samples(registry, "conflicts_total") == {("capacity_exceeded",): 2}
 

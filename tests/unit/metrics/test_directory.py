@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -59,6 +60,13 @@ def test_what_the_dead_have_counted_is_kept_and_their_files_are_not(directory):
         assert files(directory) == ["counter_ended.db", "lock"]
     leave(directory, NOBODY, "counter", 10, "placed")  # somebody with the same id
     assert lines(directory)[0] == 'placement_claims_total{outcome="placed"} 15.0'
+
+
+def test_what_was_added_up_halfway_counts_once(directory):
+    """By a process that was killed before it gave the sum its name."""
+    leave(directory, NOBODY, "counter", 2, "placed")
+    shutil.copyfile(directory.path / f"counter_{NOBODY}.db", directory.path / "ended.new")
+    assert lines(directory) == ['placement_claims_total{outcome="placed"} 2.0']
 
 
 def test_buckets_of_the_dead_are_not_accumulated_twice(directory):

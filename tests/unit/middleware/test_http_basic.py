@@ -31,7 +31,17 @@ def asked_of_policy(req):
     return ok(dict(req.environ[CONTEXT].to_policy_values()))
 
 
-TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}, "/policy": {"GET": asked_of_policy}}
+@endpoint()
+def names_in_environ(req):
+    return ok(list(req.environ))
+
+
+TABLE = {
+    "/": {"GET": whoami},
+    "/whoami": {"GET": whoami},
+    "/policy": {"GET": asked_of_policy},
+    "/environ": {"GET": names_in_environ},
+}
 
 
 def entry(user, password):
@@ -71,6 +81,14 @@ def test_who_knows_the_password_is_let_in(app, user, password):
     for _ in range(2):
         answer = web.ask(app, "GET", "/whoami", as_user(user, password))
         assert answer.json == [user, user, ["admin", "service"], None]
+
+
+def test_the_name_of_the_scheme_has_no_case_and_what_follows_it_goes_no_further(app):
+    [said] = as_user("nova", "right").values()
+    for scheme in ("basic", "BASIC"):
+        answer = web.ask(app, "GET", "/environ", {"authorization": said.replace("Basic", scheme)})
+        assert "HTTP_X_USER_ID" in answer.json
+        assert "HTTP_AUTHORIZATION" not in answer.json
 
 
 @pytest.mark.parametrize(
@@ -142,6 +160,13 @@ def test_a_changed_file_is_in_force_at_once(app, file):
     assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 503
 
 
+def test_of_two_entries_of_one_name_the_first_holds(app, file):
+    """As in Apache."""
+    file.write_text(entry("nova", "first") + entry("nova", "second"))
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "second")).status_int == 401
+    assert web.ask(app, "GET", "/whoami", as_user("nova", "first")).status_int == 200
+
+
 def test_a_name_is_no_line_of_the_log(app, caplog):
     caplog.set_level("INFO")
     assert web.ask(app, "GET", "/whoami", as_user("nova\n2026-11-20 WARNING all is lost", "right")).status_int == 401
@@ -161,8 +186,9 @@ def checked(monkeypatch):
     return costs
 
 
-def test_a_password_is_checked_once_and_no_other_is_taken_for_it(app, checked):
-    """A digest as it is usually made takes a good part of a second."""
+def test_a_password_is_checked_once_and_no_other_is_taken_for_it(app, file, checked):
+    """A digest as it is usually made takes a good part of a second.  A file that has changed is like the first one."""
+    file.write_text(file.read_text() + entry("ironic", "right"))
     for _ in range(3):
         assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
     assert checked == [4]
@@ -237,13 +263,35 @@ def test_the_brake_lets_go_again_and_remembers_few(monkeypatch):
     for _ in range(12):
         one.failed("a")
     assert one.wait("a") == 6, "two too many"
-    now += 6
+    now += 5.5
+    assert one.wait("a") == 1, "half a second is left"
+    now += 0.5
     assert one.wait("a") == 0
     one.failed("a")
     assert one.wait("a") == 2
     for address in "bcd":
         one.failed(address)
     assert one.wait("a") == 0
+
+
+def test_an_address_that_goes_on_is_not_forgotten_for_others(monkeypatch):
+    monkeypatch.setattr(brake.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(brake, "_ADDRESSES", 2)
+    one = brake.Brake()
+    for address in "a" * 10 + "bac":
+        one.failed(address)
+    assert one.wait("a") == 4
+
+
+def test_patience_is_not_saved_up(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(brake.time, "monotonic", lambda: now)
+    one = brake.Brake()
+    one.failed("a")
+    now += 3600
+    for _ in range(10):
+        one.failed("a")
+    assert one.wait("a") == 2
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["in place", "by another"])

@@ -46,6 +46,11 @@ def test_each_request_leaves_a_profile(profiles):
     assert any(name == "show" for _, _, name in pstats.Stats(str(second)).stats)
 
 
+def test_a_path_may_be_longer_than_the_name_of_a_file(profiles):
+    assert web.ask(web.service(TABLE), "GET", f"/things/{'a' * 300}", ADMIN).status_int == 200
+    assert len(list(profiles.iterdir())) == 1
+
+
 def test_requests_wait_for_each_other(profiles):
     """From 3.12 on Python refuses a second profiler."""
     inside, most = set(), []

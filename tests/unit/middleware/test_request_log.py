@@ -123,8 +123,9 @@ def test_a_path_cannot_forge_a_line(app, caplog):
 
 @pytest.mark.parametrize("accept", [None, "", "*/*", " */* "])
 def test_no_wish_is_a_wish_for_json(app, accept):
-    answer = web.ask(app, "GET", "/nope", ADMIN, environ=None if accept is None else {"HTTP_ACCEPT": accept})
-    assert answer.headers["content-type"] == "application/json"
+    for path, status in (("/nope", 404), ("/ids", 200)):
+        answer = web.ask(app, "GET", path, ADMIN, environ=None if accept is None else {"HTTP_ACCEPT": accept})
+        assert (answer.status_int, answer.headers["content-type"]) == (status, "application/json")
 
 
 def test_a_line_has_the_id_of_its_own_request_whoever_was_before(app):

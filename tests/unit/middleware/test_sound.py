@@ -106,6 +106,12 @@ def test_the_root_believes_no_identity(app):
     assert answer.json[1] is None
 
 
-@pytest.mark.parametrize("name", ["HTTP_X_AUTH_TOKEN", "HTTP_X_PROJECT_ID"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HTTP_X_AUTH_TOKEN", "HTTP_X_PROJECT_ID", "HTTP_X_DOMAIN_ID", "HTTP_X_USER_DOMAIN_ID"),
+        "HTTP_X_PROJECT_DOMAIN_ID",
+    ],
+)
 def test_an_identity_that_cannot_be_printed_is_none(app, name):
     assert web.ask(app, "GET", "/here", environ=ADMIN | {name: "\x9b2J"}).status_code == 401
