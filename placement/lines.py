@@ -17,7 +17,7 @@ def plain(text: str) -> str:
 
 
 class Record(logging.LogRecord):
-    """A record whose message is one line, whatever logs it and whatever is in its arguments; a traceback is several."""
+    """A record whose message is one line, of any logger and with any arguments; a traceback is several."""
 
     @property
     def exc_text(self) -> str | None:

@@ -49,7 +49,7 @@ class Narrowed(NamedTuple):
 
 
 def narrow(request: CandidateRequest, snapshot: Snapshot, budget: Budget) -> Narrowed:
-    """Who, and which trees, could serve the request; no fields, if nobody could.  Raises Exhausted."""
+    """Providers and trees that could serve the request; no fields if there are none.  Raises Exhausted."""
     narrowing = _Narrowing(snapshot, budget)
     plan = Plan.of(request)
     narrowing.look_at_roots(request)
@@ -70,7 +70,7 @@ def serving(group: Group, snapshot: Snapshot) -> Selection:
 
 class _Narrowing:
     def __init__(self, snapshot: Snapshot, budget: Budget | None) -> None:
-        """:param budget: None: what is left has to be right, whatever it takes."""
+        """:param budget: None: what is left has to be right, at any cost."""
         self._budget = budget
         #: What looking at all providers once takes.
         self._glance = _FEW_OPERATIONS + snapshot.size // _AT_ONCE
@@ -125,7 +125,7 @@ class _Narrowing:
         self.roots = self._step(rule, suffix, self.roots, self.roots.within(roots))
 
     def _keep_trees_with(self, required: AnyOf, among: Mask | None = None) -> None:
-        """Leave out trees where nobody (among these) has one of each set of traits."""
+        """Leave out trees where no provider (among these) has one of each set of traits."""
         if not required:
             return
         roots = self._forest.is_root.copy()

@@ -3,7 +3,7 @@
 Whether unequal groups can be packed into the providers of a tree, or found below each other, cannot always be told but
 by trying, which takes twice as long with each group more.  A search that finds something goes on; one that does not
 turns to the next tree after a while, and ends at last.  It says so: what it has found is right but may not be all.
-Whatever it finds, it ends when the budget of the request does.
+In any case it ends when the budget of the request does.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Supplier(NamedTuple):
     shares: bool = False
     #: The most that it can give, of each class that is contended.
     room: Mapping[str, int] = {}
-    #: Where the ancestry ends; None: whoever cares has to go there.
+    #: Where the ancestry ends; None: not known, follow the parents.
     root: int | None = None
 
 

@@ -200,9 +200,9 @@ class Lineage:
     def __init__(self, above: tuple[int, ...], turn: Turn) -> None:
         self.above = above
         self._turn = turn
-        #: Whoever is below a provider is reached, on the way through the forest, between the two numbers.
+        #: Preorder numbers: everything below a provider has a number between these two of its own.
         self._first, self._last = [0] * len(above), [0] * len(above)
-        #: Everybody, those above before those below.
+        #: All providers in preorder: ancestors before descendants.
         self.downward: list[int] = []
         self._number()
 

@@ -56,7 +56,7 @@ def search(
 ) -> Found:
     """Where the request would fit.
 
-    :param most: never give more candidates, whatever the request wants.
+    :param most: never give more candidates, even if the request asks for more.
     :param order: take trees and providers at random.
     :param budget: what it may use up.
     """

@@ -92,7 +92,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One rule that was applied; what it removed is counted when somebody asks."""
+    """One rule that was applied; what it removed is counted on demand."""
 
     #: The rule: the name of a parameter, with the class for ``resources``.
     rule: str

@@ -123,7 +123,7 @@ class _Trees:
         return Problem(self._plan, chosen, self._suppliers, repeats, repeated)
 
     def _aggregates(self, tree: tuple[int, ...]) -> frozenset[str]:
-        """Those that somebody of the tree is in."""
+        """Those that any provider of the tree is in."""
         if len(tree) == 1:
             return self._snapshot.provider(tree[0]).aggregates
         return frozenset().union(*(self._snapshot.provider(slot).aggregates for slot in tree))
@@ -170,7 +170,7 @@ def _by_aggregate(field: Field, snapshot: Snapshot, budget: Budget) -> dict[str,
 
 
 class _Line:
-    """A provider, its parent, and so on to the root, found when somebody asks: all lines of a deep tree, written out,
+    """A provider, its parent, and so on to the root, found on demand: all lines of a deep tree, written out,
     would take the square of its depth."""
 
     __slots__ = ("_slot", "_snapshot")

@@ -58,7 +58,7 @@ class Column:
         arrays = (*arrays[:2], *map(whole, arrays[2:]))
         self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
         steps = self._arrays[4]
-        steps[steps == 0] = 1  # nobody can divide by it; and nothing is said of what fits
+        steps[steps == 0] = 1  # 0 divides nothing, and cannot be a rule for what fits
         self._steps = bool((self._arrays[4] != 1).any())
         if len(slots) * _FEW >= size:
             self._spread(size)

@@ -73,7 +73,7 @@ class Keeper:
         self._ended = self._begun
 
     def _identify(self) -> None:
-        """Give the database an identity again, and whatever else it has lost that every database has.
+        """Give the database an identity again, and the standard rows if they are lost, too.
 
         Without one the feed cannot be followed, and every search reads everything.
         """

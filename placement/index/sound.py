@@ -53,7 +53,7 @@ def climb(at: int, parent_of: Callable[[int], int | None], root_of: dict[int, in
 
 
 def families(providers: ProviderRows) -> tuple[Mapping[int, int | None], Mapping[int, int]]:
-    """The parent and the root of each provider, by id; the line of parents counts, whatever root a row names."""
+    """The parent and the root of each provider, by id; the line of parents counts, not the root that a row names."""
     parent_of = {row[0]: row[4] for row in providers}
     root_of = {id_: id_ for id_, parent in parent_of.items() if parent is None}
     if len(root_of) < len(parent_of):

@@ -35,8 +35,8 @@ class PasswordsUnavailable(errors.Unavailable):
 class HttpBasic:
     """Lets in the names of ``[oslo_middleware]http_basic_auth_user_file``; the version document needs no name.
 
-    A password that is remembered is let in at once, whatever its address did.  Others are looked at as often as the
-    brake allows: so guesses take no time from those who know their password.
+    A password that is remembered is let in at once, also where its address has sent wrong ones.  Others are looked at
+    as often as the brake allows: so guesses take no time from those who know their password.
     """
 
     def __init__(self, application: Any, service: Service) -> None:

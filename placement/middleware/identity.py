@@ -22,10 +22,10 @@ class Identity:
         """The answer of the application."""
         ids = {"request_id": environ[REQUEST_ID], "global_request_id": environ[GLOBAL_REQUEST_ID]}
         if environ["PATH_INFO"] in ("", "/"):
-            # No layer has looked who sends it: its identity headers are whatever the client says.
+            # No layer has looked who sends it: its identity headers come from the client.
             context = RequestContext(**ids, overwrite=True)
         else:
-            # Nobody further in needs the token, and what is not here cannot get into a log.
+            # No layer further in needs the token, and what is not here cannot get into a log.
             context = RequestContext.from_environ(environ, auth_token=None, **ids, overwrite=True)
             if context.user_id is None or not _printable(context):
                 return refuse(Unauthenticated(), environ, start_response)

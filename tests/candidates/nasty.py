@@ -174,5 +174,5 @@ def questions(scale: int) -> Iterator[tuple[str, Nasty]]:
     inside = _each(1700, uuid)
     yield "in one of many aggregates", Nasty(flat, f"resources=VCPU:1&member_of=in:{inside}&limit=10")
     rare = "&".join(f"required_{n}=A{n}&resources_{n}=VCPU:1" for n in range(250))
-    yield "groups with traits that nobody has", Nasty(flat, f"{rare}&group_policy=none&limit=10")
+    yield "groups with traits that no provider has", Nasty(flat, f"{rare}&group_policy=none&limit=10")
     yield "resources without end", Nasty(flat, "resources=" + _each(4500, lambda n: f"CUSTOM_{n}:1"))

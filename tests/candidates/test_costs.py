@@ -1,4 +1,4 @@
-"""No search takes more than a bounded time and memory, whatever is asked of whatever world; one that was ended says so.
+"""No search takes more than a bounded time and memory, in any world; one that was ended says so.
 
 What docs/performance.rst promises was measured on a quiet machine; what is asserted here leaves room for a busy one.
 """

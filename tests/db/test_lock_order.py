@@ -174,7 +174,7 @@ SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "cl
 
 @pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
 def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
-    """Whatever plan the database has for the statement; roots and parents of a move, and providers of a claim."""
+    """With any plan of the database: roots and parents of a move, and providers of a claim."""
     names, service, seen = writes.Names(), placement(database), []
     for call in write.before:
         assert service(*names.fill(call)).status < 300

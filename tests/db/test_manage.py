@@ -179,7 +179,7 @@ class TestRelease:
         assert run("db", "release").code == 0
 
     def test_under_a_running_service_is_told_and_mended_by_sync(self, run, database):
-        """With force: whoever writes is told what to do, and so is who asks whether all is well."""
+        """With force: a writer is told what to do, and so is a health check."""
         run("db", "sync")
         standard.insert(database)
         service = in_process.placement(database)

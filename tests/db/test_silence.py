@@ -81,7 +81,7 @@ def test_changes_of_the_schema_may_take_their_time(backend, database):
             connection.execute(slow)
 
 
-#: What the server itself does about clients that are silent, and about statements that nobody waits for any more.
+#: What the server itself does about clients that are silent, and about statements that no client waits for any more.
 LIMITS = {
     "mariadb": "SELECT @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@idle_transaction_timeout, "
     "@@max_statement_time",

@@ -51,7 +51,7 @@ def noted(database: Database) -> State:
 
 
 def put_back(database: Database, state: State) -> None:
-    """Have the database say what it said then; all of it or nothing, for whoever reads."""
+    """Have the database say what it said then; all of it or nothing, for every reader."""
     with unchecked(database) as connection:
         for table in _TABLES:
             connection.execute(sa.delete(table).where(_changing(table)))
@@ -87,7 +87,7 @@ def _changing(table: sa.Table) -> sa.ColumnElement[bool]:
 def _count_from(connection: Connection, table: sa.Table) -> None:
     """Have the next row get the id that it would have got then."""
     with connection.begin():
-        # PostgreSQL counts by itself, whatever ids were given by hand.
+        # PostgreSQL counts by itself, and does not see ids that were given by hand.
         highest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
         name, after = table.name, max(highest, 0) + 1
         if connection.dialect.name == "postgresql":

@@ -1,4 +1,4 @@
-"""The client of operators."""
+"""The client of operators, and services under web servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import preloaded
+from tests import preloaded, servers
 from tests.conftest import missing
 
 
@@ -24,3 +24,12 @@ def openstack_command():
         return preloaded.client().run([str(program), *words], kept | variables)
 
     return run
+
+
+@pytest.fixture
+def service(started, request):
+    """The service of the kind that the parameter names, as the module's ``started`` starts it."""
+    try:
+        return started(request.param)
+    except servers.Missing as reason:
+        return missing(reason)

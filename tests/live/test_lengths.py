@@ -9,7 +9,6 @@ import uuid
 import pytest
 
 from tests import raw, running, servers, web_servers
-from tests.conftest import missing
 from tests.length import LONG
 from tests.load.storm import Storm
 
@@ -51,14 +50,6 @@ def started(backend):
                 assert storm.ask("POST", "/resource_providers", {"name": name}).status == 200
         yield start
     backend.drop_database(url)
-
-
-@pytest.fixture
-def service(started, request):
-    try:
-        return started(request.param)
-    except servers.Missing as reason:
-        return missing(reason)
 
 
 def question(length):

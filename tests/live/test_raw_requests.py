@@ -10,7 +10,6 @@ import time
 import pytest
 
 from tests import children, raw, running, servers, web_servers
-from tests.conftest import missing
 from tests.length import LONG
 
 pytestmark = [
@@ -76,14 +75,6 @@ def started(backend):
 
         yield start
     backend.drop_database(url)
-
-
-@pytest.fixture
-def service(started, request):
-    try:
-        return started(request.param)
-    except servers.Missing as reason:
-        return missing(reason)
 
 
 def mounted(service, request):

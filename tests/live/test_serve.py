@@ -199,7 +199,7 @@ def test_a_page_of_the_web_does_not_reach_it_by_a_name_that_leads_here(tmp_path,
 
 
 def test_no_body_is_kept_that_is_longer_than_the_service_reads(tmp_path, environment):
-    """Nobody has to say who sends it: the server reads a body before it asks the service."""
+    """It needs no credentials: the server reads a body before it asks the service."""
     with served(tmp_path, environment) as (_, connection):
         head = b"POST /resource_providers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         with socket.create_connection(("127.0.0.1", connection.port), timeout=60) as client:

@@ -20,7 +20,6 @@ import bcrypt
 import pytest
 
 from tests import children, preloaded, servers, web_servers
-from tests.conftest import missing
 from tests.load.storm import Storm, claim, statuses
 
 pytestmark = [
@@ -55,14 +54,6 @@ def started(backend):
 
         yield start
     backend.drop_database(url)
-
-
-@pytest.fixture
-def service(started, request):
-    try:
-        return started(request.param)
-    except servers.Missing as reason:
-        return missing(reason)
 
 
 def ask(service, method, path, body=None, **headers):

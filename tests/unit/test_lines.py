@@ -1,4 +1,4 @@
-"""What is logged is a line, whatever is in it."""
+"""What is logged is one line, with any text in it."""
 
 from __future__ import annotations
 
