@@ -52,7 +52,7 @@ def _parsed(url: str | sa.URL) -> sa.URL:
 def in_memory(url: sa.URL) -> bool:
     """Whether the database is SQLite's and lives in this process, where one connection is all that it is given.
 
-    One with a name (``vfs=memdb``) may have several, of several ``Database``; nobody waits well for their locks.
+    One with a name (``vfs=memdb``) may have several, of several ``Database``; their locks are not waited for well.
     """
     return url.get_backend_name() == "sqlite" and (
         url.database in (None, "", ":memory:") or url.query.get("vfs") == "memdb"
@@ -134,7 +134,7 @@ _SNAPSHOT = {
 def snapshot(connection: Connection) -> Iterator[None]:
     """Have all statements of the block, on a connection for reads, see one committed state, as of its begin."""
     if in_memory(connection.engine.url):
-        yield  # the only connection there is: nobody else can write
+        yield  # the only connection there is, so nothing else writes
         return
     try:
         connection.exec_driver_sql(_SNAPSHOT[connection.dialect.name])

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 
 class Reading(Protocol):
-    """What ``db`` is to whoever only reads: a connection, or the transaction of a write."""
+    """What ``db`` is to a function that only reads: a connection, or the transaction of a write."""
 
     def execute(self, statement: Any, parameters: Any = None, /) -> Rows: ...
 
 
 class Again(Exception):
-    """Raised by an attempt that saw the ground move under it: roll back, and run it again."""
+    """Raised by an attempt that finds its data changed since it was read: roll back, and run it again."""
 
 
 class Prerequisite(Exception):
@@ -122,8 +122,8 @@ class _Turn:
 class Database:
     """One database: its connections, its transactions and its feed's writers.
 
-    Threads share it.  A forked child uses no connection and no writer of its parent, whoever forked it: both remember
-    the process they were made in, since servers written in C (uWSGI) fork without telling Python.
+    Threads share it.  A forked child uses no connection and no writer of its parent: both remember the process
+    they were made in, since servers written in C (uWSGI) fork without telling Python.
     """
 
     def __init__(self, url: str | sa.URL, **options: Any) -> None:
@@ -310,7 +310,7 @@ class Database:
             result = work(transaction)
             transaction.check_prerequisite()
         except BaseException:
-            # Nothing was recorded under the writer's number yet: it may be used again, whatever the rollback does.
+            # Nothing was recorded under the writer's number yet: it may be used again, even if the rollback fails.
             self.writers.give_back(writer)
             raise
         try:
@@ -336,7 +336,7 @@ class Database:
             raise
 
     def _tidy(self, writer: feed.Writer) -> None:
-        """House-keeping after a request's commit; its failure is nobody's failure."""
+        """Tidy the feed after the commit of a request, which does not fail if this does."""
         try:
             with self._turn:
                 writer.tidy(self.engine)

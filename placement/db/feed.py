@@ -111,11 +111,11 @@ class Writers:
 
     @property
     def idle(self) -> collections.deque[Writer]:
-        """Those of this process that nobody uses; a fork's child leaves its parent's alone."""
+        """Those of this process that no transaction uses; a fork's child leaves its parent's alone."""
         return self._by_process.setdefault(os.getpid(), collections.deque())
 
     def borrow(self, engine: Engine) -> Writer:
-        """A writer that nobody else uses; made, in a transaction of its own, if none is idle."""
+        """A writer that no other transaction uses; made, in a transaction of its own, if none is idle."""
         with contextlib.suppress(IndexError):
             while True:
                 writer = self.idle.pop()

@@ -97,7 +97,7 @@ def version(engine: Engine) -> str | None:
 
 
 def stamp(engine: Engine, revision: str) -> None:
-    """Write down that the schema is at ``revision`` ("head", or an id), whatever it was, and change nothing else.
+    """Write down that the schema is at ``revision`` ("head", or an id), from any other one, and change nothing else.
 
     Raises CommandError if there is no such revision.
     """
@@ -161,7 +161,7 @@ def _scripts() -> ScriptDirectory:
 
 
 def _refuse_strangers(connection: Connection) -> None:
-    """Tables of our names that no revision accounts for belong to somebody else, or were made by hand."""
+    """Tables of our names that no revision accounts for belong to another program, or were made by hand."""
     present = set(sa.inspect(connection).get_table_names())
     strangers = sorted(present & set(tables.metadata.tables))
     if strangers and "alembic_version" not in present:
@@ -190,7 +190,7 @@ def _refuse_while_served(connection: Connection) -> None:
 
 @contextlib.contextmanager
 def _alone(engine: Engine) -> Iterator[Connection]:
-    """A connection to change the schema with, while nobody else does; committed if the block succeeds."""
+    """A connection to change the schema with, while no other process does; committed if the block succeeds."""
     backend = engine.dialect.name
     with engine.connect() as connection:
         if backend in ("mysql", "mariadb"):

@@ -108,7 +108,7 @@ consumer_types = sa.Table(
     sa.UniqueConstraint("name", name="uniq_consumer_types0name"),
 )
 
-# Whoever holds allocations.  The row lives exactly as long as the consumer holds something.
+# What holds allocations.  The row lives exactly as long as the consumer holds something.
 consumers = sa.Table(
     "consumers",
     metadata,
@@ -215,7 +215,7 @@ change_writers = sa.Table(
 )
 
 # What one transaction changed: a provider's usage or shape, its end, or (provider 0) the names of classes.
-# The foreign key makes it certain that nobody writes under the number of a writer that was cleared away.
+# The foreign key makes it certain that no transaction writes under the number of a writer that was cleared away.
 provider_changes = sa.Table(
     "provider_changes",
     metadata,

@@ -31,7 +31,7 @@ def of(error: BaseException) -> Trouble:
     """What ``error`` means, if it came out of a statement, a connect or a commit."""
     if isinstance(error, exc.TimeoutError):
         return Trouble.LOST
-    # A duplicate or a missing parent is somebody's commit since this attempt looked: looking again tells what to
+    # A duplicate or a missing parent comes from a commit since this attempt looked: looking again tells what to
     # answer.
     if isinstance(error, exc.IntegrityError):
         return Trouble.COLLISION

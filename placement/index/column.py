@@ -65,7 +65,7 @@ class Column:
 
     @classmethod
     def empty(cls) -> Column:
-        """A class that nobody has."""
+        """A class that no provider has."""
         return cls(np.empty(0, np.intp), (np.empty(0),) * len(_TYPES), 1)
 
     def _spread(self, size: int) -> None:

@@ -23,7 +23,7 @@ _PART = 10_000
 class Keeper:
     """Gives snapshots of a database, each as new as the moment when it is asked for; shared by all threads.
 
-    Whatever was committed before the call is in the snapshot, whoever wrote it: a client that was answered by one
+    All that was committed before the call is in the snapshot, by whichever process: a client that was answered by one
     worker finds its writes at every other.  The first call reads the whole database.
     """
 

@@ -70,7 +70,7 @@ def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tu
 
 
 def _whole(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]]:
-    """The same with numbers as everybody has them: MySQL's sums are decimals."""
+    """The same with integers: MySQL's sums are decimals."""
     return [(provider_id, class_id, int(used)) for provider_id, class_id, used in usages]
 
 

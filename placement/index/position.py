@@ -1,4 +1,4 @@
-"""How far somebody has followed the feed, and what has happened since."""
+"""How far a reader has followed the feed, and what has happened since."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Position:
 
     @classmethod
     def now(cls, db: Reading) -> Self:
-        """Where the feed is; one statement, whatever the number of writers."""
+        """Where the feed is; one statement, for any number of writers."""
         row = db.execute(_NOW).one()
         text = row.newest or ""
         if text.count(",") != 2 * row.writers:  # MySQL cuts a text that is too long

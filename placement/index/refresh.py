@@ -1,7 +1,7 @@
 """A snapshot brought up to date: what the feed names is read again, everything else is kept.
 
 The functions here run in one transaction that sees a single committed state (``Database.snapshot``), feed and all: what
-they return is that state, whatever is written meanwhile.
+they return is that state, also if others write meanwhile.
 """
 
 from __future__ import annotations

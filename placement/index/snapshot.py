@@ -62,7 +62,7 @@ class Snapshot:
     class_names: Mapping[int, str]
     #: Of all traits that some provider has, and perhaps of others.
     trait_ids: Mapping[str, int]
-    #: Slots below the length of ``providers`` that nobody has.
+    #: Slots below the length of ``providers`` that no provider has.
     free: tuple[int, ...]
 
     @property
@@ -89,7 +89,7 @@ class Snapshot:
         return self.aggregates.get(aggregate, EMPTY).mask(self.size)
 
     def column(self, resource_class: str) -> Column | None:
-        """The inventories of a class; None if nobody has any."""
+        """The inventories of a class; None if no provider has any."""
         class_id = self.class_ids.get(resource_class)
         return None if class_id is None else self.columns.get(class_id)
 

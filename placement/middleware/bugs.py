@@ -1,4 +1,4 @@
-"""Answers 500 for what nobody expected, so that clients get the usual form and the log gets the rest."""
+"""Answers 500 for unexpected errors, so that clients get the usual form and the log gets the rest."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _HEADER = "openstack-api-version"
 
 
 class Microversion:
-    """A version that nobody speaks is refused here, in an answer that names no version."""
+    """A version that does not exist is refused here, in an answer that names no version."""
 
     def __init__(self, application: Any, _service: Service) -> None:
         self.application = application

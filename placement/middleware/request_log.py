@@ -46,7 +46,7 @@ class RequestLog:
         global_id = environ.get("HTTP_X_OPENSTACK_REQUEST_ID")
         environ[GLOBAL_REQUEST_ID] = global_id if global_id and _GLOBAL_ID.fullmatch(global_id) else None
         if environ.get("HTTP_ACCEPT", "*/*").strip() in ("", "*/*"):
-            environ["HTTP_ACCEPT"] = JSON  # everybody further in may rely on it
+            environ["HTTP_ACCEPT"] = JSON  # all layers further in may rely on it
         # Log lines show the ids of the thread's latest context.
         RequestContext(request_id=request_id, global_request_id=environ[GLOBAL_REQUEST_ID], overwrite=True)
         if LOG.isEnabledFor(logging.DEBUG):
