@@ -360,7 +360,6 @@ class Database:
                     connection.execute(sa.select(1))
                 return
             except exc.SQLAlchemyError as error:
-                _raise_for_operator(error)
                 if trouble.of(error) is not Trouble.LOST or 0 <= max_retries <= tries:
                     raise self._unavailable(error) from error
                 LOG.warning("The database does not answer yet: %s", trouble.sentence(error))

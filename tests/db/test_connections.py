@@ -64,6 +64,25 @@ def test_a_connection_is_made_anew_once_it_is_old(connected, age, same):
     assert (connection()[0] == first[0]) is same
 
 
+def test_no_connection_is_left_open_at_the_end(database):
+    made, closed = [], []
+    heard = [
+        (sa.pool.Pool, "connect", lambda one, _: made.append(one)),
+        (sa.pool.Pool, "close", lambda one, _: closed.append(one)),
+    ]
+    for listener in heard:
+        sa.event.listen(*listener)
+    try:
+        with engine.opened(database.url) as another:
+            for run in (another.read, another.snapshot, another.write, another.probe):
+                assert run(lambda db: db.execute(sa.select(1)).scalar()) == 1
+    finally:
+        for listener in heard:
+            sa.event.remove(*listener)
+    assert len(made) == 3, "for writes, for reads, and for the health check"
+    assert {id(one) for one in closed} == {id(one) for one in made}
+
+
 def test_parameters_are_added_to_the_url(connected, backend):
     name, value = {
         "sqlite": ("timeout", "3"),

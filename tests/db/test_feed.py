@@ -93,9 +93,11 @@ def test_transactions_that_overlap_have_different_writers(database):
 
     database.write(work)
     touch(database, 3)
+    touch(database, 4)
     writer_of = {provider: writer for writer, _, provider in rows(database)}
     assert writer_of[1] != writer_of[2]
     assert writer_of[3] in (writer_of[1], writer_of[2])
+    assert writer_of[4] == writer_of[3], "no more writers are in use than necessary"
 
 
 @pytest.mark.parametrize("answer_only", [False, True])

@@ -124,6 +124,14 @@ def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, data
     assert told == [IN_COMMANDS[backend.kind]]
 
 
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_a_connection_is_bounded_as_long_as_it_is_open(database):
+    """The handshake has a bound of its own."""
+    with opened(database.url, connect_timeout=3, read_timeout=40) as bounded, bounded.engine.connect() as connection:
+        driver = connection.connection.dbapi_connection
+        assert (driver._read_timeout, driver._write_timeout) == (40, 40)
+
+
 @pytest.mark.parametrize(
     ("url", "arguments"),
     [

@@ -67,12 +67,15 @@ def test_threads_take_turns_at_a_database_in_memory(monkeypatch, caplog):
 
         def create():
             uuids = [str(uuid.uuid4()) for _ in range(8)]
-            answers = [service("POST", "/resource_providers", 39, {"uuid": one, "name": one}) for one in uuids]
+            answers = []
+            for one in uuids:
+                answers.append(service("POST", "/resource_providers", 39, {"uuid": one, "name": one}))
+                answers.append(service("GET", f"/resource_providers/{one}"))
             return [answer.status for answer in answers]
 
         crowd = [Meanwhile(create) for _ in range(12)]
         assert all(one.wait() for one in crowd)
-        assert [one.result for one in crowd] == [[200] * 8] * 12
+        assert [one.result for one in crowd] == [[200] * 16] * 12
         assert len(service("GET", "/resource_providers").body["resource_providers"]) == 96
     assert "could not be tidied" not in caplog.text
 

@@ -72,6 +72,23 @@ def edited_equals_built(data: st.DataObject, world: World) -> None:
         assert contents(old) == said
 
 
+def test_a_provider_takes_the_slot_of_one_that_has_gone() -> None:
+    """Otherwise an index grows by every provider that ever was."""
+    world = World()
+    world.host("first", VCPU=8)
+    snapshot = world.snapshot()
+    for number in range(5):
+        for name in (f"host{number}", f"host{number} again"):
+            world.host(name, VCPU=8)
+        for name in (f"host{number}", f"host{number} again"):
+            snapshot = with_providers(snapshot, [world.ids[name]], world.rows([name]))
+        for name in (f"host{number}", f"host{number} again"):
+            del world.members[name]
+            snapshot = with_providers(snapshot, [world.ids.pop(name)], world.rows([]))
+    assert len(snapshot.providers) == 3
+    assert len(snapshot) == 1
+
+
 def test_a_snapshot_grows_beyond_its_room() -> None:
     world = World()
     world.host("first", VCPU=8, traits=["T0"], aggregates=["A0"])

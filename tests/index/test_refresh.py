@@ -351,6 +351,19 @@ def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
     assert len(reader.database.snapshot(lambda db: changes(db, 2))) == 2
 
 
+def test_a_small_index_follows_hundreds_of_changes(reader):
+    def work(db):
+        for number in range(100):
+            ResourceProvider.create(db, uuid=f"new {number}", name=f"new {number}")
+
+    reader.database.write(work)
+    before = reader.indexed.snapshot
+    reader.look()
+    after = reader.indexed.snapshot
+    assert len(after) == 103
+    assert after.provider(after.by_uuid["child"]) is before.provider(before.by_uuid["child"])
+
+
 def test_a_change_to_a_provider_that_the_index_does_not_know_is_no_reason_to_fail(reader):
     by_hand(reader, sa.insert(resource_providers).values(uuid="by hand", name="by hand", generation=3))
     new = _id(reader, "by hand")

@@ -1,0 +1,63 @@
+"""Which connections are replaced before they are used again, and when a server is asked whether it takes writes."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import freshness
+from placement.db.engine import opened
+from placement.db.freshness import Freshness
+
+
+class Clock:
+    """Stands for the module ``time``, and goes on when a test says so."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(freshness, "time", made)
+    return made
+
+
+def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_path):
+    """Threads that meet the loss later, of work that they had begun before, replace no new connection."""
+    fresh, engine = Freshness(), sa.create_engine(f"sqlite:///{tmp_path}/file")
+    fresh.watch(engine, reads=False)
+
+    def used():
+        clock.now += 1
+        with engine.connect() as connection:
+            return connection.connection.dbapi_connection
+
+    first = used()
+    assert used() is first
+    began = clock.now
+    fresh.renew(began)
+    second = used()
+    assert second is not first
+    fresh.renew(began)
+    assert used() is second
+    fresh.renew(clock.now)
+    assert used() is not second
+    engine.dispose()
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_a_server_is_asked_every_five_seconds_whether_it_takes_writes(database, clock):
+    """MariaDB counts what it is asked."""
+    count = sa.text("SHOW SESSION STATUS LIKE 'Questions'")
+    with opened(database.url, pool_size=1, max_overflow=0) as one:
+        counts = []
+        for clock.now in (1000, 1000, 1004.9, 1005.1, 1005.2, 1010, 1010.2):
+            counts.append(one.read(lambda db: int(db.execute(count).one()[1])))
+    assert [later - earlier for earlier, later in itertools.pairwise(counts)] == [1, 1, 2, 1, 1, 2]
