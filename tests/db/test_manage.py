@@ -170,13 +170,16 @@ class TestRelease:
             r"A process of this service wrote to the database \d seconds ago\. .* --force\.$", ran.err.strip()
         )
         assert schema.state(database.engine) is schema.State.CURRENT
-        seen = execute(database, sa.select(tables.change_writers.c.id, tables.change_writers.c.seen_at))
-        for writer_id, seen_at in seen:
-            old = {"seen_at": seen_at - datetime.timedelta(seconds=130)}
+        ((writer_id, seen_at),) = execute(
+            database, sa.select(tables.change_writers.c.id, tables.change_writers.c.seen_at)
+        )
+        # Signs of life come once a minute; a slow machine is given more time than that.
+        for ago, code in ((80, 1), (130, 0)):
+            old = {"seen_at": seen_at - datetime.timedelta(seconds=ago)}
             execute(
                 database, sa.update(tables.change_writers).where(tables.change_writers.c.id == writer_id).values(old)
             )
-        assert run("db", "release").code == 0
+            assert run("db", "release").code == code
 
     def test_under_a_running_service_is_told_and_mended_by_sync(self, run, database):
         """With force: a writer is told what to do, and so is a health check."""
