@@ -180,11 +180,13 @@ def test_a_refresh_that_failed_fails_for_all_who_waited_for_it(database):
         deadline = time.monotonic() + 60
         while not all(map(waits, late)) and time.monotonic() < deadline:
             time.sleep(0.01)
-        planted(reading, Plan(at=1, harms=[faults.lose], for_ever=True))
+        plan = Plan(at=1, harms=[faults.lose], for_ever=True)
+        planted(reading, plan)
         go_on.set()
         for thread in [early, *late]:
             thread.join()
     assert outcomes.count(before) == 1, "the first had its answer already"
+    assert plan.done == 2, "one has asked for all, and once more after its connection was lost"
     assert outcomes.count(None) == 4
 
 
