@@ -372,6 +372,14 @@ def test_a_change_to_a_provider_that_the_index_does_not_know_is_no_reason_to_fai
     assert "by hand" in reader.indexed.snapshot.by_uuid
 
 
+@pytest.mark.parametrize("what", [feed.USAGE, feed.SHAPE])
+def test_a_provider_without_a_generation_is_no_reason_to_fail(reader, what):
+    other = _id(reader, "other")
+    by_hand(reader, sa.update(resource_providers).where(resource_providers.c.id == other).values(generation=None))
+    reader.database.write(lambda db: db.changed(other, what))
+    reader.look(must_follow=True)
+
+
 def test_a_provider_that_has_vanished_by_hand_is_no_reason_to_fail(reader):
     gone = _id(reader, "other")
     by_hand(
