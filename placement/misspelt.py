@@ -19,6 +19,7 @@ _OF_LIBRARIES = {
     *("db_max_retry_interval", "db_retry_interval", "idle_timeout", "min_pool_size", "mysql_enable_ndb"),
     *("mysql_wsrep_sync_wait", "synchronous_reader", "use_db_reconnect", "use_tpool", "sql_idle_timeout"),
     *("enforce_scope", "max_request_body_size", "auth_strategy"),
+    *("log-config", "log_config", "logdir", "logfile"),  # older names, which have their effect
 }
 Known = Mapping[str, Collection[str]]
 
@@ -47,33 +48,35 @@ def misspelt(conf: cfg.ConfigOpts, own: Collection[str]) -> list[Misspelt]:
     known: dict[str, set[str]] = {}
     for group, name in reading.names(conf):
         known.setdefault(group or "DEFAULT", set()).add(name)
-    found = (_judged(where, section, name, known, own) for where, section, name in _written(conf, own))
+    found = (_judged(where, section, name, known, own) for where, section, name in _written(conf))
     return [each for each in found if each]
 
 
 def _judged(where: str, section: str, name: str, known: Known, own: Collection[str]) -> Misspelt | None:
     if section not in known:
-        nearest = _nearest(section, own)
+        nearest = _nearest(section, known)
         return Misspelt(where, section, "", f"[{nearest}]") if nearest else None
-    if name in known[section] or name in _OF_LIBRARIES:
+    if not name or name in known[section] or name in _OF_LIBRARIES:
         return None
     nearest = _nearest(name, known[section])
     return Misspelt(where, section, name, nearest) if nearest or section in own else None
 
 
 def _nearest(name: str, names: Collection[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, names, 1, _ALIKE)), None)
+    lower = {each.lower(): each for each in names}
+    return next((lower[each] for each in difflib.get_close_matches(name.lower(), lower, 1, _ALIKE)), None)
 
 
-def _written(conf: cfg.ConfigOpts, own: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """Where an option stands, its section and its name as oslo.config knows it."""
+def _written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
+    """Where an option stands, its section as oslo.config knows it, and its name; without a name: an empty section."""
     for path in reading.files(conf):
         sections: dict[str, dict[str, object]] = {}
         cfg.ConfigParser(path, sections).parse()
         for section, options in sections.items():
             for name in options or ("",):
-                yield path, "DEFAULT" if section.upper() == "DEFAULT" else section.lower(), name.replace("-", "_")
+                # A section is found in any case of its letters, but for [DEFAULT].
+                yield path, section if section == "DEFAULT" else section.lower(), name
     for variable in sorted(os.environ):
         section, separator, name = variable.removeprefix("OS_").lower().partition("__")
-        if variable.startswith("OS_") and separator and section in own:
-            yield f"${variable}", section, name
+        if variable.startswith("OS_") and separator:
+            yield f"${variable}", "DEFAULT" if section == "default" else section, name

@@ -164,7 +164,6 @@ def _enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
     """A completely loaded enforcer."""
     enforcer = policy.Enforcer(conf)
     # Every rule has a default that changed, which is not news to anybody.
-    enforcer.suppress_deprecation_warnings = True
     enforcer.suppress_default_change_warnings = True
     enforcer.register_defaults(RULES)
     enforcer.load_rules()

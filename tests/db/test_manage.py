@@ -510,6 +510,11 @@ def test_sweep_says_what_it_marked_and_removed(database, run):
     """A database that is not ready is said to be so."""
     assert run("db", "sweep").code == 1
     schema.sync(database.engine)
+    schema.release(database.engine, schema.COMMON_HEADS[0])
+    done = run("db", "sweep")
+    assert done.code == 1
+    assert 'Run "placement-manage db sync"' in done.err
+    schema.sync(database.engine)
     execute(database, sa.insert(tables.projects).values(external_id="gone"))
     for row in ("projects 0 1", "projects 1 0"):
         done = run("db", "sweep", "--grace", "0")

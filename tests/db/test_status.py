@@ -239,6 +239,10 @@ class TestOverCommitment:
         assert ran.out.count(FULL) == 20
         assert "|   and 1 more: --json prints all " in ran.out
         assert len(json.loads(check("--json").out)["checks"][-1]["places"]) == 21
+        self.change(filled, "DELETE FROM allocations WHERE consumer_id = 'c20'")
+        ran = check()
+        assert ran.out.count(FULL) == 20
+        assert "more: --json" not in ran.out
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

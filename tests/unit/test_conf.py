@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 
 import pytest
 from oslo_config import cfg
@@ -182,7 +183,7 @@ def test_what_the_generator_does_to_an_option_is_not_done_to_ours():
 
 
 @pytest.fixture
-def said(directory):
+def said(directory, capsys):
     """The one line with which the service refuses to start, if it does."""
 
     def start(text):
@@ -191,6 +192,7 @@ def said(directory):
             options.load()
         line = str(error.value)
         assert "LocationInfo" not in line
+        assert capsys.readouterr().err == ""
         return " ".join(line.split())
 
     return start
@@ -202,6 +204,7 @@ def said(directory):
         ("[api]\nauth_strategy = nonsense\n", "[api]auth_strategy: Valid values are [keystone, http_basic, noauth2]"),
         ("[placement]\nmax_request_groups = many\n", "[placement]max_request_groups: invalid literal"),
         ("[DEFAULT]\ndebug = perhaps\n", "[DEFAULT]debug: Invalid Boolean value: perhaps"),
+        ("[DEFAULT]\ndebug =\n", "[DEFAULT]debug: Invalid Boolean value: ''"),
         ("[metrics]\ndirectory = $nowhere\n", "[metrics]directory: no such option nowhere"),
         ("[DEFAULT]\nnonsense\n", "placement.conf"),
     ],
@@ -220,6 +223,10 @@ def test_a_file_that_is_not_utf_8_is_named(said, directory):
     (directory / "placement.conf.d").mkdir()
     (directory / "placement.conf.d" / "a.conf").write_bytes(b"\xff")
     assert said(DATABASE) == f"{directory}/placement.conf.d/a.conf is not UTF-8: invalid start byte"
+    named = directory / "named"
+    named.write_bytes(b"\xff")
+    with pytest.raises(cfg.Error, match=r"named is not UTF-8"):
+        options.load([f"--config-file={named}"])
 
 
 def test_a_file_that_is_a_directory_is_named(directory):
@@ -261,6 +268,13 @@ def misspelt(directory, text):
         ("[api]\nnonsense = 5\n", "[api]nonsense is no option of this service"),
         ("[DEFAULT]\nlogfiles = 5\n", "[DEFAULT]logfiles is no option of this service; did you mean log_file?"),
         ("[placementt]\nx = 5\n", "[placementt] is no option of this service; did you mean [placement]?"),
+        ("[placementt]\n", "[placementt] is no option of this service; did you mean [placement]?"),
+        ("[default]\ndebug = true\n", "[default] is no option of this service; did you mean [DEFAULT]?"),
+        ("[oslo_polic]\nx = 5\n", "[oslo_polic] is no option of this service; did you mean [oslo_policy]?"),
+        (
+            "[placement]\nmax-request-groups = 5\n",
+            "[placement]max-request-groups is no option of this service; did you mean max_request_groups?",
+        ),
         (
             "[oslo_policy]\npolicy_fil = 5\n",
             "[oslo_policy]policy_fil is no option of this service; did you mean policy_file?",
@@ -278,6 +292,21 @@ def test_options_of_libraries_are_left_alone(directory, section):
     assert misspelt(directory, f"[{section}]\ntransport_url = 5\nlock_path = 5\n") == []
 
 
+@pytest.mark.parametrize(
+    "text", ["[api]\n", "[PLACEMENT]\nmax_request_groups = 5\n", "[DEFAULT]\nlog_level = 5\nlogdir = x\n"]
+)
+def test_what_is_right_or_not_like_an_option_is_not_misspelt(directory, text):
+    assert misspelt(directory, text) == []
+
+
+def test_misspelt_options_are_told_of_the_files_that_are_read_in_their_order(directory):
+    (directory / "placement.conf.d").mkdir()
+    for name in ("e.conf", "b.conf", "README", "d.conf", "a.conf", "c.conf"):
+        (directory / "placement.conf.d" / name).write_text(f"[api]\n{name[0]} = 1\n")
+    found = misspelt(directory, "[api]\nfirst = 1\n")
+    assert [re.search(r"\](\w+) ", line)[1] for line in found] == ["first", *"abcde"]
+
+
 def test_what_deployments_write_is_not_misspelt(directory):
     assert misspelt(directory, (pathlib.Path(__file__).parent / "deployed.conf").read_text()) == []
 
@@ -288,4 +317,11 @@ def test_a_misspelt_variable_is_found_too(directory, monkeypatch):
     assert misspelt(directory, "") == [
         "$OS_PLACEMENT_DATABASE__CONNECTIO: [placement_database]connectio is no option of this service; "
         "did you mean connection?"
+    ]
+    monkeypatch.delenv("OS_PLACEMENT_DATABASE__CONNECTIO")
+    monkeypatch.setenv("OS_PLACEMENT_DATABSE__CONNECTION", "sqlite://")
+    monkeypatch.setenv("OS_DEFAULT__DEBUG", "true")
+    assert misspelt(directory, "") == [
+        "$OS_PLACEMENT_DATABSE__CONNECTION: [placement_databse] is no option of this service; "
+        "did you mean [placement_database]?"
     ]

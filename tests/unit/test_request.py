@@ -149,6 +149,21 @@ def test_a_chunked_body_is_read_up_to_the_limit_and_no_further(length, kind):
     assert stream.tell() <= MOST + 1
 
 
+def test_where_nothing_says_that_a_body_ends_there_is_none():
+    """To read on would be to wait for the client."""
+
+    class Waiting(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readinto(self, _buffer):
+            raise AssertionError("the body is read")
+
+    req = request(body_schema=schema.CREATE, **{"wsgi.input": io.BufferedReader(Waiting())})
+    with pytest.raises(errors.MalformedJSON, match="Expecting value"):
+        req.body  # noqa: B018
+
+
 def test_a_client_that_goes_away_has_sent_no_json():
     class Gone(io.RawIOBase):
         def readable(self):
@@ -178,7 +193,7 @@ def test_raw_bytes_in_a_query_are_utf8():
     assert req.query.get("name") == "\N{SNOWMAN}"
 
 
-@pytest.mark.parametrize("query", ["name=%88", "%88=1", "name=\xff", "name=%00", "bogus=1", "name=a&bogus="])
+@pytest.mark.parametrize("query", ["name=%88", "%88=1", "name=\xff", "name=%00", "%00=1", "bogus=1", "name=a&bogus="])
 def test_a_query_that_is_undecodable_or_unknown_is_refused(query):
     with pytest.raises(errors.InvalidQuery, match=r"^Invalid query string parameters: ."):
         request(query_schema=schema.LIST, QUERY_STRING=query).query  # noqa: B018

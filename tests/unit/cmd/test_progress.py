@@ -46,3 +46,17 @@ def test_nothing_is_said_after_the_end(capfd):
         told(capfd, "Counting")
     capfd.readouterr()
     assert not progress._teller.is_alive()
+
+
+def test_lines_of_very_long_work_come_twice_a_minute():
+    progress, pauses = Progress("Counting"), []
+
+    class Ended:
+        def wait(self, pause):
+            pauses.append(pause)
+            return len(pauses) == 9
+
+    progress._ended = Ended()
+    progress._began = time.monotonic()
+    progress._tell()
+    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30, 30]

@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from prometheus_client import values
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from placement import metrics
@@ -138,15 +139,23 @@ def test_who_died_over_its_file_stops_nobody(directory, content, caplog):
 # --- the start ---
 
 
-def test_a_directory_that_cannot_be_keeps_the_service_from_starting(monkeypatch):
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")  # so that it is put back
+@pytest.fixture
+def as_before(monkeypatch):
+    """What a start sets, in the environment and in the library, is put back."""
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    for name in ("MmapedDict", "ValueClass"):
+        monkeypatch.setattr(values, name, getattr(values, name))
+
+
+@pytest.mark.usefixtures("as_before")
+def test_a_directory_that_cannot_be_keeps_the_service_from_starting():
     with pytest.raises(StartError, match=r"\[metrics\]directory: .*Not a directory"):
         metrics.start("/dev/null/x")
 
 
-def test_two_that_cannot_be_told_apart_do_not_count_in_one_directory(monkeypatch, tmp_path):
+@pytest.mark.usefixtures("as_before")
+def test_two_that_cannot_be_told_apart_do_not_count_in_one_directory(tmp_path):
     """Containers, whose processes have the same ids."""
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     with (tmp_path / f"{os.getpid()}.alive").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(StartError, match=r"\[metrics\]directory: "):
