@@ -284,6 +284,17 @@ def test_a_password_is_not_shown(database_url):
     assert "***" in greeting
 
 
+def test_the_greeting_has_an_address_as_urls_have_it_and_no_query(tmp_path, environment):
+    """A query may hold a password, too."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with served(tmp_path, environment, "--host", "::1", "--database", "sqlite:///p?timeout=7") as (greeting, _):
+        assert "http://[::1]:" in greeting
+        assert "timeout" not in greeting
+
+
 def test_where_tokens_are_validated_no_token_is_told(tmp_path, environment):
     (tmp_path / "placement.conf").write_text(
         "[api]\nauth_strategy = keystone\n"

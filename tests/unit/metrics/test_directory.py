@@ -18,7 +18,8 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from placement import metrics
 from placement.conf import StartError
 from placement.metrics.directory import Directory
-from tests import children
+from placement.metrics.page import Page
+from tests import children, web
 
 #: A process that cannot be: ids end below.
 NOBODY = 2**22 + 1
@@ -98,6 +99,7 @@ def test_the_files_of_the_living_are_theirs(directory):
 FORKING = """
 import os, signal, sys
 from placement.metrics.directory import Directory
+from placement.metrics.page import Page
 from tests.unit.metrics.test_directory import leave
 directory = Directory(sys.argv[1])
 directory.join()
@@ -134,6 +136,20 @@ def test_who_died_over_its_file_stops_nobody(directory, content, caplog):
     assert lines(directory) == ['placement_claims_total{outcome="placed"} 2.0']
     assert files(directory) == ["counter_ended.db", "lock"]
     assert "is left out" in caplog.text
+
+
+# --- the page ---
+
+
+def test_the_page_may_be_asked_for_its_headers_and_for_nothing_else(directory):
+    leave(directory, NOBODY, "counter", 2, "placed")
+    page = Page(directory)
+    whole, headers = (web.ask(page, method, "/metrics") for method in ("GET", "HEAD"))
+    assert (whole.status_int, headers.status_int, headers.body) == (200, 200, b"")
+    assert headers.headers == whole.headers
+    assert int(whole.headers["content-length"]) == len(whole.body) > 0
+    refused = web.ask(page, "POST", "/metrics")
+    assert (refused.status_int, refused.headers["allow"]) == (405, "GET, HEAD")
 
 
 # --- the start ---
@@ -188,6 +204,7 @@ import sys
 import prometheus_client  # somebody else has imported it
 from placement import metrics, signals
 from placement.metrics.directory import Directory
+from placement.metrics.page import Page
 metrics.start(sys.argv[1])
 metrics.start(sys.argv[1])
 signals.retried("deadlock")
