@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import engine
+from placement.db import engine, schema
 from placement.objects.provider import ResourceProvider
 from tests import web
 
@@ -64,23 +64,40 @@ def test_a_connection_is_made_anew_once_it_is_old(connected, age, same):
     assert (connection()[0] == first[0]) is same
 
 
-def test_no_connection_is_left_open_at_the_end(database):
-    made, closed = [], []
-    heard = [
-        (sa.pool.Pool, "connect", lambda one, _: made.append(one)),
-        (sa.pool.Pool, "close", lambda one, _: closed.append(one)),
-    ]
-    for listener in heard:
-        sa.event.listen(*listener)
-    try:
-        with engine.opened(database.url) as another:
-            for run in (another.read, another.snapshot, another.write, another.probe):
-                assert run(lambda db: db.execute(sa.select(1)).scalar()) == 1
-    finally:
-        for listener in heard:
-            sa.event.remove(*listener)
-    assert len(made) == 3, "for writes, for reads, and for the health check"
-    assert {id(one) for one in closed} == {id(one) for one in made}
+@pytest.fixture
+def told():
+    """Lists of the driver's connections that were opened, and that were closed."""
+    opened, closed = [], []
+    heard = [("connect", lambda one, _record: opened.append(one)), ("close", lambda one, _record: closed.append(one))]
+    for name, listener in heard:
+        sa.event.listen(sa.pool.Pool, name, listener)
+    yield opened, closed
+    for name, listener in heard:
+        sa.event.remove(sa.pool.Pool, name, listener)
+
+
+def use(url):
+    """Write, read and probe."""
+    with engine.opened(url) as database:
+        if database.url.get_backend_name() == "sqlite":
+            schema.sync(database.engine)
+        for run in (database.read, database.snapshot, database.write, database.probe):
+            assert run(lambda db: db.execute(sa.select(1)).scalar()) == 1
+
+
+def test_no_connection_is_left_open_at_the_end(database, told):
+    opened, closed = told
+    use(database.url)
+    assert len(opened) == 3, "for writes, for reads, and for the health check"
+    assert {id(one) for one in closed} == {id(one) for one in opened}
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:/one?vfs=memdb&uri=true"])
+def test_a_database_in_memory_has_one_connection(told, url):
+    """Another would find nothing, or locks that nothing waits for."""
+    opened, _ = told
+    use(url)
+    assert len(opened) == 1
 
 
 def test_parameters_are_added_to_the_url(connected, backend):

@@ -48,8 +48,17 @@ ISOLATION = {"mariadb": "SELECT @@tx_isolation", "postgresql": "SHOW transaction
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_sessions_are_as_we_need_them_whatever_the_server_was_told(backend, database):
     """Dates are in UTC, nobody waits long for a lock, and what is read together is of one moment."""
+
+    def fail(db):
+        db.execute(sa.select(1))
+        raise LookupError
+
     with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as told:
         settings, wanted = SETTINGS[backend.kind]
+        told.write(lambda _: None)
+        told.engine.dispose()
+        with pytest.raises(LookupError):
+            told.write(fail)  # the first transaction of its connection, which takes back nothing but what it did
         for run in (told.read, told.write, told.snapshot):
             assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == wanted
         levels = [

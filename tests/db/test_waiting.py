@@ -57,10 +57,11 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
         assert meanwhile.result.body["root_provider_uuid"] == root
 
 
-def test_threads_take_turns_at_a_database_in_memory(monkeypatch, caplog):
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///file:/crowd?vfs=memdb&uri=true"])
+def test_threads_take_turns_at_a_database_in_memory(monkeypatch, caplog, url):
     """It is one connection, which is also used to make writers of the feed, and to tidy it."""
     monkeypatch.setattr(feed, "_TIDY_INTERVAL", -1.0)
-    with opened("sqlite://") as database:
+    with opened(url) as database:
         schema.sync(database.engine)
         standard.insert(database)
         service = placement(database)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -199,6 +200,12 @@ def test_what_an_absent_provider_left_behind_is_not_loaded(database, world):
     assert as_sets(some(database, [absent])) == as_sets(some(database, []))
     snapshot = build(everything(database), database.snapshot(load.class_names))
     assert absent not in snapshot.by_id
+
+
+def test_no_usage_is_left_out_of_a_census():
+    ids = np.arange(2000)
+    assert (load.weight(ids, 0) > 0).all()
+    assert (load.weight(ids, 10007) > 0).all()
 
 
 def test_the_census_counts_what_is_there(database, world):

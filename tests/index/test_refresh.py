@@ -21,6 +21,7 @@ from placement.db.engine import Database, Transaction, opened
 from placement.db.tables import change_writers, feed_instance, provider_changes, resource_providers
 from placement.index.refresh import loaded, refreshed
 from placement.objects.provider import ResourceProvider
+from placement.objects.resource_class import ResourceClass
 from tests.index import rewound, writes
 from tests.index.contents import meaning
 from tests.index.reader import Reader
@@ -349,6 +350,12 @@ def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
     reader.database.write(lambda db: ResourceProvider.lock(db, "other").rename(db, "d"))
     assert reader.database.snapshot(lambda db: changes(db, 1)) is None, "two are more than one"
     assert len(reader.database.snapshot(lambda db: changes(db, 2))) == 2
+
+
+def test_a_class_that_was_made_is_known(reader):
+    reader.database.write(lambda db: ResourceClass.create(db, "CUSTOM_NEW"))
+    reader.look(must_follow=True)
+    assert "CUSTOM_NEW" in reader.indexed.snapshot.class_ids
 
 
 def test_a_small_index_follows_hundreds_of_changes(reader):

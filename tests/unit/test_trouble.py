@@ -158,6 +158,13 @@ def test_an_error_has_one_name_to_count_it_by(name, error):
     assert trouble.name(error()) == name
 
 
+def test_what_was_lost_is_counted_as_lost_whatever_its_code():
+    origin = pymysql.err.DataError(1406, "Data too long")
+    error = exc.DBAPIError.instance("x", {}, origin, pymysql.err.Error, connection_invalidated=True)
+    assert trouble.of(error) is Trouble.LOST
+    assert trouble.name(error) == "lost"
+
+
 @pytest.mark.parametrize(
     "error", [make for errors in MEANING.values() for name, make in errors.items() if "nobody listens" not in name]
 )
