@@ -387,6 +387,18 @@ def test_a_provider_without_a_generation_is_no_reason_to_fail(reader, what):
     reader.look(must_follow=True)
 
 
+def test_a_move_of_which_the_feed_names_a_part_is_no_reason_to_fail(reader):
+    root, child, other = (_id(reader, uuid) for uuid in ("root", "child", "other"))
+    move = sa.update(resource_providers).values(root_provider_id=other)
+    by_hand(
+        reader,
+        move.where(resource_providers.c.id == root).values(parent_provider_id=other),
+        move.where(resource_providers.c.id == child),
+    )
+    reader.database.write(lambda db: db.changed(root, feed.SHAPE))
+    reader.look()
+
+
 def test_a_provider_that_has_vanished_by_hand_is_no_reason_to_fail(reader):
     gone = _id(reader, "other")
     by_hand(
