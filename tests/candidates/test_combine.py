@@ -8,9 +8,10 @@ import itertools
 import pytest
 
 from placement.candidates import combine as module
+from placement.candidates.budget import Budget, Exhausted
 from placement.candidates.choose import BREADTH_FIRST, DEPTH_FIRST, choose
 from placement.candidates.combine import combine
-from placement.candidates.patience import Patience
+from placement.candidates.patience import WORK, Patience, Turn
 from placement.candidates.problem import Candidate, Pick, Plan, Problem, Supplier
 from placement.candidates.shape import Memory
 
@@ -171,6 +172,46 @@ def test_there_is_an_end_to_large_trees_too() -> None:
         problems.append(Problem(plan, (tuple(suppliers),) * 250, suppliers))
     assert 10 <= len(choose(problems, patience=patience)) < 60
     assert patience.budget.shortage == "operations"
+
+
+def test_trees_that_make_no_trouble_have_as_much_again() -> None:
+    patience = Patience()
+    patience.lose(2 * WORK - 1)
+    assert not patience.exhausted()
+    assert not patience.lost
+    patience.lose(1000)
+    assert patience.exhausted()
+    assert patience.lost
+
+
+def test_work_in_vain_leaves_less_for_each_tree_after_it_and_for_what_follows_in_the_same() -> None:
+    patience = Patience()
+    turn = Turn(patience, 0)
+    turn.work = 80_000
+    turn.found()
+    turn.work = (WORK - 80_000) // 8 - 1
+    assert not turn.over()
+    turn.work += 1
+    assert turn.over()
+    turn.end()
+    assert patience.share(0) == (WORK - 80_000) * 7 // 64
+    for _ in range(1000):
+        patience.lose(500)  # so little is not counted
+    assert patience.share(0) == (WORK - 80_000) * 7 // 64
+
+
+def test_the_budget_knows_of_all_work_once() -> None:
+    budget = Budget(1000)
+    turn = Turn(Patience(budget=budget), 0)
+    turn.work = 100
+    turn.found()
+    turn.work = 50
+    assert not turn.over()
+    turn.end()
+    assert budget.operations == 850
+    turn.work += 851
+    with pytest.raises(Exhausted):
+        turn.over()
 
 
 def test_little_that_is_found_takes_no_patience() -> None:
