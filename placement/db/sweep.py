@@ -16,7 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db.engine import Database
+from placement.db.engine import Database, Reading
 from placement.db.tables import (
     consumer_types,
     consumers,
@@ -24,7 +24,6 @@ from placement.db.tables import (
     projects,
     resource_provider_aggregates,
     users,
-    utcnow,
 )
 
 #: Seconds that a row stays marked at least: more than any transaction lasts.
@@ -51,7 +50,7 @@ class Swept:
 
 def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
     """Remove what was marked ``grace`` seconds ago and is still unused, and mark what else is unused now."""
-    now = utcnow()
+    now = database.read(_clock)
     before = now - datetime.timedelta(seconds=grace)
     swept = []
     for table in _REFERENCES:
@@ -60,6 +59,12 @@ def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
         marked = _change_unused(database, table, unmarked, sa.update(table).values(updated_at=now))
         swept.append(Swept(table.name, removed, marked))
     return swept
+
+
+def _clock(db: Reading) -> datetime.datetime:
+    """The database's time, in UTC: the clocks of two hosts that sweep may differ by more than the grace."""
+    now: datetime.datetime = db.execute(sa.select(sa.func.current_timestamp())).scalar_one()
+    return now.replace(tzinfo=None)
 
 
 def _change_unused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import sqlite3
 import time
@@ -10,7 +11,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db import names, schema, standard, sweep
+from placement.db import names, schema, standard, sweep, tables
 from placement.db.engine import Again, opened
 from placement.db.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
 from placement.db.tables import (
@@ -370,6 +371,15 @@ def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unuse
     for _ in range(2):
         swept = sweep.sweep(database)
         assert [of.removed for of in swept] == [0] * 4
+    assert stored(database) == unused
+
+
+def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, unused, monkeypatch):
+    sweep.sweep(database)
+    ahead = tables.utcnow() + datetime.timedelta(days=1)
+    for module in (tables, sweep):
+        monkeypatch.setattr(module, "utcnow", lambda: ahead, raising=False)
+    assert [of.removed for of in sweep.sweep(database)] == [0] * 4
     assert stored(database) == unused
 
 
