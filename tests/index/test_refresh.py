@@ -18,8 +18,15 @@ from hypothesis import strategies as st
 from placement import errors
 from placement.db import feed
 from placement.db.engine import Database, Transaction, opened
-from placement.db.tables import change_writers, feed_instance, provider_changes, resource_providers
-from placement.index.refresh import loaded, refreshed
+from placement.db.tables import (
+    allocations,
+    change_writers,
+    feed_instance,
+    inventories,
+    provider_changes,
+    resource_providers,
+)
+from placement.index.refresh import agrees, loaded, refreshed
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 from tests.index import rewound, writes
@@ -350,6 +357,15 @@ def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
     reader.database.write(lambda db: ResourceProvider.lock(db, "other").rename(db, "d"))
     assert reader.database.snapshot(lambda db: changes(db, 1)) is None, "two are more than one"
     assert len(reader.database.snapshot(lambda db: changes(db, 2))) == 2
+
+
+def test_usage_of_more_than_32_bits_is_compared_in_full(reader):
+    """Rows of several consumers add up to it."""
+    place = {"resource_provider_id": _id(reader, "root"), "resource_class_id": 0}
+    amounts = dict.fromkeys(("total", "min_unit", "max_unit", "step_size", "allocation_ratio"), 1)
+    held = [{"consumer_id": f"consumer {number}", "used": 2**31 - 1, **place} for number in range(5)]
+    by_hand(reader, sa.insert(inventories).values(reserved=0, **amounts, **place), sa.insert(allocations).values(held))
+    assert reader.database.snapshot(lambda db: agrees(db, loaded(db)))
 
 
 def test_a_class_that_was_made_is_known(reader):
