@@ -158,11 +158,15 @@ def test_an_error_has_one_name_to_count_it_by(name, error):
     assert trouble.name(error()) == name
 
 
-def test_what_was_lost_is_counted_as_lost_whatever_its_code():
-    origin = pymysql.err.DataError(1406, "Data too long")
+@pytest.mark.parametrize(
+    ("code", "meaning", "name"), [(1406, Trouble.LOST, "lost"), (1213, Trouble.COLLISION, "deadlock")]
+)
+def test_what_was_lost_with_its_connection_is_lost_unless_it_collided(code, meaning, name):
+    """After a collision the transaction is surely rolled back, whatever became of the connection."""
+    origin = pymysql.err.OperationalError(code, "told to")
     error = exc.DBAPIError.instance("x", {}, origin, pymysql.err.Error, connection_invalidated=True)
-    assert trouble.of(error) is Trouble.LOST
-    assert trouble.name(error) == "lost"
+    assert trouble.of(error) is meaning
+    assert trouble.name(error) == name
 
 
 @pytest.mark.parametrize(
