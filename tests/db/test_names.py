@@ -324,6 +324,19 @@ def test_ids_are_found_by_kind_and_name(database):
     assert {name.text: row_id for name, row_id in found.items() if name.kind == USER} == stored
 
 
+def test_names_are_made_in_one_order_whatever_their_case(database):
+    """Otherwise two makers deadlock where the database takes them for the same."""
+    made = []
+
+    @sa.event.listens_for(database.engine, "before_execute")
+    def see(_connection, statement, many, _parameters, _options):
+        if getattr(statement, "table", None) is projects:
+            made.extend(row["external_id"] for row in many)
+
+    database.write(lambda db: names.make(db, [Name(PROJECT, text) for text in ("b", "B2", "a", "A2")]))
+    assert made == ["a", "A2", "b", "B2"]
+
+
 # --- what nothing refers to ------------------------------------------------------------------------------------------
 
 
