@@ -14,6 +14,7 @@ import pytest
 
 from placement import deploy
 from placement.candidates.budget import Budget, Exhausted
+from placement.candidates.choose import DEPTH_FIRST
 from placement.candidates.parse import parse
 from placement.candidates.present import Form, present
 from placement.candidates.search import search
@@ -93,6 +94,31 @@ def test_what_there_is_memory_for_is_the_beginning_of_all(minor: int) -> None:
     assert some["allocation_requests"] == everything["allocation_requests"][:count]
     assert everything["provider_summaries"].items() >= some["provider_summaries"].items()
     assert len(some["provider_summaries"]) == count * (6 if minor >= 29 else 1)
+
+
+def test_what_candidates_share_is_counted_once_and_one_is_told_in_any_case() -> None:
+    """Five candidates have the summaries of the same tree."""
+    version = Version(1, 39)
+    asked = parse(schema.LIST.validate([("resources", "VGPU:1")], version), version)
+    found = search(asked, nasty.clouds(600, 5), strategy=DEPTH_FIRST)
+    some = present(found, Form.of(version), {"VGPU"}, Budget(memory=800_000))
+    trees, more = divmod(len(some["provider_summaries"]), 6)
+    assert (10 < trees < 600, more) == (True, 0)
+    assert len(some["allocation_requests"]) == 5 * trees
+    assert len(present(found, Form.of(version), {"VGPU"}, Budget(memory=1))["allocation_requests"]) >= 1
+
+
+def test_memory_that_is_enough_for_all_that_is_wanted_is_no_shortage() -> None:
+    version = Version(1, 39)
+    asked = parse(schema.LIST.validate([("resources", "VGPU:1")], version), version)
+    snapshot = nasty.clouds(600, 5)
+    count = len(search(asked, snapshot, budget=Budget(memory=800_000)).candidates)
+    assert 10 < count < 3000
+    for wanted, shortage in ((count, None), (count + 1, "memory")):
+        budget = Budget(memory=800_000)
+        assert len(search(asked, snapshot, most=wanted, budget=budget).candidates) == count
+        assert budget.shortage == shortage
+        assert budget.memory < 410_000, "half of it was for candidates"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -16,7 +16,7 @@ import sys
 import pytest
 import sqlalchemy as sa
 
-from placement.cmd import metrics, serve
+from placement.cmd import metrics, program, serve
 from placement.conf import StartError
 from placement.db import schema
 from placement.db.engine import opened
@@ -293,6 +293,23 @@ def test_the_greeting_has_an_address_as_urls_have_it_and_no_query(tmp_path, envi
     with served(tmp_path, environment, "--host", "::1", "--database", "sqlite:///p?timeout=7") as (greeting, _):
         assert "http://[::1]:" in greeting
         assert "timeout" not in greeting
+
+
+def test_numbers_at_their_bounds_are_taken():
+    assert [program.port(text) for text in ("0", "65535")] == [0, 65535]
+    assert program.number("1") == 1
+
+
+def test_a_proxy_is_believed_if_the_configuration_says_so(tmp_path, environment):
+    (tmp_path / "placement.conf").write_text(
+        "[api]\nauth_strategy = noauth2\n[oslo_middleware]\nenable_proxy_headers_parsing = true\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/p\nsync_on_startup = true\n"
+    )
+    with served(tmp_path, environment, "--config-dir", str(tmp_path)) as (_, connection):
+        sent = {"Content-Type": "application/json", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/placement"}
+        connection.request("POST", "/resource_providers", '{"name": "n"}', {**ADMIN, **sent})
+        location = connection.getresponse().headers["Location"]
+        assert location.startswith(f"https://127.0.0.1:{connection.port}/placement/resource_providers/")
 
 
 def test_where_tokens_are_validated_no_token_is_told(tmp_path, environment):
