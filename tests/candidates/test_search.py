@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement import signals
 from placement.candidates.budget import Budget
 from placement.candidates.choose import BREADTH_FIRST, DEPTH_FIRST
 from placement.candidates.request import CandidateRequest, Group
@@ -132,3 +133,21 @@ def test_a_search_says_that_it_was_not_ended(caplog: pytest.LogCaptureFixture) -
     found = search(request, world.snapshot())
     assert (found.candidates, found.complete) == ([], False)
     assert "Where 17 groups would fit" in caplog.text
+
+
+def test_a_search_says_whether_its_limit_ended_it() -> None:
+    world = World()
+    for name in ("cn1", "cn2"):
+        world.host(name, VCPU=8)
+    heard: list[tuple[int, bool, str]] = []
+
+    def listen(_seconds: float, found: int, limited: bool, obstacle: str) -> None:
+        heard.append((found, limited, obstacle))
+
+    signals.searched.connect(listen)
+    try:
+        for amount, limit in ((1, None), (1, 3), (1, 1), (9, 1)):
+            search(CandidateRequest((Group("", {"VCPU": amount}),), limit=limit), world.snapshot())
+    finally:
+        signals.searched.disconnect(listen)
+    assert heard == [(2, False, ""), (2, False, ""), (1, True, ""), (0, False, "resources")]

@@ -6,6 +6,7 @@ import pytest
 
 from placement.endpoint import endpoint
 from placement.reply import ok
+from placement.request import CONTEXT
 from tests import web
 
 
@@ -14,7 +15,12 @@ def whoami(req):
     return ok(list(req.user))
 
 
-TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}
+@endpoint()
+def token(req):
+    return ok([req.environ[CONTEXT].auth_token])
+
+
+TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}, "/token": {"GET": token}}
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +83,7 @@ def test_a_refusal_has_the_form_of_every_error(app):
 
 def test_the_root_needs_no_token(app):
     assert web.ask(app, "GET", "/").json == [None, None, [], None]
+
+
+def test_the_token_is_in_no_context_and_so_in_no_log(app):
+    assert web.ask(app, "GET", "/token", {"x-auth-token": "admin"}).json == [None]
