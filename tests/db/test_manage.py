@@ -521,3 +521,12 @@ def test_sweep_says_what_it_marked_and_removed(database, run):
         assert done.code == 0
         assert row in re.sub(r"[ |]+", " ", done.out)
     assert run("db", "sweep", "--grace", "soon").code == 2
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_tables_of_another_program_are_told_in_one_line(database, run):
+    execute(database, sa.text("CREATE TABLE alembic_version (other INT)"))
+    done = run("db", "version")
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert done.err.splitlines()[-1].startswith('placement-manage: column "version_num" does not exist')
