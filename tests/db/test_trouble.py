@@ -4,6 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
+from placement.candidates import names
 from placement.db import schema
 from placement.db.engine import opened
 from placement.objects.provider import ResourceProvider
@@ -13,9 +14,9 @@ UUID = "11111111-1111-4111-8111-111111111111"
 
 
 def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
-    names = [f"T{number}" for number in range(250_001)]
+    many = [f"T{number}" for number in range(250_001)]
     with pytest.raises(errors.BadRequest):
-        database.read(lambda db: Trait.unknown(db, names))
+        names.refuse_traits(database.read(lambda db: Trait.unknown(db, many)))
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
