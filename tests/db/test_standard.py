@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from placement.db import schema, standard
 from placement.db.engine import opened
 from placement.db.tables import feed_instance, resource_classes, traits
+from placement.index.keeper import Keeper
 from tests.db import crowd, watch
 from tests.db.in_process import placement
 
@@ -240,7 +241,16 @@ def test_names_that_vanish_under_a_running_service_come_back_with_the_request_th
     assert len(identity) == 1
 
 
-def test_names_that_are_nowhere_are_refused_as_ever(database):
+def test_an_index_learns_of_a_class_that_is_put_back(database):
+    standard.insert(database)
+    execute(database, sa.delete(resource_classes).where(resource_classes.c.name == "VCPU"))
+    keeper = Keeper(database)
+    assert "VCPU" not in keeper.current().class_ids
+    standard.insert(database)
+    assert keeper.current().class_ids["VCPU"] == 0
+
+
+def test_names_that_are_nowhere_are_refused_as_ever(database, caplog):
     standard.insert(database)
     call, seen = placement(database), []
     with watch.statements(database.engine, seen.append):
@@ -249,6 +259,7 @@ def test_names_that_are_nowhere_are_refused_as_ever(database):
         assert call("GET", "/allocation_candidates?resources=CUSTOM_NONE:1").status == 400
         assert call("GET", "/allocation_candidates?resources=VCPU:1&required=CUSTOM_NONE").status == 400
     assert not [statement for statement in seen if statement.startswith("INSERT")]
+    assert "has lost standard names" not in caplog.text
 
 
 def test_names_whose_ids_are_taken_are_not_put_back(database, caplog):

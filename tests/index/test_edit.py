@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -99,3 +100,15 @@ def test_a_snapshot_grows_beyond_its_room() -> None:
         snapshot = with_providers(snapshot, [world.ids[name]], world.rows([name]))
     snapshot = with_classes(snapshot, {id_: name for name, id_ in world.classes.items()})
     assert contents(snapshot) == contents(world.snapshot())
+
+
+def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
+    world = World()
+    world.host("host", DISK_GB=Stock(10, step_size=5))
+    snapshot = world.snapshot()
+    column, slots = snapshot.column("DISK_GB"), np.array([snapshot.by_uuid["host"]])
+    assert column is not None
+    assert list(column.fitting_among(5, slots)) == list(slots)
+    for amount in (2**31, 2**70):
+        assert not len(column.fitting_among(amount, slots))
+        assert not column.fitting(amount, snapshot.size).any()
