@@ -112,3 +112,13 @@ def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
     for amount in (2**31, 2**70):
         assert not len(column.fitting_among(amount, slots))
         assert not column.fitting(amount, snapshot.size).any()
+
+
+def test_a_column_shows_great_capacities_and_at_most_the_greatest_unit() -> None:
+    world = World()
+    world.host("host", VCPU=Stock(2**31 - 1, max_unit=7, allocation_ratio=2.0**40))
+    snapshot = world.snapshot()
+    column, slots = snapshot.column("VCPU"), np.array([snapshot.by_uuid["host"]])
+    assert column is not None
+    assert column.shown(slots) == ([(2**31 - 1) * 2**40], [0])
+    assert column.most(snapshot.size)[slots[0]] == 7
