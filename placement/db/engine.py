@@ -214,7 +214,7 @@ class Database:
         during COMMIT.
         """
         deadline = time.monotonic() + _LONGEST_WRITE
-        for _ in range(_PREREQUISITES):
+        for round_ in range(_PREREQUISITES):
             numbers = itertools.count(1)
             try:
                 return self._insist(
@@ -222,7 +222,8 @@ class Database:
                     *(attempts, exhausted, deadline),
                 )
             except Prerequisite as needed:
-                if time.monotonic() > deadline:
+                # What is made for the first attempt is made for one more, however late it is.
+                if round_ and time.monotonic() > deadline:
                     break
                 self.write(needed.work, exhausted=exhausted)
         raise exhausted()
