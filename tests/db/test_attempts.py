@@ -12,25 +12,12 @@ from placement import errors
 from placement.db import engine, schema, timeouts
 from placement.db.engine import Again, opened
 from tests import children
-
-
-class Clock:
-    """Stands for the module ``time``: a sleep is written down and takes no time, an attempt as long as a test says."""
-
-    def __init__(self):
-        self.now, self.pauses = 1000.0, []
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.pauses.append(seconds)
-        self.now += seconds
+from tests.clock import Clock
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    made = Clock()
+    made = Clock(1000.0)
     monkeypatch.setattr(engine, "time", made)
     return made
 

@@ -13,6 +13,7 @@ from placement import errors
 from placement.db import feed, schema
 from placement.db.engine import opened
 from placement.db.tables import change_writers, provider_changes
+from tests.clock import Clock
 from tests.db import faults, watch, writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
@@ -173,15 +174,6 @@ def test_the_id_of_a_writer_whose_birth_was_lost_is_not_given_again(database):
 
 
 # --- tidying ---------------------------------------------------------------------------------------------------------
-
-
-class Clock:
-    """Stands still unless it is told to go on, however slow the machine is."""
-
-    now = 0.0
-
-    def monotonic(self):
-        return self.now
 
 
 @pytest.fixture

@@ -10,21 +10,12 @@ import sqlalchemy as sa
 from placement.db import freshness
 from placement.db.engine import opened
 from placement.db.freshness import Freshness
-
-
-class Clock:
-    """Stands for the module ``time``, and goes on when a test says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def monotonic(self):
-        return self.now
+from tests.clock import Clock
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    made = Clock()
+    made = Clock(1000.0)
     monkeypatch.setattr(freshness, "time", made)
     return made
 

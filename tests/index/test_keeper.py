@@ -30,6 +30,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
 from tests import preloaded
+from tests.clock import Clock
 from tests.db import faults, watch
 from tests.db.faults import Plan, planted
 from tests.index.contents import meaning
@@ -238,16 +239,6 @@ def test_a_database_in_memory_is_kept_too():
 
 
 # --- writers that leave nothing in the feed ---
-
-
-class Clock:
-    """Goes on when it is told to."""
-
-    now = 0.0
-    perf_counter = staticmethod(time.perf_counter)
-
-    def monotonic(self):
-        return self.now
 
 
 @pytest.fixture

@@ -11,15 +11,7 @@ import pytest
 from placement import deploy, errors, wsgi
 from placement.db import bulkhead
 from placement.db.bulkhead import Bulkhead
-
-
-class Clock:
-    """Stands for the module ``time``, and goes on when a test says so."""
-
-    now = 0.0
-
-    def monotonic(self):
-        return self.now
+from tests.clock import Clock
 
 
 @pytest.fixture

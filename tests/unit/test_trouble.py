@@ -162,7 +162,7 @@ def test_an_error_has_one_name_to_count_it_by(name, error):
     ("code", "meaning", "name"), [(1406, Trouble.LOST, "lost"), (1213, Trouble.COLLISION, "deadlock")]
 )
 def test_what_was_lost_with_its_connection_is_lost_unless_it_collided(code, meaning, name):
-    """After a collision the transaction is surely rolled back, whatever became of the connection."""
+    """After a collision the transaction is rolled back for certain, also where the connection is lost."""
     origin = pymysql.err.OperationalError(code, "told to")
     error = exc.DBAPIError.instance("x", {}, origin, pymysql.err.Error, connection_invalidated=True)
     assert trouble.of(error) is meaning
