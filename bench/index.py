@@ -28,7 +28,7 @@ import sqlalchemy as sa
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement.db import feed, tables
 from placement.db.engine import Database, Transaction, opened
-from placement.index.keeper import Keeper
+from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects.claim import Claim, place
 from placement.objects.consumer import Owner
@@ -104,12 +104,12 @@ def restock(database: Database, host: str) -> None:
     database.write(work)
 
 
-def refreshes(keeper: Keeper, repeat: int, before: Callable[[], object] = lambda: None) -> list[Took]:
+def refreshes(live_index: LiveIndex, repeat: int, before: Callable[[], object] = lambda: None) -> list[Took]:
     """How long refreshes take, with something done before each."""
     took = []
     for _ in range(repeat):
         before()
-        took.append(timed(keeper.current))
+        took.append(timed(live_index.current))
     return took
 
 
@@ -122,21 +122,24 @@ def main() -> None:
     with opened(arguments.url) as database, opened(arguments.url) as elsewhere:
         database.read(lambda db: db.execute(sa.select(1)))
         before, _ = memory()
-        keeper = Keeper(database)
+        live_index = LiveIndex(database)
         print(f"{'':<44}{'p10':>12}{'median':>12}{'p99':>12}{'processor':>12}")
-        took = timed(keeper.current)
+        took = timed(live_index.current)
         now, most = memory()
-        count = len(keeper.current())
+        count = len(live_index.current())
         show(f"load {count:,} providers", [took])
         print(f"memory: {before} MB before, {now} MB with the index, {most} MB while it was loaded")
-        chosen = hosts(keeper.current())
+        chosen = hosts(live_index.current())
         turn = iter(chosen * arguments.repeat)
         for writers in arguments.writers:
             present = add_writers(elsewhere, writers)
-            keeper.current()
-            show(f"refresh, nothing moved, {present} writers", refreshes(keeper, arguments.repeat))
-            show("  after a claim elsewhere", refreshes(keeper, arguments.repeat, lambda: claim(elsewhere, next(turn))))
-            show("  after a change of an inventory", refreshes(keeper, 50, lambda: restock(elsewhere, next(turn))))
+            live_index.current()
+            show(f"refresh, nothing moved, {present} writers", refreshes(live_index, arguments.repeat))
+            show(
+                "  after a claim elsewhere",
+                refreshes(live_index, arguments.repeat, lambda: claim(elsewhere, next(turn))),
+            )
+            show("  after a change of an inventory", refreshes(live_index, 50, lambda: restock(elsewhere, next(turn))))
 
 
 if __name__ == "__main__":

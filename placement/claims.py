@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from placement import errors
+from placement.http.request import Request
 from placement.objects.claim import UNCHECKED, Claim
 from placement.objects.consumer import Owner
-from placement.request import Request
 
 
 def of_consumer(req: Request, consumer: str, body: Mapping[str, Any]) -> Claim:

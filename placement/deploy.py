@@ -11,14 +11,14 @@ from oslo_log import log
 
 from placement import conf as options
 from placement import errors, metrics, routes
-from placement.application import Application
 from placement.conf import StartError
-from placement.db import engine, schema, standard, trouble
+from placement.db import driver_errors, engine, schema, standard
 from placement.db.bulkhead import Bulkhead
 from placement.db.engine import Database
-from placement.index.keeper import Keeper
+from placement.http.application import Application
+from placement.http.request import Service
+from placement.index.live import LiveIndex
 from placement.middleware.authentication import authentication
-from placement.middleware.bugs import Bugs
 from placement.middleware.cross_origin import cross_origin
 from placement.middleware.health import Health
 from placement.middleware.identity import Identity
@@ -26,9 +26,9 @@ from placement.middleware.microversion import Microversion
 from placement.middleware.profiler import profiled, traced
 from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
-from placement.middleware.sound import Sound
+from placement.middleware.unexpected import UnexpectedErrors
+from placement.middleware.well_formed import WellFormed
 from placement.policy import Policy
-from placement.request import Service
 
 LOG = log.getLogger(__name__)
 
@@ -40,12 +40,12 @@ LAYERS: Layers = (
     traced,
     proxy_headers,
     RequestLog,
-    Sound,
+    WellFormed,
     Health,
     cross_origin,
     authentication,
     Identity,
-    Bugs,
+    UnexpectedErrors,
     Microversion,
 )
 
@@ -66,7 +66,7 @@ def loadapp(
     _prepare(database, conf)
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
-    index = Keeper(database, conf.placement.index_verify_interval)
+    index = LiveIndex(database, conf.placement.index_verify_interval)
     return onion(Application(routes.TABLE, Service(conf, database, _policy(conf), index)), layers)
 
 
@@ -113,7 +113,7 @@ def reached(conf: cfg.ConfigOpts) -> Database:
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)
     except errors.Unavailable as failure:
-        raise StartError(f"{failure} ({trouble.behind(failure)})") from failure
+        raise StartError(f"{failure} ({driver_errors.behind(failure)})") from failure
     return database
 
 

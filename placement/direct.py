@@ -18,8 +18,8 @@ from oslo_config import cfg
 from oslo_context import context
 
 from placement import deploy
+from placement.http.request import Environ
 from placement.middleware.authentication import Noauth2, authentication
-from placement.request import Environ
 
 _ENDPOINT = "http://placement.direct"
 

@@ -6,7 +6,6 @@ order.  Where a method changed its meaning, its endpoints stand in the order of 
 
 from __future__ import annotations
 
-from placement.application import Table
 from placement.handlers import (
     aggregate,
     allocation,
@@ -19,6 +18,7 @@ from placement.handlers import (
     trait,
     usage,
 )
+from placement.http.application import Table
 
 TABLE: Table = {
     "/": {"GET": root.show},

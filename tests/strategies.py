@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from placement.candidates.request import CandidateRequest, Group
 from placement.index.snapshot import SHARES
+from placement.search.query.request import CandidateRequest, Group
 from tests.world import Stock, World
 
 #: How many examples the profile that is in force has for what usually has a hundred.

@@ -12,9 +12,9 @@ from oslo_context.context import RequestContext
 from placement import conf as options
 from placement import deploy
 from placement import microversion as mv
-from placement.application import Application, Table
+from placement.http.application import Application, Table
+from placement.http.request import CONTEXT, REQUEST_ID, VERSION, Service
 from placement.policy import Policy
-from placement.request import CONTEXT, REQUEST_ID, VERSION, Service
 
 REQUEST = "req-00000000-0000-4000-8000-000000000000"
 

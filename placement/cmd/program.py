@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from oslo_config import cfg
-from oslo_log import log
+from oslo_log import log as oslo_log
 from sqlalchemy import exc
 
 from placement import conf as options
-from placement import errors
-from placement.db import engine, schema, trouble
+from placement import errors, log
+from placement.db import driver_errors, engine, schema
 from placement.db.engine import Database
 
 Commands = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
@@ -24,13 +24,13 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
     """The configuration with the words of the command line in it: ``command`` is what was asked for."""
     conf = cfg.ConfigOpts()
     options.register(conf)
-    log.register_options(conf)
+    oslo_log.register_options(conf)
     conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=add_commands))
     # What a command prints is for programs to read: the log goes elsewhere.
     conf.set_default("use_stderr", True)
     options.read(conf, argv, prog=prog, version=version())
     options.check(conf)
-    options.set_up_log(conf)
+    log.set_up(conf, options.PROJECT)
     return conf
 
 
@@ -70,10 +70,10 @@ def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
     except (cfg.Error, schema.CommandError) as error:
         sentence = str(error)
     except errors.Failure as failure:
-        reason = trouble.behind(failure)
+        reason = driver_errors.behind(failure)
         sentence = f"{failure} ({reason})" if reason else str(failure)
     except exc.DBAPIError as error:
-        sentence = trouble.sentence(error)
+        sentence = driver_errors.sentence(error)
     except (exc.ArgumentError, ModuleNotFoundError) as error:
         sentence = options.no_connection(error)
     print(f"{prog}: {' '.join(sentence.split())}", file=sys.stderr)

@@ -20,13 +20,13 @@ from pathlib import Path
 import sqlalchemy as sa
 import waitress
 from oslo_config import cfg
-from oslo_log import log
+from oslo_log import log as oslo_log
 
 from placement import conf as options
-from placement import deploy
+from placement import deploy, log
 from placement.cmd import program
 from placement.middleware.known_host import known_host
-from placement.middleware.sound import Sound
+from placement.middleware.well_formed import WellFormed
 
 DATABASE = "sqlite:///var/placement.sqlite"
 ANYWHERE = "--insecure-noauth2-on-any-address"
@@ -87,7 +87,7 @@ def _configured(told: argparse.Namespace) -> cfg.ConfigOpts:
         raise deploy.StartError("--database does not go with a configuration: name the database there.")
     else:
         conf = options.load(files)
-    options.set_up_log(conf)
+    log.set_up(conf, options.PROJECT)
     return conf
 
 
@@ -95,8 +95,8 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     """What holds without a configuration: only the environment may say otherwise (OS_<GROUP>__<OPTION>)."""
     conf = cfg.ConfigOpts()
     options.register(conf)
-    log.register_options(conf)
-    conf.set_default("default_log_levels", [*log.get_default_log_levels(), "alembic=WARN"])
+    oslo_log.register_options(conf)
+    conf.set_default("default_log_levels", [*oslo_log.get_default_log_levels(), "alembic=WARN"])
     conf.set_default("auth_strategy", "noauth2", group="api")
     conf.set_default("connection", DATABASE, group="placement_database")
     conf.set_default("max_retries", 0, group="placement_database")
@@ -144,7 +144,7 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
 
 def _for_this_machine(host: str) -> deploy.Layers:
     """The layers of the service where every client on this machine may do anything."""
-    at = deploy.LAYERS.index(Sound) + 1
+    at = deploy.LAYERS.index(WellFormed) + 1
     return (*deploy.LAYERS[:at], known_host(host), *deploy.LAYERS[at:])
 
 

@@ -26,9 +26,9 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, CursorResult
 
 from placement import errors, signals
-from placement.db import bulkhead, dialects, feed, sqlite_file, statements, trouble
+from placement.db import bulkhead, dialects, driver_errors, feed, sqlite_file, statements
+from placement.db.driver_errors import Trouble
 from placement.db.timeouts import LOCK_TIMEOUT, PATIENT
-from placement.db.trouble import Trouble
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -174,7 +174,7 @@ class Database:
                 with self._reading_turn, self._probing_engine.connect() as connection:
                     return work(connection)
             except exc.SQLAlchemyError as error:
-                if trouble.of(error) is not Trouble.LOST:
+                if driver_errors.of(error) is not Trouble.LOST:
                     _raise_for_operator(error)
                     raise
                 # A connection that was lost at once is replaced; one that was silent has used up the time.
@@ -248,7 +248,7 @@ class Database:
                     cause: signals.Retry = "changed"
                     reason = "the data changed since it was read"
                 except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
-                    cause, reason = trouble.name(error), trouble.sentence(error)
+                    cause, reason = driver_errors.name(error), driver_errors.sentence(error)
                     signals.refused(cause)
                     lost = self._judge(error, began) is Trouble.LOST
                     last = number == attempts or time.monotonic() > deadline
@@ -265,7 +265,7 @@ class Database:
 
     def _judge(self, error: exc.SQLAlchemyError | UnicodeError | OverflowError, began: float) -> Trouble:
         """The kind of an error after which the attempt, begun at ``began``, may be run again; raises for others."""
-        kind = trouble.of(error)
+        kind = driver_errors.of(error)
         if kind is Trouble.VALUE:
             raise errors.InvalidValue() from error
         if kind in (Trouble.BUG, Trouble.DENIED):
@@ -281,7 +281,7 @@ class Database:
         The server that answers next may be another one, or the same without its newest commits.  An error that leaves
         the connection in order says nothing of that, and one of a connection that could not be made does not either.
         """
-        if isinstance(error, exc.DBAPIError) and (error.connection_invalidated or trouble.is_read_only(error)):
+        if isinstance(error, exc.DBAPIError) and (error.connection_invalidated or driver_errors.is_read_only(error)):
             self.writers.drop_idle()
             self._setup.freshness.renew(began)
 
@@ -319,7 +319,7 @@ class Database:
             self._commit(connection)
         except exc.DBAPIError as error:
             # A duplicate or a missing parent says that others have cleared the writer away.
-            if trouble.of(error) is Trouble.COLLISION and not isinstance(error, exc.IntegrityError):
+            if driver_errors.of(error) is Trouble.COLLISION and not isinstance(error, exc.IntegrityError):
                 self.writers.give_back(writer)
             raise
         writer.seq = seq
@@ -330,8 +330,8 @@ class Database:
         try:
             _commit(connection)
         except exc.SQLAlchemyError as error:
-            if trouble.of(error) is Trouble.LOST and not trouble.is_read_only(error):
-                LOG.error("The answer to a COMMIT was lost: %s", trouble.sentence(error))
+            if driver_errors.of(error) is Trouble.LOST and not driver_errors.is_read_only(error):
+                LOG.error("The answer to a COMMIT was lost: %s", driver_errors.sentence(error))
                 self._leave_lost_server(error, time.monotonic())
                 raise errors.OutcomeUnknown() from error
             raise
@@ -342,11 +342,11 @@ class Database:
             with self._turn:
                 writer.tidy(self.engine)
         except Exception as error:
-            LOG.warning("The change feed could not be tidied: %s", trouble.sentence(error))
+            LOG.warning("The change feed could not be tidied: %s", driver_errors.sentence(error))
 
     def _unavailable(self, error: BaseException) -> errors.Unavailable:
         _raise_for_operator(error)
-        LOG.error("The database does not answer: %s", trouble.sentence(error))
+        LOG.error("The database does not answer: %s", driver_errors.sentence(error))
         return errors.DatabaseUnavailable()
 
     def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
@@ -361,20 +361,20 @@ class Database:
                     connection.execute(sa.select(1))
                 return
             except exc.SQLAlchemyError as error:
-                if trouble.of(error) is not Trouble.LOST or 0 <= max_retries <= tries:
+                if driver_errors.of(error) is not Trouble.LOST or 0 <= max_retries <= tries:
                     raise self._unavailable(error) from error
-                LOG.warning("The database does not answer yet: %s", trouble.sentence(error))
+                LOG.warning("The database does not answer yet: %s", driver_errors.sentence(error))
             tries += 1
             time.sleep(retry_interval)
 
 
 def _raise_for_operator(error: BaseException) -> None:
     """Raise TablesMissing or DatabaseRefuses if the error means that: an operator has to act."""
-    if trouble.is_missing_table(error):
-        LOG.error("The database lacks tables of this service: %s", trouble.sentence(error))
+    if driver_errors.is_missing_table(error):
+        LOG.error("The database lacks tables of this service: %s", driver_errors.sentence(error))
         raise errors.TablesMissing() from error
-    if trouble.is_refusal(error):
-        LOG.error("The database refuses the service: %s", trouble.sentence(error))
+    if driver_errors.is_refusal(error):
+        LOG.error("The database refuses the service: %s", driver_errors.sentence(error))
         raise errors.DatabaseRefuses() from error
 
 

@@ -16,8 +16,8 @@ from alembic.util import CommandError
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Engine
 
-from placement.db import tables, trouble
-from placement.db.trouble import Trouble
+from placement.db import driver_errors, tables
+from placement.db.driver_errors import Trouble
 
 __all__ = [
     "COMMON_HEADS",
@@ -212,7 +212,7 @@ def _numbered_lock(connection: Connection) -> None:
         connection.execute(sa.text(f"SET LOCAL lock_timeout = '{PATIENCE}s'"))
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
     except exc.OperationalError as error:
-        if trouble.of(error) is not Trouble.COLLISION:
+        if driver_errors.of(error) is not Trouble.COLLISION:
             raise
         raise CommandError(_TOO_LONG % PATIENCE) from error
 
@@ -224,7 +224,7 @@ def _named_lock(connection: Connection) -> Iterator[None]:
     try:
         taken = connection.execute(sa.select(sa.func.get_lock(name, PATIENCE))).scalar()
     except exc.DBAPIError as error:
-        LOG.warning("The schema is changed without a lock: %s", trouble.sentence(error))
+        LOG.warning("The schema is changed without a lock: %s", driver_errors.sentence(error))
         yield
         return
     if not taken:

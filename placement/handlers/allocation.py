@@ -11,13 +11,13 @@ from oslo_utils import uuidutils
 
 from placement import claims, errors
 from placement import microversion as mv
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply, newest, no_content, ok
 from placement.objects import allocation
 from placement.objects import claim as objects
 from placement.objects.allocation import Held, HeldHere
 from placement.objects.provider import ResourceProvider
-from placement.reply import Reply, newest, no_content, ok
-from placement.request import Request
 from placement.schemas import allocation as schema
 
 

@@ -6,17 +6,17 @@ import random
 
 from placement import errors
 from placement import microversion as mv
-from placement.candidates import names
-from placement.candidates.budget import Budget
-from placement.candidates.parse import parse
-from placement.candidates.present import Form, present
-from placement.candidates.request import UNSUFFIXED, CandidateRequest
-from placement.candidates.search import search
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
 from placement.index.snapshot import Snapshot
-from placement.reply import NOW, Reply, ok
-from placement.request import Request
 from placement.schemas import allocation_candidate as schema
+from placement.search.budget import Budget
+from placement.search.find import search
+from placement.search.present import Form, present
+from placement.search.query import names
+from placement.search.query.parse import parse
+from placement.search.query.request import UNSUFFIXED, CandidateRequest
 
 #: In the reply of a search that was ended: there may be more candidates than it tells.  The value is what there was too
 #: little of, "operations" or "memory".

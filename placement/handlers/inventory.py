@@ -8,11 +8,11 @@ from typing import Any
 from placement import errors
 from placement import microversion as mv
 from placement.db.engine import Transaction
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, UNDATED, Reply, created, newest, no_content, ok
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
-from placement.reply import NOW, UNDATED, Reply, created, newest, no_content, ok
-from placement.request import Request
 from placement.schemas import inventory as schema
 
 

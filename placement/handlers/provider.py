@@ -6,18 +6,19 @@ import uuid as uuid_module
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from placement import errors, filters
+from placement import errors
 from placement import microversion as mv
-from placement.candidates import listing, names
-from placement.candidates.request import Group
 from placement.db.engine import Transaction
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Listed, Reply, created, newest, no_content, ok
 from placement.index.snapshot import Snapshot
 from placement.objects import tree
 from placement.objects.provider import ResourceProvider
-from placement.reply import NOW, Listed, Reply, created, newest, no_content, ok
-from placement.request import Request
 from placement.schemas import provider as schema
+from placement.search.narrow import listing
+from placement.search.query import filters, names
+from placement.search.query.request import Group
 
 _LINKS = (
     ("inventories", mv.INITIAL),

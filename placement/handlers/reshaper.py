@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from placement import claims
 from placement import microversion as mv
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply, no_content
 from placement.objects.inventory import Inventory
 from placement.objects.reshape import NewInventory, reshape
-from placement.reply import Reply, no_content
-from placement.request import Request
 from placement.schemas import reshaper as schema
 
 

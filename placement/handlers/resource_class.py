@@ -7,10 +7,10 @@ from typing import Any
 from placement import errors
 from placement import microversion as mv
 from placement.db.engine import Transaction
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply, created, newest, no_content, ok
 from placement.objects.resource_class import CREATE_ATTEMPTS, ResourceClass
-from placement.reply import Reply, created, newest, no_content, ok
-from placement.request import Request
 from placement.schemas import resource_class as schema
 
 

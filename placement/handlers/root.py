@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from placement import microversion as mv
-from placement.endpoint import endpoint
-from placement.reply import NOW, Reply, ok
-from placement.request import Request
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
 
 _VERSIONS = {
     "versions": [

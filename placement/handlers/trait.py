@@ -8,11 +8,11 @@ from typing import Any
 from placement import errors
 from placement import microversion as mv
 from placement.db.engine import Transaction
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, created, newest, no_content, ok
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
-from placement.reply import NOW, Reply, created, newest, no_content, ok
-from placement.request import Request
 from placement.schemas import trait as schema
 
 

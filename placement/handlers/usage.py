@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from placement import microversion as mv
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
 from placement.objects import allocation
 from placement.objects.provider import ResourceProvider
-from placement.reply import NOW, Reply, ok
-from placement.request import Request
 from placement.schemas import usage as schema
 
 

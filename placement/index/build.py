@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from placement.index import sound
+from placement.index import inconsistent
 from placement.index.column import Column, held
 from placement.index.forest import Forest
 from placement.index.records import Numbers, Rows
@@ -81,7 +81,7 @@ def matrix(rows: Numbers, columns: int) -> Matrix:
 
 
 def _providers(
-    order: sound.ProviderRows,
+    order: inconsistent.ProviderRows,
     inventories: Matrix,
     rows: Rows,
     by_id: Mapping[int, int],
@@ -89,7 +89,7 @@ def _providers(
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
     classes = grouped(inventories[:, :2].astype(np.int64).tolist())
     interned = Interned()
-    parent_of, root_of = sound.families(order)
+    parent_of, root_of = inconsistent.families(order)
     return [
         Provider(
             id=provider_id,

@@ -10,10 +10,10 @@ import numpy as np
 
 from placement.index.build import grouped, name_classes, roomy
 from placement.index.column import NOTHING, Column, Inventory
+from placement.index.inconsistent import CircleError, climb
 from placement.index.records import Rows
 from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Provider, Snapshot, inventory_of
-from placement.index.sound import CircleError, climb
 
 #: What is in each of the slots that change.
 Occupants = Mapping[int, Provider | None]

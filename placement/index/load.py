@@ -22,7 +22,7 @@ from placement.db.tables import (
     resource_providers,
     traits,
 )
-from placement.index import sound
+from placement.index import inconsistent
 from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
 
@@ -40,8 +40,8 @@ def everything(db: Connection) -> Rows:
         providers=_plain(db, _PROVIDERS.every),
         inventories=_packed(db, _INVENTORIES),
         usages=_packed(db, _USAGES),
-        traits=sound.named(has, trait_names, "trait"),
-        aggregates=sound.named(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
+        traits=inconsistent.named(has, trait_names, "trait"),
+        aggregates=inconsistent.named(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
@@ -57,8 +57,8 @@ def of_providers(db: Connection, ids: Collection[int]) -> Rows:
         providers=providers,
         inventories=_some(db, _INVENTORIES, present),
         usages=_whole(_some(db, _USAGES, present)),
-        traits=sound.named(has, trait_names, "trait"),
-        aggregates=sound.named(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
+        traits=inconsistent.named(has, trait_names, "trait"),
+        aggregates=inconsistent.named(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from placement.conf import StartError
-from placement.faults import Unauthenticated
+from placement.http.faults import Unauthenticated
+from placement.http.request import Environ, Service
 from placement.middleware.http_basic import HttpBasic
 from placement.middleware.refusal import refuse
-from placement.request import Environ, Service
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
 

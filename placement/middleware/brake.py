@@ -8,7 +8,7 @@ import math
 import threading
 import time
 
-from placement.request import Environ
+from placement.http.request import Environ
 
 #: Wrong passwords that an address may send at once, and the seconds until it may send one more.
 BURST = 10

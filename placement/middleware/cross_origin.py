@@ -6,7 +6,7 @@ from typing import Any
 
 from oslo_middleware import cors
 
-from placement.request import Service
+from placement.http.request import Service
 
 
 def cross_origin(application: Any, service: Service) -> Any:

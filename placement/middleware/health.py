@@ -16,9 +16,9 @@ from oslo_middleware.healthcheck.pluginbase import HealthcheckResult
 
 from placement import errors
 from placement.conf import StartError
-from placement.db import tables, trouble
+from placement.db import driver_errors, tables
 from placement.db.engine import Database
-from placement.request import Environ, Service
+from placement.http.request import Environ, Service
 
 PATH = "/healthcheck"
 
@@ -98,9 +98,9 @@ class DatabaseCheck:
         try:
             self._database.probe(lambda db: db.execute(_QUESTION).all())
         except (errors.TablesMissing, errors.DatabaseRefuses) as failure:
-            return HealthcheckResult(False, str(failure), trouble.behind(failure))
+            return HealthcheckResult(False, str(failure), driver_errors.behind(failure))
         except errors.Unavailable as failure:
-            return HealthcheckResult(False, "The database cannot be reached.", trouble.behind(failure))
+            return HealthcheckResult(False, "The database cannot be reached.", driver_errors.behind(failure))
         except sa.exc.SQLAlchemyError as error:
-            return HealthcheckResult(False, "The database answers with an error.", trouble.sentence(error))
+            return HealthcheckResult(False, "The database answers with an error.", driver_errors.sentence(error))
         return HealthcheckResult(True, "OK")

@@ -9,11 +9,11 @@ from typing import Any
 
 from placement import errors
 from placement.conf import StartError
-from placement.faults import TooManyGuesses, Unauthenticated
+from placement.http.faults import TooManyGuesses, Unauthenticated
+from placement.http.request import Environ, Service
 from placement.middleware.brake import Brake, address_of
 from placement.middleware.passwords import BadFile, Passwords
 from placement.middleware.refusal import refuse
-from placement.request import Environ, Service
 
 LOG = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from oslo_context.context import RequestContext
 
-from placement.faults import Unauthenticated
+from placement.http.faults import Unauthenticated
+from placement.http.request import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID, Environ, Service
 from placement.middleware.refusal import refuse
-from placement.request import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID, Environ, Service
 
 
 class Identity:

@@ -16,11 +16,11 @@ from oslo_config import cfg
 from placement import errors
 from placement import microversion as mv
 from placement.conf import StartError
-from placement.faults import Unauthenticated
-from placement.middleware.bugs import Bugs
+from placement.http.faults import Unauthenticated
+from placement.http.request import Environ, Service
 from placement.middleware.keystone_check import complaint
 from placement.middleware.refusal import refuse
-from placement.request import Environ, Service
+from placement.middleware.unexpected import UnexpectedErrors
 
 LOG = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Keystone:
 
     def __init__(self, application: Any, service: Service) -> None:
         self.application = application
-        self.protected = Bugs(_protocol(application, service.conf), service)
+        self.protected = UnexpectedErrors(_protocol(application, service.conf), service)
         if found := complaint(service.conf):
             LOG.error("No token can be validated: %s", found)
 

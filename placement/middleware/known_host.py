@@ -10,9 +10,9 @@ import ipaddress
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from placement.faults import ForeignHost
+from placement.http.faults import ForeignHost
+from placement.http.request import Environ, Service
 from placement.middleware.refusal import refuse
-from placement.request import Environ, Service
 
 
 def known_host(*names: str) -> Callable[[Any, Service], Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from placement import errors, faults
+from placement import errors
 from placement import microversion as mv
-from placement.request import VERSION, Environ, Service
+from placement.http import faults
+from placement.http.request import VERSION, Environ, Service
 
 _HEADER = "openstack-api-version"
 

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.conf import PROJECT, StartError
-from placement.request import Environ, Service
+from placement.http.request import Environ, Service
 
 VARIABLE = "OS_WSGI_PROFILER"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from oslo_middleware import http_proxy_to_wsgi
 
-from placement.request import Environ, Service
+from placement.http.request import Environ, Service
 
 
 def proxy_headers(application: Any, service: Service) -> Any:

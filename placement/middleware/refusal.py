@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
-from placement import errors, faults
+from placement import errors
 from placement import microversion as mv
-from placement.request import FAILURE, VERSION, Environ
+from placement.http import faults
+from placement.http.request import FAILURE, VERSION, Environ
 
 
 def refuse(failure: errors.Failure, environ: Environ, start_response: Any) -> Iterable[bytes]:

@@ -17,9 +17,9 @@ from urllib.parse import quote
 from oslo_context.context import RequestContext, generate_request_id
 
 from placement import signals
-from placement.middleware.parts import PARTS
-from placement.reply import JSON
-from placement.request import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, VERSION, Environ, Service
+from placement.http.request import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, VERSION, Environ, Service
+from placement.http.response import JSON
+from placement.middleware.timings import TIMINGS
 
 LOG = logging.getLogger(__name__)
 
@@ -35,13 +35,13 @@ class RequestLog:
         #: Seconds from which on a request is slow; 0: none is.
         self._slow: float = service.conf.api.slow_request_threshold
         if self._slow:
-            PARTS.listen()
+            TIMINGS.listen()
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """The answer of the application, with the id of the request in its headers."""
         began = time.perf_counter()
         if self._slow:
-            PARTS.begin()
+            TIMINGS.begin()
         request_id = environ[REQUEST_ID] = generate_request_id()
         global_id = environ.get("HTTP_X_OPENSTACK_REQUEST_ID")
         environ[GLOBAL_REQUEST_ID] = global_id if global_id and _GLOBAL_ID.fullmatch(global_id) else None
@@ -83,7 +83,7 @@ class RequestLog:
         if FAILURE in environ:
             facts["failure"] = environ[FAILURE].__name__
         if slow:
-            facts["parts"] = parts = PARTS.told()
+            facts["parts"] = parts = TIMINGS.told()
             line += f" seconds: {seconds:.3f} parts: {', '.join(map(_in_words, parts.items())) or '-'}"
         LOG.log(level, line, extra={"extra": facts})
 

@@ -7,12 +7,12 @@ import sys
 from typing import Any
 
 from oslo_config import cfg
-from oslo_log import log
+from oslo_log import log as oslo_log
 
 from placement import conf as options
-from placement import deploy
+from placement import deploy, log
 
-LOG = log.getLogger(__name__)
+LOG = oslo_log.getLogger(__name__)
 
 
 class CannotStart(SystemExit):
@@ -30,9 +30,9 @@ def init_application() -> Any:
     """
     try:
         conf = options.load()
-        options.set_up_log(conf)
+        log.set_up(conf, options.PROJECT)
         if conf.log_options:
-            conf.log_opt_values(LOG, log.DEBUG)
+            conf.log_opt_values(LOG, oslo_log.DEBUG)
         return deploy.loadapp(conf, threads=_threads())
     except (cfg.Error, options.StartError) as error:
         sentence = f"placement cannot start: {' '.join(str(error).split())}"

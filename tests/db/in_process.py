@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from placement import deploy, routes
-from placement.application import Application
 from placement.db.engine import Database
-from placement.index.keeper import Keeper
+from placement.http.application import Application
+from placement.http.request import Service
+from placement.index.live import LiveIndex
 from placement.policy import Policy
-from placement.request import Service
 from tests import caller, web
 
 _CONF = web.configuration()
@@ -16,5 +16,5 @@ _POLICY = Policy(_CONF)
 
 def placement(database: Database) -> caller.Caller:
     """Calls the whole service, all its layers included."""
-    service = Service(_CONF, database, _POLICY, Keeper(database))
+    service = Service(_CONF, database, _POLICY, LiveIndex(database))
     return caller.inside(deploy.onion(Application(routes.TABLE, service)))

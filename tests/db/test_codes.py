@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from placement import errors
-from placement.db import codes, trouble
+from placement.db import codes, driver_errors
 from placement.db.codes import Trouble
 from placement.db.engine import opened
 from placement.objects.provider import ResourceProvider
@@ -62,8 +62,8 @@ def test_what_the_server_raises_means_what_the_table_says(backend, database):
     for meaning, numbers in wanted.items():
         for number in numbers.split():
             error = raised(database, number)
-            assert trouble.of(error) is meaning, number
-            assert trouble.is_read_only(error) == (number in READ_ONLY[backend.kind].split()), number
+            assert driver_errors.of(error) is meaning, number
+            assert driver_errors.is_read_only(error) == (number in READ_ONLY[backend.kind].split()), number
 
 
 def test_the_tables_have_what_is_written_down_here_and_a_reason_each():

@@ -1,6 +1,6 @@
 """Rows that the schema allows and this service never writes: lost commits, other programs and hands leave them behind.
 
-No request is answered 5xx for their sake, and searches find everything that is sound.
+No request is answered 5xx for their sake, and searches find everything that is consistent.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from placement.db.tables import (
     resource_provider_traits,
     resource_providers,
 )
-from placement.index import sound
-from placement.index.keeper import Keeper
+from placement.index import inconsistent
+from placement.index.live import LiveIndex
 from placement.index.refresh import loaded, refreshed
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
@@ -148,7 +148,7 @@ def test_searches_find_what_is_sound(database, ids):
 
 
 def test_what_is_odd_is_said_once_and_in_few_words(database, ids, caplog, monkeypatch):
-    monkeypatch.setattr(sound, "_said", {})
+    monkeypatch.setattr(inconsistent, "_said", {})
     for _ in range(2):
         database.snapshot(loaded)
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
@@ -183,9 +183,9 @@ def claim(provider):
 
 
 def test_an_index_is_not_found_to_differ_for_ever(database, ids, caplog):
-    keeper = Keeper(database, 1e-9)
+    live_index = LiveIndex(database, 1e-9)
     for _ in range(3):
-        keeper.current()
+        live_index.current()
     assert "differs" not in caplog.text
 
 
@@ -250,7 +250,7 @@ def test_a_class_that_was_never_there_can_be_made(database, ids):
     call = placement(database)
     with unchecked(database) as db:
         insert(db, resource_classes, {"id": NOWHERE, "name": "CUSTOM_LATE"})
-    keeper = Keeper(database)
-    assert "CUSTOM_LATE" in keeper.current().class_ids
+    live_index = LiveIndex(database)
+    assert "CUSTOM_LATE" in live_index.current().class_ids
     answer = call("GET", "/allocation_candidates?resources=CUSTOM_LATE:1", minor=39)
     assert list(answer.body["provider_summaries"]) == [ODD["classless"]]

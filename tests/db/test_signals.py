@@ -12,7 +12,7 @@ from placement import errors, signals
 from placement.db import feed
 from placement.db.engine import Again
 from placement.db.tables import inventories, projects, resource_providers
-from placement.index.keeper import Keeper
+from placement.index.live import LiveIndex
 from tests.db.in_process import placement
 from tests.load.storm import holding
 
@@ -72,11 +72,11 @@ def test_a_search_tells_how_it_ended_and_what_stood_in_its_way(database, heard):
 
 
 def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, heard):
-    service, keeper = placement(database), Keeper(database, verify_interval=0)
+    service, live_index = placement(database), LiveIndex(database, verify_interval=0)
 
     def refresh():
         heard.clear()
-        keeper.current()
+        live_index.current()
         [(seconds, missed, providers)] = heard.of("refreshed")
         assert 0 < seconds < 600
         return [cause for (cause,) in heard.of("reloaded")], missed, providers
@@ -98,13 +98,13 @@ def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, he
 
 
 def test_an_index_that_differs_says_so(database, heard, caplog):
-    service, keeper = placement(database), Keeper(database, verify_interval=1e-9)
+    service, live_index = placement(database), LiveIndex(database, verify_interval=1e-9)
     host(service)
-    keeper.current()
+    live_index.current()
     with database.engine.begin() as connection:  # leaves nothing in the feed
         connection.execute(sa.update(resource_providers).values(generation=resource_providers.c.generation + 7))
     heard.clear()
-    keeper.current()
+    live_index.current()
     assert heard.of("reloaded") == [("differs",)]
 
 

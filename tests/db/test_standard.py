@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement.db import schema, standard
 from placement.db.engine import opened
 from placement.db.tables import feed_instance, resource_classes, traits
-from placement.index.keeper import Keeper
+from placement.index.live import LiveIndex
 from tests.db import crowd, watch
 from tests.db.in_process import placement
 
@@ -244,10 +244,10 @@ def test_names_that_vanish_under_a_running_service_come_back_with_the_request_th
 def test_an_index_learns_of_a_class_that_is_put_back(database):
     standard.insert(database)
     execute(database, sa.delete(resource_classes).where(resource_classes.c.name == "VCPU"))
-    keeper = Keeper(database)
-    assert "VCPU" not in keeper.current().class_ids
+    live_index = LiveIndex(database)
+    assert "VCPU" not in live_index.current().class_ids
     standard.insert(database)
-    assert keeper.current().class_ids["VCPU"] == 0
+    assert live_index.current().class_ids["VCPU"] == 0
 
 
 def test_names_that_are_nowhere_are_refused_as_ever(database, caplog):

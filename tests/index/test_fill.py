@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench import fill
-from placement.index.keeper import Keeper
+from placement.index.live import LiveIndex
 from placement.objects.provider import ResourceProvider
 
 
@@ -18,10 +18,10 @@ from placement.objects.provider import ResourceProvider
     ],
 )
 def test_hosts_are_as_they_are_drawn(database, topology, size, stock):
-    keeper, hosts = Keeper(database), 90
-    assert len(keeper.current()) == 0
+    live_index, hosts = LiveIndex(database), 90
+    assert len(live_index.current()) == 0
     fill.fill(database.url, topology, hosts, used=0.5)
-    snapshot = keeper.current()
+    snapshot = live_index.current()
     assert len(snapshot) == size * hosts
     assert sum(snapshot.forest.is_root) == hosts
     assert {len(snapshot.forest.tree(int(root))) for root in snapshot.forest.is_root.nonzero()[0]} == {size}
@@ -46,4 +46,4 @@ def test_a_cloud_can_be_filled_again_and_written_to(database):
     fill.fill(database.url, "flat", 3)
     fill.fill(database.url, "nested", 2)
     database.write(lambda db: ResourceProvider.create(db, uuid="mine", name="mine"))
-    assert len(Keeper(database).current()) == 3 + 2 * 7 + 1
+    assert len(LiveIndex(database).current()) == 3 + 2 * 7 + 1

@@ -17,8 +17,8 @@ import pytest
 from placement.cmd import status as status_command
 from placement.db import schema
 from placement.db.engine import opened
-from placement.endpoint import endpoint
-from placement.reply import ok
+from placement.http.endpoint import endpoint
+from placement.http.response import ok
 from tests import children, doors, identity, running, servers, web
 from tests.conftest import missing
 

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from placement import microversion as mv
-from placement.endpoint import Endpoint
+from placement.http.endpoint import Endpoint
 from placement.routes import TABLE
 from tests import json_strategies
 from tests.nonsense.things import (

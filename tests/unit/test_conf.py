@@ -54,7 +54,7 @@ def test_defaults(directory):
     assert (database.slave_connection, database.connection_trace) == (None, False)
     assert conf.log_options is True
     assert conf.tempdir is None
-    assert conf.state_path == conf.pybasedir == str(pathlib.Path(options.__file__).parent.parent)
+    assert conf.state_path == conf.pybasedir == str(pathlib.Path(options.__file__).parents[2])
     assert conf.api.http_basic_roles == ["admin", "service"]
     assert conf.oslo_middleware.http_basic_auth_user_file == "/etc/placement/htpasswd"
     assert (conf.api.max_request_body_size, conf.api.max_query_length) == (2**24, 28 * 2**10)

@@ -11,8 +11,8 @@ from sqlalchemy.pool import NullPool
 from placement import conf as options
 from placement import deploy, errors
 from placement.db import schema
-from placement.endpoint import endpoint
-from placement.reply import ok
+from placement.http.endpoint import endpoint
+from placement.http.response import ok
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}

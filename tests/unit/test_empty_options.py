@@ -11,7 +11,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from placement import conf as options
-from placement import reading
+from placement.conf import reading
 from placement.wsgi import init_application
 from tests import web
 

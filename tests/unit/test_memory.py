@@ -6,8 +6,8 @@ import tracemalloc
 import pytest
 
 from placement import errors
-from placement.endpoint import endpoint
-from placement.reply import ok
+from placement.http.endpoint import endpoint
+from placement.http.response import ok
 from placement.schemas import provider as schema
 from tests import web
 

@@ -241,7 +241,7 @@ def test_a_directory_of_rules_that_is_named_and_not_there_is_told(tmp_path, capl
 def test_a_rule_that_is_not_understood_is_named_with_its_file_and_lets_no_more_callers_in(tmp_path, caplog, rule):
     text = f'"{USAGES}": {json.dumps(rule)}\n"placement:traits:list": "! or role:b"\n'
     policy = policy_of(tmp_path, text)
-    lines = [record.getMessage() for record in caplog.records if record.name == "placement.policy_files"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "placement.policy.files"]
     [line] = lines
     assert line.startswith(f'{tmp_path}/policy.yaml: the rule "{USAGES}" cannot be understood')
     assert line.endswith(f": {rule}")
@@ -251,7 +251,7 @@ def test_a_rule_that_is_not_understood_is_named_with_its_file_and_lets_no_more_c
 @pytest.mark.parametrize("rule", ["!", "role:a or !", "not !", "role:wow!", '"!"', [["role:a", "!"]]])
 def test_a_rule_that_is_understood_is_not(tmp_path, caplog, rule):
     policy_of(tmp_path, f'"{USAGES}": {json.dumps(rule)}\n')
-    assert not [record for record in caplog.records if record.name == "placement.policy_files"]
+    assert not [record for record in caplog.records if record.name == "placement.policy.files"]
 
 
 @pytest.mark.parametrize("text", ['""', "[]"])

@@ -8,7 +8,7 @@ import pytest
 
 from placement import microversion as mv
 from placement import policy
-from placement.endpoint import Endpoint
+from placement.http.endpoint import Endpoint
 from placement.routes import TABLE
 from tests import web
 

@@ -15,7 +15,7 @@ print(len(os.listdir("/proc/self/task")))
 """
 
 
-@pytest.mark.parametrize("module", ["index.keeper", "candidates.narrow", "direct"])
+@pytest.mark.parametrize("module", ["index.live", "search.narrow.narrowing", "direct"])
 def test_no_part_of_the_service_starts_threads_when_it_is_imported(module, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", COUNT.format(module=module)], capture_output=True, text=True, check=True, cwd=tmp_path

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from placement import errors, routes, signals
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.response import no_content
 from placement.metrics import counted
-from placement.reply import no_content
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}
@@ -104,7 +104,7 @@ def test_claims_are_counted_by_how_they_ended(app, registry):
         web.ask(app, method, path, ADMIN)
     web.ask(app, "GET", "/traits/A", ADMIN)
     assert samples(registry, "claims_total") == {
-        ("capacity_exceeded",): 2, ("malformed_json",): 1, ("released",): 1, ("placed",): 1, ("bug",): 1,
+        ("capacity_exceeded",): 2, ("malformed_json",): 1, ("released",): 1, ("placed",): 1, ("internal_error",): 1,
     }  # fmt: skip
     assert samples(registry, "conflicts_total") == {("capacity_exceeded",): 2}
 

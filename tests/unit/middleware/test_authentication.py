@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from placement.endpoint import endpoint
-from placement.reply import ok
-from placement.request import CONTEXT
+from placement.http.endpoint import endpoint
+from placement.http.request import CONTEXT
+from placement.http.response import ok
 from tests import web
 
 

@@ -10,11 +10,11 @@ import bcrypt
 import pytest
 
 from placement import conf as options
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.request import CONTEXT
+from placement.http.response import ok
 from placement.middleware import brake
 from placement.middleware.brake import address_of
-from placement.reply import ok
-from placement.request import CONTEXT
 from tests import web
 
 LONG = "\N{SNOWMAN}" * 24  # 72 bytes, the most that bcrypt takes

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from placement import conf as options
-from placement.endpoint import endpoint
-from placement.reply import ok
+from placement.http.endpoint import endpoint
+from placement.http.response import ok
 from tests import web
 
 REACHED = """\

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.endpoint import endpoint
-from placement.reply import ok
+from placement.http.endpoint import endpoint
+from placement.http.response import ok
 from tests import web
 
 

@@ -14,9 +14,9 @@ from placement import conf as options
 from placement import deploy
 from placement.db import schema
 from placement.db.engine import opened
-from placement.endpoint import endpoint
+from placement.http.endpoint import endpoint
+from placement.http.response import ok
 from placement.middleware.profiler import VARIABLE
-from placement.reply import ok
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}

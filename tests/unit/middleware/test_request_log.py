@@ -9,9 +9,9 @@ import pytest
 from oslo_context import context as oslo_context
 
 from placement import errors, signals
-from placement.endpoint import endpoint
-from placement.middleware.parts import PARTS
-from placement.reply import no_content, ok
+from placement.http.endpoint import endpoint
+from placement.http.response import no_content, ok
+from placement.middleware.timings import TIMINGS
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}
@@ -189,7 +189,7 @@ def test_a_line_has_no_facts_that_never_came_to_be(app, caplog):
 def clocked():
     """Gives the application that finds requests slow from a time on."""
     yield lambda threshold: web.service(TABLE, api__slow_request_threshold=threshold)
-    PARTS.ignore()
+    TIMINGS.ignore()
 
 
 def test_a_slow_request_is_a_warning_that_tells_its_parts(clocked, caplog):

@@ -1,0 +1,220 @@
+"""Who may do what: one table of rules (contract 5.1), which a policy file may override by name."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_config import cfg
+from oslo_context.context import RequestContext
+from oslo_policy import policy
+
+from placement import conf as options
+from placement import errors
+from placement.policy import files
+
+_REMEMBERED_VERDICTS = 10_000
+#: Characters of caller and target together; no usual ones have more.
+_LONGEST_REMEMBERED = 2_000
+_KIND = re.compile(r"([^\s()]+?):")  # of a check: "role" in "role:admin"
+
+_PROJECT = ["project"]
+_ADMIN_OR_SERVICE = "rule:admin_or_service_api"
+
+
+def _legacy(name: str) -> policy.DeprecatedRule:
+    """What holds besides the default as long as ``[oslo_policy]enforce_new_defaults`` is off."""
+    return policy.DeprecatedRule(
+        name=name,
+        check_str="role:admin",
+        deprecated_reason="Roles that say what they are for took the place of the one that may do everything.",
+        deprecated_since="0.1.0",
+    )
+
+
+def _base(name: str, check_str: str, description: str, scope_types: list[str] | None = None) -> policy.RuleDefault:
+    return policy.RuleDefault(name, check_str, description, scope_types=scope_types, deprecated_rule=_legacy(name))
+
+
+_BASE = [
+    policy.RuleDefault("admin_api", "role:admin", "Administrators.", scope_types=_PROJECT),
+    _base("service_api", "role:service", "Other services.", _PROJECT),
+    _base("admin_or_service_api", "role:admin or role:service", "Administrators and other services.", _PROJECT),
+    _base(
+        "project_reader_api",
+        "role:reader and project_id:%(project_id)s",
+        "Readers of the project that the request is about.",
+    ),
+    _base(
+        "admin_or_project_reader_or_service_api",
+        "role:admin or rule:project_reader_api or role:service",
+        "Administrators, other services, and readers of the project that the request is about.",
+        _PROJECT,
+    ),
+]
+
+_PROVIDERS = "/resource_providers"
+_PROVIDER = "/resource_providers/{uuid}"
+_CLASSES = "/resource_classes"
+_CLASS = "/resource_classes/{name}"
+_INVENTORIES = _PROVIDER + "/inventories"
+_INVENTORY = _INVENTORIES + "/{resource_class}"
+_AGGREGATES = _PROVIDER + "/aggregates"
+_PROVIDER_TRAITS = _PROVIDER + "/traits"
+_TRAIT = "/traits/{name}"
+_ALLOCATIONS = "/allocations/{consumer_uuid}"
+
+# Rule, who, what it lets them do, and where.
+_OPERATIONS = (
+    ("resource_providers:list", _ADMIN_OR_SERVICE, "List resource providers.", "GET", _PROVIDERS),
+    ("resource_providers:create", _ADMIN_OR_SERVICE, "Create a resource provider.", "POST", _PROVIDERS),
+    ("resource_providers:show", _ADMIN_OR_SERVICE, "Show a resource provider.", "GET", _PROVIDER),
+    ("resource_providers:update", _ADMIN_OR_SERVICE, "Rename or move a resource provider.", "PUT", _PROVIDER),
+    ("resource_providers:delete", _ADMIN_OR_SERVICE, "Delete a resource provider.", "DELETE", _PROVIDER),
+    ("resource_classes:list", _ADMIN_OR_SERVICE, "List resource classes.", "GET", _CLASSES),
+    ("resource_classes:create", _ADMIN_OR_SERVICE, "Create a resource class.", "POST", _CLASSES),
+    ("resource_classes:show", _ADMIN_OR_SERVICE, "Show a resource class.", "GET", _CLASS),
+    ("resource_classes:update", _ADMIN_OR_SERVICE, "Rename or ensure a resource class.", "PUT", _CLASS),
+    ("resource_classes:delete", _ADMIN_OR_SERVICE, "Delete a resource class.", "DELETE", _CLASS),
+    ("resource_providers:inventories:list", _ADMIN_OR_SERVICE, "List inventories.", "GET", _INVENTORIES),
+    ("resource_providers:inventories:create", _ADMIN_OR_SERVICE, "Add an inventory.", "POST", _INVENTORIES),
+    ("resource_providers:inventories:show", _ADMIN_OR_SERVICE, "Show an inventory.", "GET", _INVENTORY),
+    (
+        "resource_providers:inventories:update",
+        _ADMIN_OR_SERVICE,
+        "Replace all inventories, or update one.",
+        "PUT",
+        _INVENTORIES,
+        _INVENTORY,
+    ),
+    (
+        "resource_providers:inventories:delete",
+        _ADMIN_OR_SERVICE,
+        "Delete all inventories, or one.",
+        "DELETE",
+        _INVENTORIES,
+        _INVENTORY,
+    ),
+    ("resource_providers:aggregates:list", _ADMIN_OR_SERVICE, "List aggregates.", "GET", _AGGREGATES),
+    ("resource_providers:aggregates:update", _ADMIN_OR_SERVICE, "Replace aggregates.", "PUT", _AGGREGATES),
+    ("resource_providers:usages", _ADMIN_OR_SERVICE, "Show usages.", "GET", _PROVIDER + "/usages"),
+    (
+        "usages",
+        "rule:admin_or_project_reader_or_service_api",
+        "Show the usages of a project, and of a user in it.",
+        "GET",
+        "/usages",
+    ),
+    ("traits:list", _ADMIN_OR_SERVICE, "List traits.", "GET", "/traits"),
+    ("traits:show", _ADMIN_OR_SERVICE, "Show a trait.", "GET", _TRAIT),
+    ("traits:update", _ADMIN_OR_SERVICE, "Ensure a trait.", "PUT", _TRAIT),
+    ("traits:delete", _ADMIN_OR_SERVICE, "Delete a trait.", "DELETE", _TRAIT),
+    ("resource_providers:traits:list", _ADMIN_OR_SERVICE, "List the traits of a provider.", "GET", _PROVIDER_TRAITS),
+    ("resource_providers:traits:update", _ADMIN_OR_SERVICE, "Replace them.", "PUT", _PROVIDER_TRAITS),
+    ("resource_providers:traits:delete", _ADMIN_OR_SERVICE, "Delete them.", "DELETE", _PROVIDER_TRAITS),
+    ("allocations:manage", _ADMIN_OR_SERVICE, "Write allocations of several consumers.", "POST", "/allocations"),
+    ("allocations:list", _ADMIN_OR_SERVICE, "Show the allocations of a consumer.", "GET", _ALLOCATIONS),
+    ("allocations:update", _ADMIN_OR_SERVICE, "Replace the allocations of a consumer.", "PUT", _ALLOCATIONS),
+    ("allocations:delete", _ADMIN_OR_SERVICE, "Delete the allocations of a consumer.", "DELETE", _ALLOCATIONS),
+    (
+        "resource_providers:allocations:list",
+        _ADMIN_OR_SERVICE,
+        "Show the allocations of a provider.",
+        "GET",
+        _PROVIDER + "/allocations",
+    ),
+    ("allocation_candidates:list", _ADMIN_OR_SERVICE, "Find candidates.", "GET", "/allocation_candidates"),
+    ("reshaper:reshape", "rule:service_api", "Move inventories and allocations together.", "POST", "/reshaper"),
+)
+
+
+def _documented(name: str, check_str: str, description: str, method: str, *paths: str) -> policy.DocumentedRuleDefault:
+    where: list[Any] = [{"path": path, "method": method} for path in paths]
+    return policy.DocumentedRuleDefault(f"placement:{name}", check_str, description, where, scope_types=_PROJECT)
+
+
+RULES: list[policy.RuleDefault] = [*_BASE, *(_documented(*operation) for operation in _OPERATIONS)]
+
+
+def list_rules() -> list[policy.RuleDefault]:
+    """All rules with their defaults, for the oslopolicy tools."""
+    return RULES
+
+
+def get_enforcer() -> policy.Enforcer:
+    """An enforcer configured as the service would be, for the oslopolicy tools.
+
+    What their command line holds besides their own options is meant for the configuration: ``--config-file`` and such.
+    """
+    tools = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    tools.add_argument("--namespace")
+    tools.add_argument("--output-file")
+    _, arguments = tools.parse_known_args(sys.argv[1:])
+    conf = cfg.CONF  # in which oslopolicy-validator looks, too, and opens the policy file by what the option says
+    options.read(conf, arguments)
+    enforcer = _enforcer(conf)
+    if found := conf.find_file(conf.oslo_policy.policy_file):
+        conf.set_override("policy_file", found, group="oslo_policy")
+    return enforcer
+
+
+def _enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
+    """A completely loaded enforcer."""
+    enforcer = policy.Enforcer(conf)
+    # Every rule has a default that changed, which is not news to anybody.
+    enforcer.suppress_default_change_warnings = True
+    enforcer.register_defaults(RULES)
+    enforcer.load_rules()
+    return enforcer
+
+
+class Policy:
+    """The rules in force.
+
+    They are read once, at start: concurrent first requests never see them half loaded, and no request pays for looking
+    whether a file changed.  A changed policy file is in force from the next start on, like any other configuration.
+
+    A verdict is remembered where it depends on nothing but the caller and the target.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        """Raises ValueError, with a sentence, if a policy file cannot be used."""
+        written = files.read(conf)
+        self._enforcer = _enforcer(conf)
+        self._enforcer.use_conf = False
+        files.report(written, self._enforcer.file_rules, self._enforcer.registered_rules)
+        self._remembers = _self_contained(self._enforcer)
+        self._verdicts: dict[str, type[errors.Forbidden] | None] = {}
+
+    def authorize(self, rule: str, context: RequestContext, target: Mapping[str, Any] | None = None) -> None:
+        """Raise Forbidden unless ``rule`` lets the caller act on ``target``, which is the caller's own if None."""
+        caller = dict(context.to_policy_values())
+        if target is None:
+            target = {"project_id": context.project_id, "user_id": context.user_id}
+        key = f"{rule} {caller} {target}"
+        try:
+            refusal = self._verdicts[key]
+        except KeyError:
+            refusal = self._judge(rule, caller, target)
+            if self._remembers and len(self._verdicts) < _REMEMBERED_VERDICTS and len(key) <= _LONGEST_REMEMBERED:
+                self._verdicts[key] = refusal
+        if refusal is not None:
+            raise refusal(rule=rule)
+
+    def _judge(self, rule: str, caller: dict[str, Any], target: Mapping[str, Any]) -> type[errors.Forbidden] | None:
+        try:
+            self._enforcer.authorize(rule, target, caller, do_raise=True)
+        except policy.PolicyNotAuthorized:
+            return errors.PolicyForbids
+        except policy.InvalidScope:
+            return errors.WrongScope
+        return None
+
+
+def _self_contained(enforcer: policy.Enforcer) -> bool:
+    """Whether no rule asks anybody else (a remote service, a plugin), who might think better of it."""
+    known = {"rule", "role", *RequestContext().to_policy_values()}
+    return all(known.issuperset(_KIND.findall(str(check))) for check in enforcer.rules.values())

@@ -1,0 +1,1 @@
+"""Narrowing: every rule of a request as a set operation over all providers."""

@@ -1,0 +1,1 @@
+"""The solver: combinations of the providers of one tree."""

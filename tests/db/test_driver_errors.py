@@ -1,0 +1,83 @@
+"""What databases say is answered for what it is: the client's fault, or a server that cannot go on; never a bug."""
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import schema
+from placement.db.engine import opened
+from placement.objects.provider import ResourceProvider
+from placement.objects.trait import Trait
+from placement.search.query import names
+
+UUID = "11111111-1111-4111-8111-111111111111"
+
+
+def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
+    many = [f"T{number}" for number in range(250_001)]
+    with pytest.raises(errors.BadRequest):
+        names.refuse_traits(database.read(lambda db: Trait.unknown(db, many)))
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("charset", ["utf8mb3", "latin1"])
+def test_characters_that_no_column_has_are_the_clients_fault(database_url, charset):
+    """Most databases of this API were made with such a character set; MySQL refuses to compare what it cannot hold."""
+    with opened(database_url) as database:
+        with database.engine.connect() as connection:
+            connection.exec_driver_sql(f"ALTER DATABASE CHARACTER SET {charset}")
+        schema.sync(database.engine)
+        with pytest.raises(errors.InvalidValue):
+            database.read(lambda db: Trait.find(db, "\N{GRINNING FACE}"))
+        with pytest.raises(errors.InvalidValue):
+            database.write(lambda db: ResourceProvider.create(db, uuid=UUID, name="\N{GRINNING FACE}"))
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("limit", ["max_page_count = 1", "query_only = ON"])
+@pytest.mark.parametrize("attempts", [1, 10])
+def test_a_full_or_protected_disk_is_no_bug(database, limit, attempts):
+    """Nor is it a conflict with others, where a single attempt is all that is granted."""
+
+    @sa.event.listens_for(database.engine, "checkout")
+    def restrict(connection, _record, _fairy):
+        connection.execute(f"PRAGMA {limit}")
+
+    def work(db):
+        for number in range(1000):
+            db.execute(sa.text("INSERT INTO traits (name) VALUES (:name)"), {"name": f"{number:0200}"})
+
+    with pytest.raises(errors.DatabaseUnavailable):
+        database.write(work, attempts=attempts)
+
+
+SIGNAL = "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = 'told to'"
+RAISE = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{}'; END $$"
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("number", [1021, 1114, 1180, 1203, 1290, 1317, 1836, 1969, 3024])
+def test_a_mariadb_that_cannot_go_on_is_no_bug(database, number):
+    with pytest.raises(errors.DatabaseUnavailable):
+        database.write(lambda db: db.execute(sa.text(SIGNAL.format(number))))
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("state", ["53100", "53200", "57014"])
+def test_a_postgresql_that_cannot_go_on_is_no_bug(database, state):
+    with pytest.raises(errors.DatabaseUnavailable):
+        database.write(lambda db: db.execute(sa.text(RAISE.format(state))))
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("wrong", ["password", "database"])
+def test_a_server_that_does_not_let_us_in_is_not_away(database_url, wrong):
+    """Waiting for it does not help, at start; and a password that was changed later is no bug."""
+    changes = {"username": "nobody", "password": "wrong"} if wrong == "password" else {"database": "nowhere"}
+    with opened(sa.make_url(database_url).set(**changes)) as database:
+        with pytest.raises(errors.DatabaseRefuses):
+            database.wait_until_reachable(max_retries=-1)
+        with pytest.raises(errors.DatabaseRefuses):
+            database.read(lambda db: db.execute(sa.select(1)))
+        with pytest.raises(errors.DatabaseRefuses):
+            database.write(lambda db: db.execute(sa.select(1)))

@@ -1,0 +1,418 @@
+"""What a live_index gives is as new as the moment when it is asked, whoever wrote and whoever else asks."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import datetime
+import linecache
+import os
+import random
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import bulkhead, feed, schema, standard
+from placement.db.bulkhead import Bulkhead
+from placement.db.engine import opened
+from placement.db.tables import allocations, resource_providers
+from placement.index import live as index_keeper
+from placement.index.live import LiveIndex
+from placement.index.refresh import loaded
+from placement.objects.claim import Claim, place
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+from tests import preloaded
+from tests.clock import Clock
+from tests.db import faults, watch
+from tests.db.faults import Plan, planted
+from tests.index.contents import meaning
+from tests.index.writes import Writer
+
+
+def url_of(database):
+    return database.url.render_as_string(hide_password=False)
+
+
+def create(database, uuid, **stock):
+    """A provider of generation 1 with this stock."""
+
+    def work(db):
+        provider = ResourceProvider.create(db, uuid=uuid, name=uuid)
+        Inventory.replace(db, provider, [Inventory(name, total) for name, total in stock.items()])
+        return provider.advance(db)
+
+    return database.write(work)
+
+
+def uuids(snapshot):
+    return set(snapshot.by_uuid)
+
+
+def seen(snapshot, uuid):
+    """Generation and usage of VCPU of a provider."""
+    slot = snapshot.by_uuid[uuid]
+    return int(snapshot.generations[slot]), int(snapshot.column("VCPU").inventory(slot).used)
+
+
+def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_stalled(database, monkeypatch):
+    """A claim beside it waits, and is not refused."""
+    monkeypatch.setattr(bulkhead, "STALLED", 1)
+    database.bulkhead = Bulkhead(1)
+    begun = threading.Event()
+
+    def slow(*_):
+        begun.set()
+        time.sleep(0.2)
+
+    sa.event.listen(database.reading_engine, "before_cursor_execute", slow)
+    with ThreadPoolExecutor() as threads:
+        loading = threads.submit(LiveIndex(database).current)
+        assert begun.wait(10)
+        create(database, "beside", VCPU=1)
+        assert loading.done()
+        assert loading.result() is not None
+
+
+def test_read_your_writes_through_any_process(database):
+    """Writers claim through one database and look into the live_indexes of two others, which all threads share."""
+    wrong, claims = [], 15
+    with opened(url_of(database)) as one, opened(url_of(database)) as two:
+        live_indexes = [LiveIndex(one), LiveIndex(two)]
+
+        def claim_and_look(name):
+            create(database, name, VCPU=1000)
+            owner = Owner("project", "user")
+            for number in range(1, claims + 1):
+                claim = Claim(f"{name} {number}", {name: {"VCPU": 1}}, owner)
+                database.write(lambda db, claim=claim: place(db, [claim]))
+                for live_index in live_indexes:
+                    if seen(live_index.current(), name) != (number + 1, number):
+                        wrong.append((name, number))
+
+        threads = [threading.Thread(target=claim_and_look, args=(f"p{number}",)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+        assert all(seen(live_index.current(), "p3") == (claims + 1, claims) for live_index in live_indexes)
+
+
+@contextlib.contextmanager
+def held_up(database):
+    """The first thread to ask the feed has its answer, and goes on when it is let; and how often it was asked."""
+    asked, answered, go_on = [], threading.Event(), threading.Event()
+
+    def after(connection, cursor, statement, parameters, context, executemany):
+        if "change_writers" in statement:
+            asked.append(threading.get_ident())
+            if len(asked) == 1:
+                answered.set()
+                go_on.wait(60)
+
+    sa.event.listen(database.reading_engine, "after_cursor_execute", after)
+    try:
+        yield asked, answered, go_on
+    finally:
+        go_on.set()
+        sa.event.remove(database.reading_engine, "after_cursor_execute", after)
+
+
+def waits(thread):
+    """Whether the thread has come to a live_index that is busy: a lock has no frame of its own."""
+    frame = sys._current_frames().get(thread.ident)
+    return frame is not None and ", self._lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+
+
+def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
+    found = []
+    with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
+        live_index = LiveIndex(reading)
+        live_index.current()
+        asked, answered, go_on = stack.enter_context(held_up(reading))
+        early = threading.Thread(target=live_index.current)
+        early.start()
+        assert answered.wait(60)
+        # Too late for the refresh that is under way.
+        create(database, "new", VCPU=1)
+        late = [threading.Thread(target=lambda: found.append(uuids(live_index.current()))) for _ in range(5)]
+        for thread in late:
+            thread.start()
+        deadline = time.monotonic() + 60
+        while not all(map(waits, late)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        go_on.set()
+        for thread in [early, *late]:
+            thread.join()
+    assert found == [{"new"}] * 5
+    # One refresh for all who were late: what has moved is asked twice, before and in the snapshot.
+    assert len(asked) == 3
+    assert len(set(asked)) == 2
+
+
+def test_a_refresh_that_failed_fails_for_all_who_waited_for_it(database):
+    """What is there from before may lack what they have written."""
+    outcomes = []
+
+    def look():
+        try:
+            outcomes.append(live_index.current())
+        except errors.DatabaseUnavailable:
+            outcomes.append(None)
+
+    with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
+        live_index = LiveIndex(reading)
+        before = live_index.current()
+        _, answered, go_on = stack.enter_context(held_up(reading))
+        early = threading.Thread(target=look)
+        early.start()
+        assert answered.wait(60)
+        late = [threading.Thread(target=look) for _ in range(4)]
+        for thread in late:
+            thread.start()
+        deadline = time.monotonic() + 60
+        while not all(map(waits, late)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        plan = Plan(at=1, harms=[faults.lose], for_ever=True)
+        planted(reading, plan)
+        go_on.set()
+        for thread in [early, *late]:
+            thread.join()
+    assert outcomes.count(before) == 1, "the first had its answer already"
+    assert plan.done == 2, "one has asked for all, and once more after its connection was lost"
+    assert outcomes.count(None) == 4
+
+
+def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
+    create(database, "host", VCPU=1)
+    live_index, statements = LiveIndex(database), []
+    first = live_index.current()
+    with watch.statements(database.reading_engine, statements.append):
+        assert live_index.current() is first
+    assert len(statements) == 1
+    create(database, "another", VCPU=1)
+    # While much moves, it is not asked first whether anything has.  The second time nothing had.
+    busy = live_index.current()
+    assert live_index.current() is busy
+    statements.clear()
+    with watch.statements(database.reading_engine, statements.append):
+        assert live_index.current() is busy
+    assert len(statements) == 1
+
+
+def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):
+    live_index = LiveIndex(database)
+
+    def work(seed):
+        writer = Writer(database, random.Random(seed))
+        for _ in range(30):
+            writer.write()
+            live_index.current()
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot)
+
+
+def test_a_database_in_memory_is_kept_too():
+    with opened("sqlite://") as database:
+        schema.sync(database.engine)
+        standard.insert(database)
+        live_index = LiveIndex(database, 1)
+        assert len(live_index.current()) == 0
+        for number in range(3):
+            create(database, f"host{number}", VCPU=number + 1)
+            assert len(live_index.current()) == number + 1
+        database.write(lambda db: ResourceProvider.lock(db, "host1").delete(db))
+        assert uuids(live_index.current()) == {"host0", "host2"}
+
+
+# --- writers that leave nothing in the feed ---
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """That of all live_indexes."""
+    clock = Clock()
+    monkeypatch.setattr(index_keeper, "time", clock)
+    return clock
+
+
+def by_hand(database, statement):
+    with database.engine.begin() as connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        sa.update(resource_providers).values(generation=resource_providers.c.generation + 1),
+        sa.insert(resource_providers).values(uuid="new", name="new", generation=0),
+        sa.update(resource_providers).where(resource_providers.c.uuid == "two").values(id=10**6, root_provider_id=None),
+    ],
+    ids=["a generation moved", "a provider came", "a provider went and another came"],
+)
+def test_a_stranger_is_found_out_by_the_next_verification(database, caplog, clock, statement):
+    for uuid in ("one", "two"):
+        create(database, uuid, VCPU=1)
+    by_hand(database, sa.update(resource_providers).values(root_provider_id=None))
+    live_index, blind = LiveIndex(database, 60), LiveIndex(database)
+    before = meaning(live_index.current())
+    blind.current()
+    by_hand(database, statement)
+    clock.now = 61
+    assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot) != before
+    assert [record.levelname for record in caplog.records if "differs" in record.message] == ["ERROR"]
+    assert meaning(blind.current()) == before, "it was not asked to verify"
+
+
+USED = (allocations.c.used == 3) | (allocations.c.used == 5)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        sa.delete(allocations).where(allocations.c.used == 3),
+        sa.update(allocations).where(allocations.c.used == 3).values(used=4),
+        sa.update(allocations).where(USED).values(used=8 - allocations.c.used),
+        sa.update(allocations).where(USED).values(resource_class_id=1 - allocations.c.resource_class_id),
+    ],
+    ids=["given back", "another amount", "exchanged between providers", "exchanged between classes"],
+)
+def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(database, caplog, clock, statement):
+    """It moves no generation."""
+    owner = Owner("project", "user")
+    for name, resource_class, amount in (("one", "VCPU", 3), ("two", "VCPU", 5)):
+        create(database, name, VCPU=100, MEMORY_MB=100)
+        claim = Claim(name, {name: {resource_class: amount}}, owner)
+        database.write(lambda db, claim=claim: place(db, [claim]))
+    live_index = LiveIndex(database, 60)
+    before = meaning(live_index.current())
+    by_hand(database, statement)
+    clock.now = 61
+    assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot) != before
+    assert "differs" in caplog.text
+
+
+def test_a_large_index_is_compared_in_parts_all_of_them_within_the_interval(database, caplog, clock, monkeypatch):
+    monkeypatch.setattr(index_keeper, "_PART", 2)
+    names = [f"p{number}" for number in range(7)]
+    for name in names:
+        create(database, name, VCPU=1)
+    live_index = LiveIndex(database, 60)
+    live_index.current()
+    for turn, name in enumerate([*names, *names]):
+        moved = sa.update(resource_providers).values(generation=turn + 9)
+        by_hand(database, moved.where(resource_providers.c.uuid == name))
+        needed = 0
+        while seen(live_index.current(), name)[0] != turn + 9 and needed < 5:
+            clock.now, needed = clock.now + 16, needed + 1
+        assert needed <= 4, "a quarter of the interval each"
+    assert caplog.text.count("differs") == 14
+    caplog.clear()
+    for _ in range(8):
+        clock.now += 16
+        live_index.current()
+    assert "differs" not in caplog.text
+
+
+def test_verification_finds_no_fault_with_ordinary_writers(database, caplog):
+    live_index, writer = LiveIndex(database, 1e-9), Writer(database, random.Random(3))
+    live_index.current()
+    for _ in range(40):
+        writer.write()
+        live_index.current()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(live_index.current()) > 0
+
+
+def test_verification_waits_for_its_time_and_then_for_the_next(database, clock):
+    live_index, asked = LiveIndex(database, 3600), []
+    live_index.current()
+    for clock.now in (3599, 3601, 3602, 7200, 7202):
+        statements = []
+        with watch.statements(database.reading_engine, statements.append):
+            live_index.current()
+        asked.append(any("resource_providers" in statement for statement in statements))
+    assert asked == [False, True, False, False, True]
+
+
+def test_who_is_asked_now_and_then_follows_however_long_nothing_moves(database):
+    create(database, "quiet", VCPU=1)
+    live_index = LiveIndex(database)
+    before = live_index.current()
+    for _ in range(3):
+        # As if a little less than the time had gone by after which the feed is not believed.
+        position = live_index._indexed.position
+        at = position.at - datetime.timedelta(seconds=feed.LIFETIME / 4 - 60)
+        live_index._indexed = live_index._indexed._replace(position=dataclasses.replace(position, at=at))
+        assert live_index.current() is before
+
+
+# --- forks and failures ---
+
+
+def fork_and_look(url):
+    """Exit with 0 if a child of a process whose thread is refreshing finds what is there."""
+    with opened(url) as database:
+        live_index = LiveIndex(database)
+        live_index.current()
+        with held_up(database) as (_, answered, _):
+            threading.Thread(target=live_index.current, daemon=True).start()
+            assert answered.wait(60)
+            create(database, "new", VCPU=1)
+            # As uWSGI does it: without telling Python.
+            child = ctypes.CDLL(None).fork()
+            if child == 0:
+                os._exit(0 if uuids(live_index.current()) == {"new"} else 1)
+            _, status = os.waitpid(child, 0)
+            sys.exit(os.waitstatus_to_exitcode(status))
+
+
+def test_a_child_is_not_stopped_by_a_refresh_of_its_parent(database):
+    done = preloaded.service().run([sys.executable, "-m", "tests.index.test_live", url_of(database)])
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+def test_a_database_that_was_away_is_followed_when_it_is_back(private_server):
+    with opened(private_server.create_database()) as database:
+        schema.sync(database.engine)
+        standard.insert(database)
+        live_index = LiveIndex(database)
+        create(database, "before", VCPU=1)
+        before = live_index.current()
+        private_server.kill()
+        outcomes = []
+
+        def look():
+            with contextlib.suppress(errors.DatabaseUnavailable):
+                outcomes.append(live_index.current())
+
+        threads = [threading.Thread(target=look) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not outcomes
+        private_server.start()
+        create(database, "after", VCPU=1)
+        after = live_index.current()
+        assert uuids(after) == {"before", "after"}
+        slots = [snapshot.by_uuid["before"] for snapshot in (before, after)]
+        assert before.provider(slots[0]) is after.provider(slots[1]), "it was read again though it was not changed"
+
+
+if __name__ == "__main__":
+    fork_and_look(sys.argv[1])

@@ -1,0 +1,175 @@
+"""The rules of contract section 4 once more, slow and obviously right: the product of everything, then the filters.
+
+Nothing here looks at the search, nor at the index; where the two disagree, read the contract.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from placement.search.query.request import CandidateRequest, Group
+from tests.world import Member, World
+
+#: (provider, resource class, amount), all of them.
+Amounts = frozenset[tuple[str, str, int]]
+#: (suffix, the providers that serve it), all of them.
+Mappings = frozenset[tuple[str, frozenset[str]]]
+Answer = tuple[Amounts, Mappings]
+#: Who gives what to one group: (provider, class, amount), and (provider, None, 0) where nothing is given.
+Match = tuple[tuple[str, str | None, int], ...]
+
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+
+
+def answers(world: World, request: CandidateRequest) -> set[Answer]:
+    """All candidates, whatever the limit."""
+    found = set()
+    for anchor in anchors(world, request):
+        usable = [member for member in world.members.values() if serves(world, member, anchor)]
+        matches = [list(matching(world, request, group, anchor, usable)) for group in request.groups]
+        for combination in itertools.product(*matches):
+            if allowed(world, request, combination):
+                found.add(answer(request, combination))
+    return found
+
+
+def summarised(world: World, request: CandidateRequest, found: set[Answer]) -> set[str]:
+    """The providers of which a reply with these candidates has a summary."""
+    used = {name for amounts, _ in found for name, _, _ in amounts}
+    if not request.nested:
+        return used
+    roots = {world.root(name) for name in used}
+    return {name for name in world.members if world.root(name) in roots}
+
+
+# --- who may serve ---
+
+
+def anchors(world: World, request: CandidateRequest) -> Iterator[str]:
+    """The roots that meet what is asked of roots."""
+    for member in world.members.values():
+        is_root = member.parent is None
+        if is_root and request.root_required <= member.traits and not request.root_forbidden & member.traits:
+            yield member.name
+
+
+def serves(world: World, member: Member, anchor: str) -> bool:
+    """Whether a candidate of the anchor may use the provider at all."""
+    if world.root(member.name) == anchor:
+        return True
+    tree = [other for other in world.members.values() if world.root(other.name) == anchor]
+    return SHARES in member.traits and any(member.aggregates & other.aggregates for other in tree)
+
+
+def fits(member: Member, class_: str, amount: int) -> bool:
+    stock = member.stock.get(class_)
+    if stock is None:
+        return False
+    capacity = (stock.total - stock.reserved) * stock.allocation_ratio
+    return stock.used + amount <= capacity and stock.min_unit <= amount <= stock.most and amount % stock.step_size == 0
+
+
+def belongs(group: Group, aggregates: frozenset[str]) -> bool:
+    return all(any_of & aggregates for any_of in group.member_of)
+
+
+# --- one group ---
+
+
+def matching(
+    world: World, request: CandidateRequest, group: Group, anchor: str, usable: list[Member]
+) -> Iterator[Match]:
+    """Every way to serve one group."""
+    if group.in_tree is not None:
+        if group.in_tree not in world.members:
+            return
+        tree = world.root(group.in_tree)
+        usable = [member for member in usable if world.root(member.name) == tree]
+    usable = [member for member in usable if not group.forbidden & member.traits]
+    if group.suffix:
+        yield from (by_one(group, member) for member in usable if serves_suffixed(group, member))
+    else:
+        yield from by_several(world, group, anchor, usable)
+
+
+def serves_suffixed(group: Group, member: Member) -> bool:
+    return (
+        all(fits(member, class_, amount) for class_, amount in group.resources.items())
+        and all(any_of & member.traits for any_of in group.required)
+        and belongs(group, member.aggregates)
+        and not group.not_member_of & member.aggregates
+    )
+
+
+def by_one(group: Group, member: Member) -> Match:
+    if not group.resources:
+        return ((member.name, None, 0),)
+    return tuple((member.name, class_, amount) for class_, amount in group.resources.items())
+
+
+def by_several(world: World, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
+    """Each class from any provider; required traits are met by all of them together."""
+    root = world.members[anchor]
+    if group.not_member_of & root.aggregates:
+        return
+    givers = []
+    for member in usable:
+        spanned = world.root(member.name) == anchor and belongs(group, root.aggregates)
+        if (belongs(group, member.aggregates) or spanned) and not group.not_member_of & member.aggregates:
+            givers.append(member)
+    choices = [[m for m in givers if fits(m, class_, amount)] for class_, amount in group.resources.items()]
+    for chosen in itertools.product(*choices):
+        traits = frozenset().union(*(member.traits for member in chosen))
+        if all(any_of & traits for any_of in group.required):
+            pairs = zip(chosen, group.resources.items(), strict=True)
+            yield tuple((member.name, class_, amount) for member, (class_, amount) in pairs)
+
+
+# --- all groups together ---
+
+
+def allowed(world: World, request: CandidateRequest, combination: tuple[Match, ...]) -> bool:
+    used = {
+        group.suffix: {name for name, _, _ in match} for group, match in zip(request.groups, combination, strict=True)
+    }
+    suffixed = [name for suffix, names in used.items() if suffix for name in names]
+    if request.isolate and len(suffixed) > len(set(suffixed)):
+        return False
+    for suffixes in request.same_subtrees:
+        names = set().union(*(used[suffix] for suffix in suffixes))
+        if not any(all(top in world.ancestry(name) for name in names) for top in names):
+            return False
+    sums = summed(combination)
+    if not request.nested:
+        roots = [world.root(name) for name in {name for name, _ in sums}]
+        if len(roots) > len(set(roots)):
+            return False
+    return all(sum_fits(world.members[name], class_, amount) for (name, class_), amount in sums.items())
+
+
+def summed(combination: tuple[Match, ...]) -> Counter[tuple[str, str]]:
+    sums: Counter[tuple[str, str]] = Counter()
+    for match in combination:
+        for name, class_, amount in match:
+            if class_ is not None:
+                sums[name, class_] += amount
+    return sums
+
+
+def sum_fits(member: Member, class_: str, amount: int) -> bool:
+    stock = member.stock[class_]
+    capacity = math.floor((stock.total - stock.reserved) * stock.allocation_ratio)
+    return stock.used + amount <= capacity and amount <= stock.most
+
+
+def answer(request: CandidateRequest, combination: tuple[Match, ...]) -> Answer:
+    return (
+        frozenset((name, class_, amount) for (name, class_), amount in summed(combination).items()),
+        frozenset(
+            (group.suffix, frozenset(name for name, _, _ in match))
+            for group, match in zip(request.groups, combination, strict=True)
+        ),
+    )

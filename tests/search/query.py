@@ -1,0 +1,47 @@
+"""A request as the query string that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlencode
+
+from placement.search.query.request import CandidateRequest, Group
+
+
+def query_string(request: CandidateRequest, name: Callable[[str], str] = str) -> str:
+    """At the latest microversion.
+
+    :param name: what a trait, an aggregate or a provider is called over HTTP.
+    """
+    return urlencode(list(_pairs(request, name)))
+
+
+def _pairs(request: CandidateRequest, name: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    for group in request.groups:
+        yield from _group(group, name)
+    if sum(bool(group.suffix) for group in request.groups) > 1 or request.isolate:
+        yield "group_policy", "isolate" if request.isolate else "none"
+    for suffixes in request.same_subtrees:
+        yield "same_subtree", ",".join(sorted(suffixes))
+    roots = sorted(map(name, request.root_required)) + [f"!{name(trait)}" for trait in sorted(request.root_forbidden)]
+    if roots:
+        yield "root_required", ",".join(roots)
+    if request.limit is not None:
+        yield "limit", str(request.limit)
+
+
+def _group(group: Group, name: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    suffix = group.suffix
+    if group.resources:
+        yield f"resources{suffix}", ",".join(f"{class_}:{amount}" for class_, amount in group.resources.items())
+    for any_of in group.required:
+        names = sorted(map(name, any_of))
+        yield f"required{suffix}", names[0] if len(names) == 1 else "in:" + ",".join(names)
+    if group.forbidden:
+        yield f"required{suffix}", ",".join(f"!{name(trait)}" for trait in sorted(group.forbidden))
+    for any_of in group.member_of:
+        yield f"member_of{suffix}", "in:" + ",".join(sorted(map(name, any_of)))
+    if group.not_member_of:
+        yield f"member_of{suffix}", "!in:" + ",".join(sorted(map(name, group.not_member_of)))
+    if group.in_tree is not None:
+        yield f"in_tree{suffix}", name(group.in_tree)

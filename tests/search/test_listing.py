@@ -1,0 +1,75 @@
+"""The providers of a list are those that, one by one, match every filter."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.index.edit import with_providers
+from placement.search.narrow.listing import Filter, matching
+from placement.search.query.request import Group
+from tests.search import oracle
+from tests.strategies import CLASSES, HAVING, NAMES, RULES, examples, groups, some, worlds
+from tests.world import Member, World
+
+
+def matches(world: World, member: Member, wanted: Filter) -> bool:
+    group = wanted.group
+    tree = [None] + [name for name in world.members if world.root(name) == world.root(member.name)]
+    return (
+        group.in_tree in tree
+        and wanted.name in (None, member.name)
+        and wanted.uuid in (None, member.name)
+        and not group.forbidden & member.traits
+        and oracle.serves_suffixed(group, member)
+    )
+
+
+@st.composite
+def filters(draw: st.DrawFn, world: World) -> Filter:
+    resources = {class_: draw(st.integers(1, 2)) for class_ in some(CLASSES, draw(st.sampled_from(HAVING)))}
+    group = draw(groups(world, "", resources, draw(st.sampled_from((*RULES, "none")))))
+    named = draw(st.integers(0, 15))
+    return Filter(
+        name=draw(st.sampled_from(NAMES)) if named == 1 else None,
+        uuid=draw(st.sampled_from(NAMES)) if named in (2, 3) else None,
+        group=group,
+    )
+
+
+@examples(300)
+@given(data=st.data(), world=worlds())
+def test_each_provider_is_judged_by_itself(data: st.DataObject, world: World) -> None:
+    snapshot = world.snapshot()
+    for _ in range(5):
+        wanted = data.draw(filters(world))
+        found = [snapshot.provider(slot) for slot in matching(snapshot, wanted)]
+        assert [provider.uuid for provider in found] == [
+            name for name, member in world.members.items() if matches(world, member, wanted)
+        ]
+        assert found == sorted(found)
+
+
+def test_any_number_of_conditions_can_be_given() -> None:
+    world = World()
+    world.host("one", aggregates=["A"])
+    world.host("many", aggregates=[f"A{number}" for number in range(2000)])
+    group = Group(member_of=tuple(frozenset({f"A{number}"}) for number in range(2000)))
+    snapshot = world.snapshot()
+    assert matching(snapshot, Filter(group=group)) == [snapshot.by_uuid["many"]]
+
+
+def test_a_list_is_in_the_order_in_which_providers_were_made() -> None:
+    """Also where a new one has the slot of one that is gone."""
+    world = World()
+    for name in ("gone", "old"):
+        world.host(name)
+    snapshot = world.snapshot()
+    for names in (["gone"], ["new"]):
+        if names == ["gone"]:
+            del world.members["gone"]
+        else:
+            world.host("new")
+        snapshot = with_providers(snapshot, [world.ids[name] for name in names], world.rows(names))
+    assert snapshot.by_uuid["new"] < snapshot.by_uuid["old"]
+    assert [snapshot.provider(slot).uuid for slot in matching(snapshot, Filter())] == ["old", "new"]

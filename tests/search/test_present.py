@@ -1,0 +1,61 @@
+"""What a version shows of what was found."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from placement.http.response import encode
+from placement.microversion import LATEST, Version
+from placement.search.find import search
+from placement.search.present import Form, present
+from placement.search.query.request import CandidateRequest, Group
+from tests.world import Stock, World
+
+
+def shown(world: World, group: Group, version: Version = LATEST) -> dict[str, Any]:
+    found = search(CandidateRequest((group,)), world.snapshot())
+    body: dict[str, Any] = json.loads(encode(present(found, Form.of(version), group.resources)))
+    return body
+
+
+@pytest.mark.parametrize("ratio", [1.5, 3.40282e38], ids=["small", "absurd"])
+def test_capacity_is_a_whole_number_however_large(ratio: float) -> None:
+    world = World()
+    world.host("cn", VCPU=Stock(2**31 - 1, allocation_ratio=ratio, used=7))
+    summaries = shown(world, Group(resources={"VCPU": 1}))["provider_summaries"]
+    assert summaries["cn"]["resources"] == {"VCPU": {"capacity": int((2**31 - 1) * ratio), "used": 7}}
+
+
+@pytest.mark.parametrize(
+    ("minor", "facts"),
+    [
+        (10, {"resources"}),
+        (17, {"resources", "traits"}),
+        (29, {"resources", "traits", "parent_provider_uuid", "root_provider_uuid"}),
+    ],
+)
+def test_summaries_grow(minor: int, facts: set[str]) -> None:
+    world = World()
+    traits = [f"T{number}" for number in (3, 1, 4, 0, 5, 9, 2, 6)]
+    world.host("cn", VCPU=1, DISK_GB=1, traits=traits)
+    world.host("numa", parent="cn")
+    summaries = shown(world, Group(resources={"VCPU": 1}), Version(1, minor))["provider_summaries"]
+    assert set(summaries["cn"]) == facts
+    assert summaries["cn"].get("traits", traits) == traits, "they are in the order of their ids"
+    assert set(summaries) == ({"cn", "numa"} if minor >= 29 else {"cn"})
+    assert set(summaries["cn"]["resources"]) == ({"VCPU", "DISK_GB"} if minor >= 27 else {"VCPU"})
+
+
+def test_allocations_are_a_list_then_an_object_then_mapped() -> None:
+    world = World()
+    world.host("cn", VCPU=1)
+    group, took = Group(resources={"VCPU": 1}), {"resources": {"VCPU": 1}}
+    requests = [shown(world, group, Version(1, minor))["allocation_requests"] for minor in (11, 12, 34)]
+    assert requests == [
+        [{"allocations": [{"resource_provider": {"uuid": "cn"}, **took}]}],
+        [{"allocations": {"cn": took}}],
+        [{"allocations": {"cn": took}, "mappings": {"": ["cn"]}}],
+    ]

@@ -1,0 +1,86 @@
+"""The worked check of the contract (4.8, appendix B), number by number.
+
+         aggregate A
+ ______/    |   |   \\_______
+ss        cn1   cn2        ss2          ss, ss2: DISK_GB, sharing; cn2 has a disk of its own
+         /   \\  ...
+   numa1_1   numa1_2
+      |         |
+    pf1_1     pf1_2                     pf*: SRIOV_NET_VF
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.microversion import Version
+from placement.search.find import search
+from placement.search.present import Form, present
+from placement.search.query.request import CandidateRequest, Group
+from tests.world import Stock, World
+
+SSE = "HW_CPU_X86_SSE"
+THREE = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 100}
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    world = World()
+    disk = Stock(2000, reserved=100)
+    for number in (1, 2):
+        world.host(
+            f"cn{number}",
+            aggregates="A",
+            traits=[SSE, "HW_CPU_X86_SSE2"] if number == 1 else [],
+            VCPU=Stock(24, allocation_ratio=16.0),
+            MEMORY_MB=Stock(131072, allocation_ratio=1.5),
+            **({"DISK_GB": disk} if number == 2 else {}),
+        )
+        for numa in (1, 2):
+            world.host(f"numa{number}_{numa}", parent=f"cn{number}")
+            world.host(f"pf{number}_{numa}", parent=f"numa{number}_{numa}", SRIOV_NET_VF=8)
+    world.sharing("ss", aggregates="A", DISK_GB=disk)
+    world.sharing("ss2", aggregates="A", DISK_GB=disk)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("resources", "required", "forbidden", "version", "candidates", "summaries"),
+    [
+        (THREE, None, None, 10, 5, 4),
+        (THREE, None, None, 28, 5, 4),
+        (THREE, SSE, None, 28, 2, 3),
+        (THREE, None, SSE, 28, 3, 3),
+        ({"VCPU": 1}, None, None, 29, 2, 10),
+        ({"VCPU": 1}, None, None, 28, 2, 2),
+        ({"SRIOV_NET_VF": 4}, None, None, 28, 4, 4),
+        ({"SRIOV_NET_VF": 4}, None, None, 29, 4, 10),
+        ({"VCPU": 1, "SRIOV_NET_VF": 4}, None, None, 28, 0, 0),
+        ({"VCPU": 1, "SRIOV_NET_VF": 4}, None, None, 29, 4, 10),
+        ({"DISK_GB": 10, "SRIOV_NET_VF": 4}, None, None, 28, 8, 6),
+    ],
+)
+def test_worked_check(
+    world: World,
+    resources: dict[str, int],
+    required: str | None,
+    forbidden: str | None,
+    version: int,
+    candidates: int,
+    summaries: int,
+) -> None:
+    group = Group(
+        resources=resources,
+        required=(frozenset({required}),) if required else (),
+        forbidden=frozenset({forbidden} if forbidden else ()),
+    )
+    found = search(CandidateRequest((group,), nested=version >= 29), world.snapshot())
+    body = present(found, Form.of(Version(1, version)), resources)
+    assert len(body["allocation_requests"]) == candidates
+    assert len(body["provider_summaries"]) == summaries
+
+
+def test_the_five_are_these(world: World) -> None:
+    found = search(CandidateRequest((Group(resources=THREE),)), world.snapshot())
+    users = [{found.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in found.candidates]
+    assert sorted(map(sorted, users)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]

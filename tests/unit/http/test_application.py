@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+import webob
+
+from placement import errors
+from placement import microversion as mv
+from placement.http.endpoint import endpoint
+from placement.http.response import NOW, created, ok
+from tests import web
+
+
+@endpoint()
+def root(_req):
+    return ok({}, NOW)
+
+
+@endpoint()
+def show(_req, name):
+    return ok({"name": name})
+
+
+@endpoint()
+def both(_req, name, resource_class):
+    return ok([name, resource_class])
+
+
+@endpoint()
+def make(req):
+    return created(req.url("/things/x"))
+
+
+@endpoint()
+def refuse(_req):
+    raise errors.ProviderNotFound(uuid="u")
+
+
+TABLE = {
+    "/": {"GET": root},
+    "/things": {"GET": root, "DELETE": refuse, "POST": make},
+    "/things/{name}": {"GET": show},
+    "/things/{name}/of/{resource_class}": {"GET": both},
+}
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.application(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/things/x", {"name": "x"}),
+        ("/things/x.y-z:1", {"name": "x.y-z:1"}),
+        ("/things/%E2%98%83", {"name": "\N{SNOWMAN}"}),
+        ("/things/a%25b", {"name": "a%b"}),
+        ("/things/a+b", {"name": "a+b"}),
+        ("/things/a%0Ab", {"name": "a\nb"}),
+        ("/things/{name}", {"name": "{name}"}),
+        ("/things/x/of/VCPU", ["x", "VCPU"]),
+    ],
+)
+def test_a_path_is_matched_with_what_it_names(app, path, names):
+    answer = web.ask_inside(app, "GET", path)
+    assert answer.status_int == 200
+    assert answer.json == names
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nope",
+        "//",
+        "/things/",
+        "/Things",
+        "/things/x/",
+        "/things//of/y",
+        "/things/a%2Fb",
+        "/things%0A",
+        "/things/x%0A",
+        "/things/x%00",
+        "/things/%88",
+        "/things/x/of",
+    ],
+)
+def test_another_path_is_not_found(app, path):
+    answer = web.ask_inside(app, "GET", path)
+    assert answer.status_int == 404
+    assert answer.json["errors"][0]["detail"] == "The resource could not be found.\n\n   "
+
+
+@pytest.mark.parametrize("path", ["", "/"])
+def test_the_root_has_two_forms(app, path):
+    assert web.ask_inside(app, "GET", path).status_int == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "get", "HEAD"])
+def test_another_method_is_told_what_is_allowed_in_the_order_of_the_table(app, method):
+    answer = web.ask_inside(app, method, "/things", version=mv.MINIMUM)
+    assert answer.status_int == 405
+    assert answer.headers["allow"] == "GET, DELETE, POST"
+
+
+def test_head_gets_no_body(app):
+    for path in ("/things", "/nope"):
+        answer = web.ask_inside(app, "HEAD", path)
+        assert answer.body == b""
+        assert answer.headers["content-length"] == "0"
+
+
+@pytest.mark.parametrize("length", ["foo", "1.5", "-1", "+1", "1 1", "0x1", "\u0661", "1" * 5000])
+@pytest.mark.parametrize("path", ["/things", "/nope"])
+def test_a_length_that_is_no_number_is_refused_before_the_routing(app, path, length):
+    answer = web.ask_inside(app, "PUT", path, {"content-length": length})
+    assert answer.status_int == 400
+    assert "content-length header must be an integer" in answer.json["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("path", ["/things", "/nope"])
+def test_a_body_without_a_type_is_refused_before_the_routing(app, path):
+    answer = web.ask_inside(app, "PUT", path, {"content-type": ""}, b"x")
+    assert answer.status_int == 400
+    assert "content-type header required when content-length > 0" in answer.json["errors"][0]["detail"]
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    return web.application(TABLE, api__max_request_body_size=10, api__max_query_length=10)
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status", "sentence"),
+    [
+        ("x=34567890", b"1234567890", 404, ""),
+        ("x=345678901", b"", 414, "The query of a request may have 10 bytes at most ([api]max_query_length)."),
+        ("", b"12345678901", 413, "The body of a request may have 10 bytes at most ([api]max_request_body_size)."),
+        ("x=345678901", b"12345678901", 414, "The query"),
+    ],
+)
+def test_what_is_too_much_is_refused_before_the_routing(narrow, query, body, status, sentence):
+    answer = web.ask_inside(narrow, "PUT", f"/nope?{query}", {"content-type": "application/json"}, body)
+    assert answer.status_int == status
+    assert answer.content_type == "application/json"
+    [error] = answer.json["errors"]
+    assert error["status"] == status
+    assert sentence in error["detail"]
+
+
+class Endless:
+    """A body as long as it is asked for, up to where the client goes away."""
+
+    def __init__(self, ends):
+        self.ends, self.given, self.largest = ends, 0, 0
+
+    def read(self, size):
+        self.given += size
+        self.largest = max(self.largest, size)
+        if self.given > self.ends:
+            raise OSError
+        return b"x" * size
+
+
+@pytest.mark.parametrize(
+    ("length", "ends", "given"), [(10**6, 10**9, 10**6), (10**12, 10**12, 2**26), (10**6, 10**5, 2 * 2**16)]
+)
+def test_what_is_too_much_is_thrown_away_so_that_the_client_sees_the_answer(narrow, length, ends, given):
+    """In small pieces, and not without an end."""
+    body = Endless(ends)
+    environ = {"wsgi.input": body, "CONTENT_LENGTH": str(length), "CONTENT_TYPE": "application/json"}
+    request = webob.Request.blank("/things", method="POST", environ=environ | web.insider())
+    assert request.get_response(narrow).status_int == 413
+    assert body.given == given
+    assert body.largest <= 2**16
+
+
+@pytest.mark.parametrize("length", ["", "0", "00"])
+def test_no_body_needs_no_type(app, length):
+    assert web.ask_inside(app, "GET", "/things", {"content-length": length}).status_int == 200
+
+
+def test_a_failure_is_an_answer(app):
+    answer = web.ask_inside(app, "DELETE", "/things")
+    assert answer.status_int == 404
+    assert "No resource provider with uuid u found" in answer.json["errors"][0]["detail"]
+
+
+def test_a_bug_is_left_to_others():
+    def broken(_req):
+        raise KeyError("x")
+
+    app = web.application({"/": {"GET": endpoint()(broken)}})
+    with pytest.raises(KeyError):
+        web.ask_inside(app, "GET", "/")
+
+
+def test_the_answer_has_the_headers_of_the_reply(app):
+    answer = web.ask_inside(app, "POST", "/things", version=mv.MINIMUM)
+    assert answer.status == "201 Created"
+    assert dict(answer.headers) == {"content-length": "0", "location": "http://localhost:80/things/x"}
+    assert "last-modified" in web.ask_inside(app, "GET", "/things", version=mv.CACHE_HEADERS).headers
+    assert "last-modified" not in web.ask_inside(app, "GET", "/things", version=mv.MINIMUM).headers
+
+
+def test_many_first_requests_at_once_are_all_routed():
+    """story 2005168 and its like: nothing is finished by the first request."""
+    app = web.application(TABLE)
+    start = threading.Barrier(8)
+    seen = []
+
+    def first():
+        start.wait()
+        seen.append(web.ask_inside(app, "GET", "/things/x/of/VCPU").status_int)
+
+    threads = [threading.Thread(target=first) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [200] * 8

@@ -1,0 +1,193 @@
+"""The order of the checks (contract 1.1): each test breaks a rule and all that are looked at after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement import microversion as mv
+from placement.http.endpoint import accepts_json, endpoint, media_type
+from placement.http.response import no_content, ok
+from placement.schemas import provider as schema
+from tests import web
+
+BEFORE_TRAITS = mv.Version(1, 5)
+TEXT = {"accept": "text/plain", "content-type": "text/plain"}
+JSON = {"content-type": "application/json"}
+RULE = "placement:traits:list"
+
+
+@endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE)
+def usual(req):
+    return ok(req.body)
+
+
+@endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, gate="method")
+def gated_by_method(req):
+    return ok(req.body)
+
+
+@endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, gate="after media types")
+def gated_late(req):
+    return ok(req.body)
+
+
+@endpoint(body=schema.CREATE)
+def looks_how_far_the_body_was_read(req):
+    return ok(req.environ["wsgi.input"].tell())
+
+
+@endpoint(negotiates=False)
+def takes_any_accept(_req):
+    return no_content()
+
+
+@endpoint(policy="placement:usages", target=lambda req: {"project_id": req.parameter("project_id")})
+def of_project(_req):
+    return no_content()
+
+
+@endpoint(until=mv.TRAITS)
+def before(_req):
+    return ok("before")
+
+
+@endpoint(since=mv.TRAITS)
+def after(_req):
+    return ok("after")
+
+
+@endpoint(query=schema.LIST)
+def looks_at_nothing(_req):
+    return no_content()
+
+
+TABLE = {
+    "/usual": {"GET": usual, "PUT": usual},
+    "/read": {"PUT": looks_how_far_the_body_was_read},
+    "/method": {"PUT": gated_by_method},
+    "/late": {"GET": gated_late, "PUT": gated_late},
+    "/any": {"GET": takes_any_accept},
+    "/of_project": {"GET": of_project},
+    "/two": {"GET": (before, after)},
+    "/nothing": {"GET": looks_at_nothing},
+}
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.application(TABLE)
+
+
+def ask(app, method, path, headers=None, body=None, version=mv.LATEST, roles="admin"):
+    return web.ask_inside(app, method, path, headers, body, version=version, roles=roles)
+
+
+def detail(answer):
+    return answer.json["errors"][0]["detail"].split("\n")[-1].strip()
+
+
+def test_the_gate_comes_before_everything(app):
+    answer = ask(app, "GET", "/usual", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
+    assert answer.status_int == 404
+    assert ask(app, "GET", "/usual", JSON, b'{"name": "a"}', mv.TRAITS).status_int == 200
+
+
+def test_the_gate_may_speak_of_the_method(app):
+    answer = ask(app, "PUT", "/method", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
+    assert answer.status_int == 405
+    assert "allow" not in answer.headers
+
+
+def test_the_gate_may_come_after_the_media_types_but_before_the_policy(app):
+    assert ask(app, "GET", "/late", TEXT, b"{", BEFORE_TRAITS).status_int == 406
+    assert ask(app, "PUT", "/late", TEXT, b"{", BEFORE_TRAITS).status_int == 415
+    assert ask(app, "PUT", "/late", JSON, b"{", BEFORE_TRAITS, roles="nobody").status_int == 404
+    assert ask(app, "PUT", "/late", JSON, b"{", mv.TRAITS, roles="nobody").status_int == 403
+
+
+def test_accept_comes_before_the_content_type(app):
+    answer = ask(app, "GET", "/usual", TEXT, b"{", roles="nobody")
+    assert answer.status_int == 406
+    assert "Only application/json is provided" in answer.text
+
+
+def test_only_get_looks_at_accept(app):
+    answer = ask(app, "PUT", "/usual", {"accept": "image/png"} | JSON, b'{"name": "a"}')
+    assert answer.json == {"name": "a"}
+
+
+def test_the_content_type_comes_before_the_policy(app):
+    answer = ask(app, "PUT", "/usual", {"content-type": "text/plain; charset=utf-8"}, b"{", roles="nobody")
+    assert answer.status_int == 415
+    assert detail(answer) == "The media type text/plain is not supported, use application/json"
+
+
+@pytest.mark.parametrize("missing", [{}, {"content-type": ""}])
+def test_no_content_type_is_none(app, missing):
+    answer = ask(app, "PUT", "/usual", missing)
+    assert answer.status_int == 415
+    assert detail(answer) == "The media type None is not supported, use application/json"
+
+
+def test_the_policy_comes_before_the_body(app):
+    answer = ask(app, "PUT", "/usual", JSON, b"{", roles="nobody")
+    assert answer.status_int == 403
+    assert detail(answer) == f"Policy does not allow {RULE} to be performed."
+
+
+def test_at_last_the_body(app):
+    assert detail(ask(app, "PUT", "/usual", JSON, b"{")).startswith("Malformed JSON: ")
+    assert detail(ask(app, "PUT", "/usual", JSON)) == "Malformed JSON: Expecting value: line 1 column 1 (char 0)"
+    assert detail(ask(app, "PUT", "/usual", JSON, b"{}")).startswith("JSON does not validate: ")
+    assert ask(app, "PUT", "/usual", {"content-type": "Application/JSON ; x=y"}, b'{"name": "a"}').status_int == 200
+
+
+@pytest.mark.parametrize("body", [b'{"name": "a"}', b"{"])
+def test_the_body_is_here_before_the_handler_begins(app, body):
+    """A handler that waits for a slow client would do so in a transaction, the row of a provider locked."""
+    assert ask(app, "PUT", "/read", JSON, body).json == len(body)
+
+
+def test_an_endpoint_may_ignore_accept(app):
+    assert ask(app, "GET", "/any", {"accept": "image/png"}).status_int == 204
+
+
+def test_the_policy_may_be_asked_about_something_else_than_the_caller(app):
+    assert ask(app, "GET", "/of_project?project_id=p", roles="reader").status_int == 204
+    assert ask(app, "GET", "/of_project?project_id=q", roles="reader").status_int == 403
+    assert ask(app, "GET", "/of_project?project_id=p&project_id=q", roles="reader").status_int == 403
+    assert ask(app, "GET", "/of_project", roles="reader").status_int == 403
+    assert ask(app, "GET", "/of_project?project_id=%88", roles="reader").status_int == 403
+
+
+def test_a_method_that_changed_its_meaning_has_an_endpoint_for_each(app):
+    assert ask(app, "GET", "/two", version=BEFORE_TRAITS).json == "before"
+    assert ask(app, "GET", "/two", version=mv.TRAITS).json == "after"
+
+
+def test_the_query_is_checked_when_it_is_looked_at(app):
+    assert ask(app, "GET", "/nothing?bogus=1").status_int == 204
+
+
+@pytest.mark.parametrize(
+    ("accept", "accepted"),
+    [
+        (None, True),
+        ("*/*", True),
+        ("application/*", True),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", True),
+        ("application/json;q=0", False),
+        ("text/plain", False),
+        ("text/html, image/png", False),
+    ],
+)
+def test_json_is_accepted(accept, accepted):
+    assert accepts_json(accept) is accepted
+
+
+@pytest.mark.parametrize(
+    ("content_type", "media"),
+    [(None, None), ("", None), (";", None), ("a/b", "a/b"), (" a/b ; charset=utf-8", "a/b")],
+)
+def test_a_media_type_is_without_parameters(content_type, media):
+    assert media_type(content_type) == media

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import inspect
+import json
+import re
+
+import pytest
+
+from placement import errors
+from placement import microversion as mv
+from placement.http import faults
+from placement.http.request import REQUEST_ID, VERSION
+from tests import web
+
+BEFORE_CODES = mv.Version(1, 22)
+
+
+def answer(failure, accept="application/json", version=mv.LATEST, method="GET", **environ):
+    def app(environ, start_response):
+        return faults.respond(failure, environ, start_response)
+
+    found = {REQUEST_ID: web.REQUEST, VERSION: version, "HTTP_ACCEPT": accept, **environ}
+    return web.ask(app, method, "/x", environ=found)
+
+
+def leaves(module):
+    return [
+        kind
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, errors.Failure) and kind is not errors.Failure
+    ]
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "title", "detail"),
+    [
+        (
+            errors.MalformedJSON(reason="why"),
+            400,
+            "Bad Request",
+            "The server could not comply with the request since it is either malformed or otherwise incorrect."
+            "\n\n Malformed JSON: why  ",
+        ),
+        (
+            errors.PolicyForbids(rule="r"),
+            403,
+            "Forbidden",
+            "Access was denied to this resource.\n\n Policy does not allow r to be performed.  ",
+        ),
+        (
+            errors.ProviderNotFound(uuid="u"),
+            404,
+            "Not Found",
+            "The resource could not be found.\n\n No resource provider with uuid u found  ",
+        ),
+        (faults.NoSuchRoute(), 404, "Not Found", "The resource could not be found.\n\n   "),
+        (
+            faults.MethodNotAllowed(allow="GET"),
+            405,
+            "Method Not Allowed",
+            "The method GET is not allowed for this resource. \n\n "
+            "The method specified is not allowed for this resource.",
+        ),
+        (
+            faults.MethodNotAllowed(),
+            405,
+            "Method Not Allowed",
+            "The method GET is not allowed for this resource. \n\n ",
+        ),
+        (
+            faults.OnlyJSON(),
+            406,
+            "Not Acceptable",
+            "The resource could not be generated that was acceptable to your browser "
+            "(content of type application/json. \n\n Only application/json is provided",
+        ),
+        (
+            errors.ProviderGenerationConflict(),
+            409,
+            "Conflict",
+            "There was a conflict when trying to complete your request.\n\n resource provider generation conflict  ",
+        ),
+        (
+            faults.UnsupportedMediaType(type="a/b"),
+            415,
+            "Unsupported Media Type",
+            "The request media type a/b; c=d is not supported by this server. \n\n "
+            "The media type a/b is not supported, use application/json",
+        ),
+        (
+            errors.DatabaseUnavailable(),
+            503,
+            "Service Unavailable",
+            "The server is currently unavailable. Please try again at a later time."
+            "\n\n The database cannot be reached. Please try again.  ",
+        ),
+    ],
+)
+def test_a_failure_has_a_status_and_a_detail(failure, status, title, detail):
+    """The blanks are on the wire as clients know them; what they take is the last line."""
+    found = answer(failure, CONTENT_TYPE="a/b; c=d")
+    assert found.status == f"{status} {title}"
+    assert found.headers["content-type"] == "application/json"
+    assert found.json == {
+        "errors": [
+            {
+                "status": status,
+                "title": title,
+                "detail": detail,
+                "code": failure.code,
+                "request_id": web.REQUEST,
+            }
+        ]
+    }
+    assert detail.split("\n")[-1].strip() == failure.sentence
+
+
+@pytest.mark.parametrize("content_type", [None, ""])
+def test_no_media_type_is_none(content_type):
+    environ = {} if content_type is None else {"CONTENT_TYPE": content_type}
+    problem = answer(faults.UnsupportedMediaType(type=None), **environ).json["errors"][0]
+    assert problem["detail"].startswith("The request media type None is not supported by this server. ")
+
+
+def test_a_bug_says_nothing_of_itself():
+    found = answer(faults.InternalError())
+    assert found.status == "500 Internal Server Error"
+    assert found.json["errors"][0]["title"] == "Internal Server Error"
+    assert "id of this request" in found.json["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("kind", leaves(errors) + leaves(faults))
+def test_every_kind_of_failure_has_its_status(kind):
+    failure = kind.__new__(kind)
+    expected = 500 if kind is faults.InternalError else range(400, 504)
+    assert faults.status_of(failure) in (expected if isinstance(expected, range) else [expected])
+    assert (faults.status_of(failure) == 500) is (kind is faults.InternalError)
+
+
+def test_codes_begin_with_1_23():
+    failure = errors.ProviderNameTaken(name="n")
+    assert answer(failure).json["errors"][0]["code"] == "placement.duplicate_name"
+    assert answer(faults.NoSuchRoute(), version=mv.ERROR_CODES).json["errors"][0]["code"] == "placement.undefined_code"
+    assert "code" not in answer(failure, version=BEFORE_CODES).json["errors"][0]
+
+
+def test_an_unacceptable_version_is_told_the_range_and_no_code():
+    problem = answer(errors.UnacceptableVersion(version="9.9"), version=mv.LATEST).json["errors"][0]
+    assert problem["max_version"] == str(mv.LATEST)
+    assert problem["min_version"] == "1.0"
+    assert "code" not in problem
+    [problem] = answer(errors.UnacceptableVersion(version="9.9"), accept="").json["errors"]
+    assert "(content of type application/json." in problem["detail"]
+
+
+def test_allow_is_a_header():
+    assert answer(faults.MethodNotAllowed(allow="GET, PUT")).headers["allow"] == "GET, PUT"
+    assert "allow" not in answer(faults.MethodNotAllowed()).headers
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+        ("", "application/json"),
+        ("application/*", "application/json"),
+        ("text/html", "text/html; charset=UTF-8"),
+        ("text/*;q=0.5, application/json", "application/json"),
+        ("text/html, application/json", "text/html; charset=UTF-8"),
+        ("text/plain", "text/plain; charset=UTF-8"),
+        ("image/png", "text/plain; charset=UTF-8"),
+    ],
+)
+def test_the_form_is_what_the_client_likes_best(accept, content_type):
+    found = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}"), accept)
+    assert found.headers["content-type"] == content_type
+    assert "The resource could not be found." in found.text
+    assert "404" in found.text
+    if content_type == "application/json":
+        assert json.loads(found.text)["errors"][0]["detail"].endswith("No resource provider with uuid \u2603 found  ")
+    else:
+        assert "No resource provider with uuid \u2603 found" in found.text
+
+
+def test_html_is_a_page_and_what_the_client_sent_is_escaped():
+    text = answer(errors.ProviderNotFound(uuid="<b>&"), "text/html").text
+    assert text.startswith("<html>")
+    assert "<h1>404 Not Found</h1>" in text
+    assert "uuid &lt;b&gt;&amp; found" in text
+    text = answer(faults.UnsupportedMediaType(type="x"), "text/html", CONTENT_TYPE="<b>").text
+    assert "media type &lt;b&gt; is not supported" in text
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/plain"])
+def test_elsewhere_tags_are_left_out(accept):
+    text = answer(errors.ProviderNotFound(uuid="a<script>b</script>c"), accept).text
+    assert "uuid abc found" in text
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/plain"])
+def test_tags_that_never_end_are_read_once(accept):
+    """A pattern that looks for the end of each would not come to its own."""
+    tags = "<" * 200_000
+    text = answer(errors.ProviderNotFound(uuid=tags), accept).text
+    assert re.search(r"uuid <+ \.\.\. <+ found", text)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/plain", "text/html"])
+def test_a_long_message_is_told_without_its_middle(accept):
+    for length in (20_000, 40_000, 4_000_000):
+        found = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}" * length), accept)
+        assert "No resource provider with uuid " in found.text
+        assert " found" in found.text
+        assert (" ... " in found.text) == (length > 24_000)
+        assert len(found.body) < 200_000
+
+
+def test_a_message_of_several_lines_becomes_one():
+    found = answer(errors.InvalidBody(reason="x\n\nFailed validating 'y' in schema:\n    {}"))
+    assert found.json["errors"][0]["detail"].split("\n")[-1].strip() == (
+        "JSON does not validate: x  Failed validating 'y' in schema:     {}"
+    )
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/plain", "text/html"])
+@pytest.mark.parametrize("name", ["{status} {0} {", "%s %(a)s", "\ud800", "$x ${y}"])
+def test_no_name_breaks_an_answer(accept, name):
+    found = answer(errors.ProviderNotFound(uuid=name), accept)
+    assert found.status_int == 404
+    assert len(found.body) == int(found.headers["content-length"])
+
+
+def test_head_gets_headers_only():
+    found = answer(errors.ProviderNotFound(uuid="u"), method="HEAD")
+    assert found.status_int == 404
+    assert found.body == b""

@@ -1,0 +1,117 @@
+"""What is no request, and what a web server has cut (contract 1.1)."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from placement.http.endpoint import endpoint
+from placement.http.response import ok
+from tests import web
+
+ADMIN = {"HTTP_X_AUTH_TOKEN": "admin"}
+
+
+@endpoint()
+def where(req):
+    return ok([req.url("/there"), req.user.user_id])
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.service({"/": {"GET": where}, "/here": {"GET": where}})
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"QUERY_STRING": "name=a\nb"},
+        {"QUERY_STRING": "name=\x1b[2J"},
+        {"CONTENT_TYPE": "a\rb"},
+        {"HTTP_HOST": "a\nSet-Cookie: e=1"},
+        {"HTTP_ANYTHING": "\0"},
+        {"HTTP_X_USER_ID": "\x7f"},
+        {"REQUEST_METHOD": "GE\nT"},
+        {"REQUEST_METHOD": "GÉT"},
+        {"REQUEST_METHOD": ""},
+        {"SERVER_PROTOCOL": "HTTP/1.1\nSet-Cookie: e=1"},
+    ],
+)
+def test_control_characters_are_refused(app, environ, caplog):
+    caplog.set_level(logging.INFO)
+
+    def server(made, start_response):
+        return app({**made, **environ}, start_response)
+
+    assert web.ask(server, "GET", "/here", environ=ADMIN).status_code == 400
+    assert [record.getMessage().count("\n") for record in caplog.records] == [0]
+
+
+def test_what_is_unusual_and_sound_is_served(app):
+    environ = {"QUERY_STRING": 'name=%0A%1B\xe9"', "HTTP_ANYTHING": "a\tb \xe9", "SERVER_PROTOCOL": "HTTP/2"}
+    assert web.ask(app, "GET", "/here", environ=ADMIN | environ).status_code == 200
+
+
+@pytest.mark.parametrize("cut", ["QUERY_STRING", "PATH_INFO", "SERVER_PROTOCOL"])
+def test_what_the_server_has_cut_is_too_long(app, cut):
+    def server(environ, start_response):
+        """uWSGI leaves out what it has no room for."""
+        del environ[cut]
+        return app(environ, start_response)
+
+    assert web.ask(server, "GET", "/here?name=a", environ=ADMIN).status_code == 414
+
+
+def test_uwsgi_sends_no_reply_that_begins_with_words_of_the_client(app, monkeypatch):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        monkeypatch.setitem(sys.modules, "uwsgi", SimpleNamespace(connection_fd=ours.fileno))
+        web.ask(app, "GET", "/here", environ=ADMIN | {"QUERY_STRING": "\n"})
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1)
+        web.ask(app, "GET", "/here", environ=ADMIN | {"SERVER_PROTOCOL": "HTTP/1.1\nSet-Cookie: e=1"})
+        assert theirs.recv(1) == b""
+        assert ours.fileno() >= 0  # its number is not free for another connection
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("placement.example.org", "placement.example.org"),
+        ("192.0.2.1:8778", "192.0.2.1:8778"),
+        ("[2001:db8::1]:8778", "[2001:db8::1]:8778"),
+        ("my_host", "my_host"),
+        ('a"><script>', "localhost:80"),
+        ("a b", "localhost:80"),
+        ("h\xf6st", "localhost:80"),
+        ("a/b", "localhost:80"),
+        ("a@b", "localhost:80"),
+        ("a:b", "localhost:80"),
+        ("a\t", "localhost:80"),
+        ("", "localhost:80"),
+    ],
+)
+def test_a_location_has_a_host_or_the_name_of_the_server(app, host, told):
+    answer = web.ask(app, "GET", "/here", environ=ADMIN | {"HTTP_HOST": host})
+    assert answer.json[0] == f"http://{told}/there"
+
+
+def test_the_root_believes_no_identity(app):
+    answer = web.ask(app, "GET", "/", environ={"HTTP_X_USER_ID": "mallory"})
+    assert answer.json[1] is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HTTP_X_AUTH_TOKEN", "HTTP_X_PROJECT_ID", "HTTP_X_DOMAIN_ID", "HTTP_X_USER_DOMAIN_ID"),
+        "HTTP_X_PROJECT_DOMAIN_ID",
+    ],
+)
+def test_an_identity_that_cannot_be_printed_is_none(app, name):
+    assert web.ask(app, "GET", "/here", environ=ADMIN | {name: "\x9b2J"}).status_code == 401

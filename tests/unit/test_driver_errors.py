@@ -1,0 +1,222 @@
+"""What the errors of the drivers mean: each is one that a driver really raises, in the way it raises it."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from typing import get_args
+
+import psycopg
+import pymysql
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from placement.db import driver_errors
+from placement.db.driver_errors import Trouble
+from placement.signals import Refusal
+from tests import children
+
+
+def wrapped(error, driver, **facts):
+    """As SQLAlchemy passes it on."""
+    return exc.DBAPIError.instance("SELECT 1 -- secret", {"name": "secret"}, error, driver.Error, **facts)
+
+
+def mariadb(number, state=b"HY000", **facts):
+    """As PyMySQL reads it from the wire."""
+    packet = b"\xff" + struct.pack("<H", number) + b"#" + state + b"said by the\nserver"
+    with pytest.raises(pymysql.Error) as raised:
+        pymysql.err.raise_mysql_exception(packet)
+    return wrapped(raised.value, pymysql, **facts)
+
+
+def postgresql(state, **facts):
+    return wrapped(psycopg.errors.lookup(state)("said by the\nserver"), psycopg, **facts)
+
+
+def sqlite(*statements, path=":memory:"):
+    """What SQLite says to the last of the statements."""
+    engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 0})
+    with engine.connect() as connection:
+        connection.connection.driver_connection.isolation_level = None
+        for statement in statements[:-1]:
+            connection.exec_driver_sql(statement)
+        with pytest.raises(exc.SQLAlchemyError) as raised:
+            connection.exec_driver_sql(statements[-1])
+    engine.dispose()
+    return raised.value
+
+
+def connecting(url):
+    """What happens where nobody listens."""
+    engine = sa.create_engine(url.format(port=children.free_port()))
+    with pytest.raises(exc.SQLAlchemyError) as raised:
+        engine.connect()
+    return raised.value
+
+
+COLLISIONS = {
+    "MySQL: record changed since last read": lambda: mariadb(1020),
+    "MySQL: lock wait timeout": lambda: mariadb(1205),
+    "MySQL: deadlock or failed certification": lambda: mariadb(1213),
+    "MySQL: table definition changed": lambda: mariadb(1412),
+    "MySQL: duplicate": lambda: mariadb(1062),
+    "MySQL: no such parent": lambda: mariadb(1452),
+    "MySQL: has children": lambda: mariadb(1451),
+    "PostgreSQL: serialization failure": lambda: postgresql("40001"),
+    "PostgreSQL: deadlock": lambda: postgresql("40P01"),
+    "PostgreSQL: lock timeout": lambda: postgresql("55P03"),
+    "PostgreSQL: duplicate": lambda: postgresql("23505"),
+    "PostgreSQL: no such parent": lambda: postgresql("23503"),
+    "SQLite: duplicate": lambda: sqlite(
+        "CREATE TABLE t (a INTEGER PRIMARY KEY)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)"
+    ),
+    "SQLite: no such parent": lambda: sqlite(
+        "PRAGMA foreign_keys = ON",
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER REFERENCES t (a))",
+        "INSERT INTO t VALUES (1, 2)",
+    ),
+}
+LOST = {
+    "MySQL: nobody listens": lambda: connecting("mysql+pymysql://u:p@127.0.0.1:{port}/d"),
+    "MySQL: too many connections": lambda: mariadb(1040),
+    "MySQL: node not ready": lambda: mariadb(1047),
+    "MySQL: shutdown": lambda: mariadb(1053),
+    "MySQL: killed": lambda: mariadb(1927),
+    "MySQL: gone away": lambda: wrapped(pymysql.OperationalError(2006, "gone"), pymysql),
+    "MySQL: lost during query": lambda: wrapped(pymysql.OperationalError(2013, "lost"), pymysql),
+    "MySQL: disk full": lambda: mariadb(1021),
+    "MySQL: read only": lambda: mariadb(1290),
+    "MySQL: used after it was closed": lambda: wrapped(
+        pymysql.InterfaceError(0, ""), pymysql, connection_invalidated=True
+    ),
+    "PostgreSQL: nobody listens": lambda: connecting("postgresql+psycopg://u:p@127.0.0.1:{port}/d"),
+    "PostgreSQL: shutdown": lambda: postgresql("57P01"),
+    "PostgreSQL: crash": lambda: postgresql("57P02"),
+    "PostgreSQL: starting": lambda: postgresql("57P03"),
+    "PostgreSQL: too many connections": lambda: postgresql("53300"),
+    "PostgreSQL: disk full": lambda: postgresql("53100"),
+    "PostgreSQL: read only": lambda: postgresql("25006"),
+    "PostgreSQL: connection failure": lambda: postgresql("08006"),
+    "PostgreSQL: server closed the connection": lambda: wrapped(
+        psycopg.OperationalError("server closed the connection unexpectedly"), psycopg
+    ),
+    "SQLite: disk full": lambda: sqlite(
+        "CREATE TABLE t (a BLOB)", "PRAGMA max_page_count = 3", "INSERT INTO t VALUES (zeroblob(99999))"
+    ),
+    "no connection was free in time": lambda: exc.TimeoutError("QueuePool limit"),
+}
+VALUES = {
+    "MySQL: too long": lambda: mariadb(1406),
+    "MySQL: out of range": lambda: mariadb(1264),
+    "MySQL: characters the column has not": lambda: mariadb(1267),
+    "PostgreSQL: out of range": lambda: postgresql("22003"),
+    "PostgreSQL: too long": lambda: postgresql("22001"),
+    "PostgreSQL: NUL": lambda: wrapped(psycopg.DataError("PostgreSQL text fields cannot contain NUL"), psycopg),
+    "SQLite: too large a number": lambda: OverflowError("Python int too large to convert to SQLite INTEGER"),
+    "half a surrogate pair": lambda: UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
+    "SQLite: too many names": lambda: sqlite(f"SELECT 1 WHERE 1 IN ({','.join(['?'] * 300_000)})"),
+}
+BUGS = {
+    "MySQL: syntax": lambda: mariadb(1064),
+    "MySQL: no such table": lambda: mariadb(1146),
+    "PostgreSQL: syntax": lambda: postgresql("42601"),
+    "PostgreSQL: no such table": lambda: postgresql("42P01"),
+    "PostgreSQL: the transaction is over": lambda: postgresql("25P02"),
+    "SQLite: syntax": lambda: sqlite("SELEKT"),
+    "SQLite: no such table": lambda: sqlite("SELECT * FROM nowhere"),
+    "SQLAlchemy: misuse": lambda: exc.InvalidRequestError("This connection has already begun"),
+    "anything else": lambda: ValueError("x"),
+}
+MEANING = {Trouble.COLLISION: COLLISIONS, Trouble.LOST: LOST, Trouble.VALUE: VALUES, Trouble.BUG: BUGS}
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [pytest.param(make, meaning, id=name) for meaning, errors in MEANING.items() for name, make in errors.items()],
+)
+def test_an_error_means_one_thing(error, meaning):
+    assert driver_errors.of(error()) is meaning
+
+
+NAMES = {
+    "serialization": [lambda: mariadb(1020), lambda: mariadb(1412), lambda: postgresql("40001")],
+    # MySQL gives a deadlock the state that is a serialization failure elsewhere.
+    "deadlock": [lambda: mariadb(1213, b"40001"), lambda: postgresql("40P01")],
+    "lock_timeout": [lambda: mariadb(1205), lambda: postgresql("55P03")],
+    "duplicate": [lambda: mariadb(1062), lambda: mariadb(1452), lambda: postgresql("23505")],
+    "no_free_connection": [lambda: exc.TimeoutError("QueuePool limit")],
+    "lost": [lambda: mariadb(2013), lambda: postgresql("57P01")],
+    "value": [lambda: mariadb(1406), lambda: postgresql("22003"), lambda: OverflowError("x")],
+    "bug": [lambda: mariadb(1064), lambda: postgresql("42601"), lambda: ValueError("x")],
+}
+
+
+@pytest.mark.parametrize(("name", "error"), [(name, make) for name, makers in NAMES.items() for make in makers])
+def test_an_error_has_one_name_to_count_it_by(name, error):
+    assert driver_errors.name(error()) == name
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning", "name"), [(1406, Trouble.LOST, "lost"), (1213, Trouble.COLLISION, "deadlock")]
+)
+def test_what_was_lost_with_its_connection_is_lost_unless_it_collided(code, meaning, name):
+    """After a collision the transaction is rolled back for certain, also where the connection is lost."""
+    origin = pymysql.err.OperationalError(code, "told to")
+    error = exc.DBAPIError.instance("x", {}, origin, pymysql.err.Error, connection_invalidated=True)
+    assert driver_errors.of(error) is meaning
+    assert driver_errors.name(error) == name
+
+
+@pytest.mark.parametrize(
+    "error", [make for errors in MEANING.values() for name, make in errors.items() if "nobody listens" not in name]
+)
+def test_there_are_few_names(error):
+    assert driver_errors.name(error()) in get_args(Refusal)
+
+
+def test_sqlite_that_is_locked_is_a_collision(tmp_path):
+    """LP 1789633"""
+    path = tmp_path / "file.sqlite"
+    with sqlite3.connect(path, isolation_level=None) as somebody:
+        somebody.execute("BEGIN IMMEDIATE")
+        error = sqlite("BEGIN IMMEDIATE", path=path)
+        assert driver_errors.of(error) is Trouble.COLLISION
+        assert driver_errors.name(error) == "lock_timeout"
+        somebody.execute("ROLLBACK")
+    somebody.close()
+
+
+def test_sqlite_that_was_closed_is_a_lost_connection():
+    engine = sa.create_engine("sqlite://")
+    with engine.connect() as connection:
+        connection.connection.driver_connection.close()
+        with pytest.raises(exc.DBAPIError) as raised:
+            connection.exec_driver_sql("SELECT 1")
+    assert driver_errors.of(raised.value) is Trouble.LOST
+
+
+@pytest.mark.parametrize("error", [mariadb(1205), postgresql("40001")], ids=["MySQL", "PostgreSQL"])
+def test_the_sentence_is_the_servers_on_one_line_without_the_statement(error):
+    """LP 1664117: SQL text was shown."""
+    told = driver_errors.sentence(error)
+    assert "said by the" in told
+    assert "\n" not in told
+    assert "secret" not in told
+
+
+@pytest.mark.parametrize(
+    ("error", "missing"),
+    [
+        (lambda: mariadb(1146), True),
+        (lambda: postgresql("42P01"), True),
+        (lambda: sqlite("SELECT * FROM nowhere"), True),
+        (lambda: mariadb(1064), False),
+        (lambda: postgresql("42601"), False),
+        (lambda: sqlite("SELEKT"), False),
+        (lambda: ValueError("no such table"), False),
+    ],
+)
+def test_a_missing_table_is_recognised(error, missing):
+    assert driver_errors.is_missing_table(error()) == missing

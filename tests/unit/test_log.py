@@ -1,0 +1,35 @@
+"""What is logged is one line, with any text in it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from placement.log import Record, plain
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plain ☃", "plain ☃"),
+        ("a\nb\r\tc", "a\\nb\\r\\tc"),
+        ("\x1b[2J\x9b2J\x7f\0", "\\x1b[2J\\x9b2J\\x7f\\x00"),
+        ("a\u2028b\u2029", "a\\u2028b\\u2029"),
+        ("back\\slash\n", "back\\slash\\n"),
+    ],
+)
+def test_control_characters_are_told_by_their_names(text, line):
+    assert plain(text) == line
+
+
+def test_a_message_is_one_line_and_a_traceback_has_only_its_own_lines():
+    try:
+        raise ValueError("a\x1b[2J")
+    except ValueError as error:
+        caught = (type(error), error, error.__traceback__)
+    record = Record("x", logging.ERROR, "x.py", 1, "said: %s", ("b\nc",), caught)
+    lines = logging.Formatter().format(record).split("\n")
+    assert lines[0] == "said: b\\nc"
+    assert lines[1].startswith("Traceback")
+    assert lines[-1] == "ValueError: a\\x1b[2J"
