@@ -1,6 +1,7 @@
-"""The walk of README.rst with the client that operators use: every command is run, every answer shown is the answer."""
+"""Every command in the two walks of README.rst is run and prints what is shown: with curl, then with ``openstack``."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -32,25 +33,45 @@ def endpoint(tmp_path):
         service.stop()
 
 
-def walk():
-    """The commands of that section of the README, each with the lines shown below it."""
-    section = README.read_text().partition("With the client that operators use")[2].partition("What it promises")[0]
-    steps = []
-    for line in section.replace("\\\n        ", "").splitlines():
+def section(begin, end):
+    """The text of the README between two phrases."""
+    return README.read_text().partition(begin)[2].partition(end)[0]
+
+
+def steps(text):
+    """The commands of a console block, each with the output shown below it."""
+    found = []
+    for line in re.sub(r"\\?\n {8}", " ", text).splitlines():
         if line.startswith(PROMPT):
-            steps.append((line.removeprefix(PROMPT), []))
-        elif line.startswith("    "):
-            steps[-1][1].append(line.strip())
-    return steps
+            found.append((line.removeprefix(PROMPT), []))
+        elif line.startswith("    ") and not line.startswith("    #") and found:
+            found[-1][1].append(line.strip())
+    return found
 
 
-def test_the_walk_in_the_readme_answers_as_it_shows(endpoint):
+def test_the_first_walk_with_curl(endpoint):
+    """Assignments and the function are kept for the commands that follow; ``...`` stands for anything."""
+    before, asked = [], 0
+    for command, shown in steps(section("talk to it from another terminal", "docs/api <")):
+        if not command.startswith("ask $") and not command.startswith(("ask -X", 'ask "')):
+            before.append(command.replace("http://127.0.0.1:8778", endpoint))
+            continue
+        asked += 1
+        script = "\n".join([*before, command])
+        done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        expected = re.escape("".join(shown)).replace(re.escape("..."), ".*").replace(r"\ .*", ".*")
+        assert re.fullmatch(expected, done.stdout.strip()), f"{command}\n{done.stdout}"
+    assert asked == 6
+
+
+def test_the_walk_with_the_openstack_client(endpoint):
     openstack = shutil.which("openstack", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     assert openstack, "python-openstackclient and osc-placement are in the extra named test"
-    steps = walk()
-    assert sum(command.startswith("openstack ") for command, _ in steps) == 6
+    commands = steps(section("With the client that operators use", "What it promises"))
+    assert sum(command.startswith("openstack ") for command, _ in commands) == 6
     variables = dict(os.environ)
-    for command, shown in steps:
+    for command, shown in commands:
         if not command.startswith("openstack "):
             words = shlex.split(command.removeprefix("export "))
             variables |= dict(word.split("=", 1) for word in words)
