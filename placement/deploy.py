@@ -11,10 +11,10 @@ from oslo_log import log
 
 from placement import conf as options
 from placement import errors, metrics, routes
-from placement.conf import StartError
 from placement.db import driver_errors, engine, schema, standard
 from placement.db.bulkhead import Bulkhead
 from placement.db.engine import Database
+from placement.errors import StartError
 from placement.http.application import Application
 from placement.http.request import Service
 from placement.index.live import LiveIndex

@@ -51,6 +51,10 @@ def saying(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
         raise
 
 
+class StartError(Exception):
+    """The service cannot start; the text is a sentence for its operator.  It is no ``Failure``: no request meets it."""
+
+
 # --- kinds -----------------------------------------------------------------------------------------------------------
 
 

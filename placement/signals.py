@@ -1,10 +1,9 @@
-"""What the layers tell of their work for the sake of numbers, as they tell the log what they do in words.
+"""Instrumentation events: the layers publish what they did, and metrics and the request log subscribe to it.
 
-Whoever does the work tells a signal, and knows nobody who hears it; who wants to know connects from above (metrics,
-the log of slow requests).  A signal that nobody hears costs a tenth of a microsecond.  Signals belong to the process,
-as the log does.
+A module that does the work calls an event and does not know its subscribers, so imports still point down.  An event
+without subscribers costs about a tenth of a microsecond.  Events belong to the process, as the log does.
 
-Facts are numbers, and words from short lists: never a uuid, a name that a client chose, or a text of somebody else's.
+Facts are numbers and words from short lists: never a uuid, a name that a client chose, or a text from outside.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Signal(Generic[Facts]):
-    """Something that happens.  Called with its facts, it calls whoever is connected with the same."""
+    """An event.  Calling it with its facts calls every subscriber with the same facts, in the same thread."""
 
     __slots__ = ("_listeners",)
 
@@ -28,17 +27,17 @@ class Signal(Generic[Facts]):
         self._listeners: tuple[Callable[Facts, object], ...] = ()
 
     @property
-    def heard(self) -> bool:
-        """Whether anybody is connected, for facts that are worth something to find out."""
+    def connected(self) -> bool:
+        """Whether there is a subscriber; a publisher asks this before it computes facts that are expensive."""
         return bool(self._listeners)
 
     def connect(self, listener: Callable[Facts, object]) -> None:
-        """Have the listener called from now on, in the thread of whoever tells; it must neither raise nor dawdle."""
+        """Subscribe.  The listener runs in the thread that publishes: it must not raise, and must be fast."""
         if listener not in self._listeners:
             self._listeners += (listener,)
 
     def disconnect(self, listener: Callable[Facts, object]) -> None:
-        """Leave the listener alone from now on."""
+        """Unsubscribe."""
         self._listeners = tuple(other for other in self._listeners if other != listener)
 
     def __call__(self, *facts: Facts.args, **named: Facts.kwargs) -> None:
@@ -46,13 +45,14 @@ class Signal(Generic[Facts]):
             listener(*facts, **named)
 
 
-#: A part of a request is done: its name, and the seconds it took.  Parts may lie in one another.
-spent: Signal[[str, float]] = Signal()
+#: A part of a request has ended: its name, and its seconds.  Parts may be nested.
+timing: Signal[[str, float]] = Signal()
 
 #: A request was answered: its environ, the status, the seconds.
 answered: Signal[[Mapping[str, Any], int, float]] = Signal()
 
-Refusal = Literal[
+#: Labels of driver errors (placement/db/driver_errors.py).
+ErrorLabel = Literal[
     "deadlock",
     "lock_timeout",
     "serialization",
@@ -63,39 +63,40 @@ Refusal = Literal[
     "value",
     "bug",
 ]
-#: The database or its driver refused something.
-refused: Signal[[Refusal]] = Signal()
+#: The database or its driver reported an error.
+driver_error: Signal[[ErrorLabel]] = Signal()
 
-Retry = Literal["changed", Refusal]
-#: A transaction is about to be run again: "changed" if it found out by itself that it must be, else what refused it.
-retried: Signal[[Retry]] = Signal()
+#: Why a transaction is run again: "changed" if the attempt itself found that its data had changed, or a driver error.
+RetryCause = Literal["changed", ErrorLabel]
+#: A transaction is about to be run again.
+retried: Signal[[RetryCause]] = Signal()
 
-#: The index is as new as can be again: the seconds it took, the transactions that it had missed, its providers.
+#: The index is up to date again: the seconds it took, the transactions that it had missed, its number of providers.
 refreshed: Signal[[float, int, int]] = Signal()
 
-Reload = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs"]
-#: All providers are read into the index: why.
-reloaded: Signal[[Reload]] = Signal()
+ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs"]
+#: All providers are about to be read into the index, for this cause.
+reloaded: Signal[[ReloadCause]] = Signal()
 
-#: A search for candidates has ended: the seconds it took, how many it found, whether that is all that were wanted, and
-#: if there are none the rule that left nothing.
+#: A search for candidates has ended: its seconds, the number of candidates, whether more may exist, and, if there are
+#: none, the rule that removed the last one.
 searched: Signal[[float, int, bool, str]] = Signal()
 
 
-def part(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Have every call of a function told as a part of the request."""
+def timed(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Publish the seconds of every call of the decorated function as a ``timing`` of this name."""
 
     def wrap(function: Callable[Given, Result]) -> Callable[Given, Result]:
         @functools.wraps(function)
-        def timed(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-            if not spent._listeners:
+        def measured(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+            if not timing._listeners:
                 return function(*args, **kwargs)
             began = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                spent(name, time.perf_counter() - began)
+                timing(name, time.perf_counter() - began)
 
-        return timed
+        return measured
 
     return wrap

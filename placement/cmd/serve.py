@@ -25,6 +25,7 @@ from oslo_log import log as oslo_log
 from placement import conf as options
 from placement import deploy, log
 from placement.cmd import program
+from placement.errors import StartError
 from placement.middleware.known_host import known_host
 from placement.middleware.well_formed import WellFormed
 
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _listening(told.host, told.port, loopback_only=open_door) as listening:
             layers = _for_this_machine(told.host) if open_door else deploy.LAYERS
             _serve(conf, listening, told.threads, layers)
-    except (deploy.StartError, cfg.Error) as reason:
+    except (StartError, cfg.Error) as reason:
         print(f"placement-serve: {' '.join(str(reason).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -84,7 +85,7 @@ def _configured(told: argparse.Namespace) -> cfg.ConfigOpts:
     if not files and not os.environ.get(options.CONFIG_DIR_VARIABLE):
         conf = _embedded(told.database)
     elif told.database:
-        raise deploy.StartError("--database does not go with a configuration: name the database there.")
+        raise StartError("--database does not go with a configuration: name the database there.")
     else:
         conf = options.load(files)
     log.set_up(conf, options.PROJECT)
@@ -115,7 +116,7 @@ def _make_room(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise deploy.StartError(f"No place for the database: {error}") from error
+        raise StartError(f"No place for the database: {error}") from error
 
 
 def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
@@ -123,9 +124,9 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise deploy.StartError(f"--host {host}: {error.strerror}") from error
+        raise StartError(f"--host {host}: {error.strerror}") from error
     if loopback_only and not ipaddress.ip_address(address[0]).is_loopback:
-        raise deploy.StartError(
+        raise StartError(
             f"With noauth2 whoever reaches {host} may do anything. Listen on 127.0.0.1, "
             f"set [api]auth_strategy = keystone, or insist with {ANYWHERE}."
         )
@@ -137,8 +138,8 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
-            raise deploy.StartError(f"Port {port} of {host} is in use: choose another with --port.") from error
-        raise deploy.StartError(f"Cannot listen on port {port} of {host}: {error.strerror}.") from error
+            raise StartError(f"Port {port} of {host} is in use: choose another with --port.") from error
+        raise StartError(f"Cannot listen on port {port} of {host}: {error.strerror}.") from error
     return listening
 
 

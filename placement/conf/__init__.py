@@ -312,10 +312,6 @@ _DRIVERS = {
 }
 
 
-class StartError(Exception):
-    """What keeps the service from starting, in a sentence for its operator."""
-
-
 def register(conf: cfg.ConfigOpts) -> None:
     """Make all options of the service known to ``conf``, those of the libraries it uses included."""
     for group, options in _GROUPS.items():

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from placement.signals import Refusal
+from placement.signals import ErrorLabel
 
 
 class Trouble(enum.Enum):
@@ -33,11 +33,11 @@ class Code(NamedTuple):
 
     trouble: Trouble
     reason: str
-    refusal: Refusal
+    refusal: ErrorLabel
     read_only: bool = False
 
 
-def _collision(reason: str, refusal: Refusal) -> Code:
+def _collision(reason: str, refusal: ErrorLabel) -> Code:
     return Code(Trouble.COLLISION, reason, refusal)
 
 

@@ -14,11 +14,11 @@ from sqlalchemy import exc
 
 from placement.db import codes
 from placement.db.codes import Code, Trouble
-from placement.signals import Refusal
+from placement.signals import ErrorLabel
 
 __all__ = ["Trouble", "behind", "is_missing_table", "is_read_only", "is_refusal", "name", "of", "sentence"]
 
-_NAMES: dict[Trouble, Refusal] = {
+_NAMES: dict[Trouble, ErrorLabel] = {
     Trouble.COLLISION: "lock_timeout",
     Trouble.LOST: "lost",
     Trouble.DENIED: "denied",
@@ -71,7 +71,7 @@ def is_read_only(error: BaseException) -> bool:
     return code is not None and code.read_only
 
 
-def name(error: BaseException) -> Refusal:
+def name(error: BaseException) -> ErrorLabel:
     """A word for what happened, for counting."""
     if isinstance(error, exc.TimeoutError):
         return "no_free_connection"

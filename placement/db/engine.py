@@ -228,7 +228,7 @@ class Database:
                 self.write(needed.work, exhausted=exhausted)
         raise exhausted()
 
-    @signals.part("database")
+    @signals.timed("database")
     def _insist(
         self,
         attempt: Callable[[], Result],
@@ -245,11 +245,11 @@ class Database:
                 try:
                     return attempt()
                 except Again:
-                    cause: signals.Retry = "changed"
+                    cause: signals.RetryCause = "changed"
                     reason = "the data changed since it was read"
                 except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
                     cause, reason = driver_errors.name(error), driver_errors.sentence(error)
-                    signals.refused(cause)
+                    signals.driver_error(cause)
                     lost = self._judge(error, began) is Trouble.LOST
                     last = number == attempts or time.monotonic() > deadline
                     if lost and (lost_before or last):
@@ -378,7 +378,7 @@ def _raise_for_operator(error: BaseException) -> None:
         raise errors.DatabaseRefuses() from error
 
 
-@signals.part("sql")
+@signals.timed("sql")
 def _commit(connection: Connection) -> None:
     connection.commit()
 

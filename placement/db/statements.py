@@ -50,7 +50,7 @@ def _begins(*_: Any) -> None:
 
 
 def _ends(*_: Any) -> None:
-    signals.spent("sql", time.perf_counter() - _sent.at)
+    signals.timing("sql", time.perf_counter() - _sent.at)
 
 
 def _fails(failed: Any) -> None:

@@ -82,7 +82,7 @@ class Application:
         return self._table[route.routepath], path_values
 
 
-@signals.part("encode")
+@signals.timed("encode")
 def _encoded(reply: Reply) -> list[bytes]:
     return reply.content()
 

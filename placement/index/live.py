@@ -45,7 +45,7 @@ class LiveIndex:
         """This process's: a fork's child has its parent's snapshot, but not the thread that may have held the lock."""
         return self._locks.setdefault(os.getpid(), threading.Lock())
 
-    @signals.part("index")
+    @signals.timed("index")
     def current(self) -> Snapshot:
         """All providers as of now; raises DatabaseUnavailable, or DatabaseBusy."""
         begun = self._begun
@@ -117,6 +117,6 @@ class LiveIndex:
 
 
 def _tell(seconds: float, now: Indexed, before: Indexed | None) -> None:
-    if signals.refreshed.heard:
+    if signals.refreshed.connected:
         missed = 0 if before is None else now.position.transactions_since(before.position)
         signals.refreshed(seconds, missed, len(now.snapshot))

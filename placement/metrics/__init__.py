@@ -18,7 +18,7 @@ import errno
 import logging
 import os
 
-from placement.conf import StartError
+from placement.errors import StartError
 
 LOG = logging.getLogger(__name__)
 

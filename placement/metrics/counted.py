@@ -74,13 +74,13 @@ class Metrics:
             multiprocess_mode="livemostrecent",
         )
         # The first of something rare is an increase only where there was a zero before.
-        for error in get_args(signals.Refusal):
+        for error in get_args(signals.ErrorLabel):
             self._error(error)
-        for cause in get_args(signals.Reload):
+        for cause in get_args(signals.ReloadCause):
             self._reload(cause)
         self._heard: list[tuple[signals.Signal[Any], Callable[..., None]]] = [
             (signals.answered, self._guarded(self._answered)),
-            (signals.refused, self._guarded(lambda error: self._error(error).inc())),
+            (signals.driver_error, self._guarded(lambda error: self._error(error).inc())),
             (signals.retried, self._guarded(lambda cause: self._retry(cause).inc())),
             (signals.refreshed, self._guarded(self._refreshed)),
             (signals.reloaded, self._guarded(lambda cause: self._reload(cause).inc())),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from placement.conf import StartError
+from placement.errors import StartError
 from placement.http.faults import Unauthenticated
 from placement.http.request import Environ, Service
 from placement.middleware.http_basic import HttpBasic

@@ -15,9 +15,9 @@ from oslo_middleware.healthcheck import Healthcheck
 from oslo_middleware.healthcheck.pluginbase import HealthcheckResult
 
 from placement import errors
-from placement.conf import StartError
 from placement.db import driver_errors, tables
 from placement.db.engine import Database
+from placement.errors import StartError
 from placement.http.request import Environ, Service
 
 PATH = "/healthcheck"

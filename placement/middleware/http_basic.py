@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from placement import errors
-from placement.conf import StartError
+from placement.errors import StartError
 from placement.http.faults import TooManyGuesses, Unauthenticated
 from placement.http.request import Environ, Service
 from placement.middleware.brake import Brake, address_of

@@ -15,7 +15,7 @@ from oslo_config import cfg
 
 from placement import errors
 from placement import microversion as mv
-from placement.conf import StartError
+from placement.errors import StartError
 from placement.http.faults import Unauthenticated
 from placement.http.request import Environ, Service
 from placement.middleware.keystone_check import complaint

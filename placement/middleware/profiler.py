@@ -13,7 +13,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.conf import PROJECT, StartError
+from placement.conf import PROJECT
+from placement.errors import StartError
 from placement.http.request import Environ, Service
 
 VARIABLE = "OS_WSGI_PROFILER"

@@ -35,7 +35,7 @@ class RequestLog:
         #: Seconds from which on a request is slow; 0: none is.
         self._slow: float = service.conf.api.slow_request_threshold
         if self._slow:
-            TIMINGS.listen()
+            TIMINGS.connect()
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """The answer of the application, with the id of the request in its headers."""
@@ -55,7 +55,7 @@ class RequestLog:
         def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
             headers.append(("x-openstack-request-id", request_id))
             seconds = time.perf_counter() - began
-            if signals.answered.heard:
+            if signals.answered.connected:
                 signals.answered(environ, int(status[:3]), seconds)
             self._write(environ, status, headers, seconds)
             return start_response(status, headers, *exc_info)
@@ -83,7 +83,7 @@ class RequestLog:
         if FAILURE in environ:
             facts["failure"] = environ[FAILURE].__name__
         if slow:
-            facts["parts"] = parts = TIMINGS.told()
+            facts["parts"] = parts = TIMINGS.totals()
             line += f" seconds: {seconds:.3f} parts: {', '.join(map(_in_words, parts.items())) or '-'}"
         LOG.log(level, line, extra={"extra": facts})
 

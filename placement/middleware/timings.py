@@ -1,4 +1,4 @@
-"""What the request of each thread has spent its time on so far."""
+"""The time that each part of the current request of a thread has taken so far."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from placement import signals
 
 
 class Timings(threading.local):
-    """Seconds and times by the name of the part; of one thread, which has one request at a time."""
+    """Seconds and number of runs by the name of the part; a thread serves one request at a time."""
 
     def __init__(self) -> None:
-        self._spent: dict[str, tuple[float, int]] = {}
+        self._timings: dict[str, tuple[float, int]] = {}
 
-    def listen(self) -> None:
-        """Be told of parts from now on."""
-        signals.spent.connect(self._add)
-        signals.retried.connect(self._retried)
+    def connect(self) -> None:
+        """Start to collect timings."""
+        signals.timing.connect(self._add)
+        signals.retried.connect(self._add_retry)
 
-    def ignore(self) -> None:
-        """Be told of no more parts."""
-        signals.spent.disconnect(self._add)
-        signals.retried.disconnect(self._retried)
+    def disconnect(self) -> None:
+        """Stop collecting timings."""
+        signals.timing.disconnect(self._add)
+        signals.retried.disconnect(self._add_retry)
 
     def begin(self) -> None:
-        """A new request, that has not spent anything."""
-        self._spent = {}
+        """Forget the timings of the request before."""
+        self._timings = {}
 
-    def told(self) -> dict[str, dict[str, float | int]]:
-        """``{"sql": {"seconds": 0.7, "times": 9}, ...}``, in the order in which they ended."""
-        return {part: {"seconds": round(seconds, 6), "times": times} for part, (seconds, times) in self._spent.items()}
+    def totals(self) -> dict[str, dict[str, float | int]]:
+        """Return ``{"sql": {"seconds": 0.7, "times": 9}, ...}``, in the order in which the parts first ended."""
+        return {
+            name: {"seconds": round(seconds, 6), "times": times} for name, (seconds, times) in self._timings.items()
+        }
 
-    def _add(self, part: str, seconds: float) -> None:
-        before, times = self._spent.get(part, (0.0, 0))
-        self._spent[part] = (before + seconds, times + 1)
+    def _add(self, name: str, seconds: float) -> None:
+        before, times = self._timings.get(name, (0.0, 0))
+        self._timings[name] = (before + seconds, times + 1)
 
-    def _retried(self, cause: signals.Retry) -> None:
+    def _add_retry(self, cause: signals.RetryCause) -> None:
         self._add(f"retry after {cause}", 0.0)
 
 

@@ -44,7 +44,7 @@ class Found(NamedTuple):
         return next((step.rule.partition(":")[0] for step in self.steps if not len(step.after)), "combination")
 
 
-@signals.part("search")
+@signals.timed("search")
 def search(
     request: CandidateRequest,
     snapshot: Snapshot,
@@ -78,7 +78,7 @@ def search(
             "there may be more.",
             *(len(request.groups), budget.shortage, len(candidates)),
         )
-    if signals.searched.heard:
+    if signals.searched.connected:
         count = len(found.candidates)
         signals.searched(time.perf_counter() - began, count, count == limit, found.obstacle)
     return found

@@ -57,7 +57,7 @@ class Form:
         )
 
 
-@signals.part("present")
+@signals.timed("present")
 def present(found: Found, form: Form, asked: Collection[str], budget: Budget | None = None) -> dict[str, Any]:
     """The body of the reply, with as many of the candidates as there is memory for.
 

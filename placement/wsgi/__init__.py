@@ -11,6 +11,7 @@ from oslo_log import log as oslo_log
 
 from placement import conf as options
 from placement import deploy, log
+from placement.errors import StartError
 
 LOG = oslo_log.getLogger(__name__)
 
@@ -34,7 +35,7 @@ def init_application() -> Any:
         if conf.log_options:
             conf.log_opt_values(LOG, oslo_log.DEBUG)
         return deploy.loadapp(conf, threads=_threads())
-    except (cfg.Error, options.StartError) as error:
+    except (cfg.Error, StartError) as error:
         sentence = f"placement cannot start: {' '.join(str(error).split())}"
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()

@@ -9,11 +9,11 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from placement import conf as options
 from placement import deploy
 from placement.db import schema, standard
 from placement.db.engine import opened
 from placement.db.tables import feed_instance
+from placement.errors import StartError
 from tests import web
 
 TEXT = {"accept": "text/plain"}
@@ -137,7 +137,7 @@ def test_who_has_no_address_is_one_of_the_others(database):
     ],
 )
 def test_options_that_make_no_sense_keep_it_from_starting(database, overrides, sentence):
-    with pytest.raises(options.StartError, match=sentence):
+    with pytest.raises(StartError, match=sentence):
         serve(database, **overrides)
 
 

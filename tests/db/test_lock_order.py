@@ -88,9 +88,9 @@ def forest(database):
 def refused():
     """What the database refuses, in a word for each."""
     words = []
-    signals.refused.connect(words.append)
+    signals.driver_error.connect(words.append)
     yield words
-    signals.refused.disconnect(words.append)
+    signals.driver_error.disconnect(words.append)
 
 
 def for_a_while(*works):

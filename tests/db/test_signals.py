@@ -33,7 +33,7 @@ class Heard(list):
 
 @pytest.fixture
 def heard():
-    heard = Heard("spent", "refused", "retried", "refreshed", "reloaded", "searched")
+    heard = Heard("timing", "driver_error", "retried", "refreshed", "reloaded", "searched")
     for name, listener in heard.listeners.items():
         getattr(signals, name).connect(listener)
     yield heard
@@ -94,7 +94,7 @@ def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, he
         connection.execute(sa.delete(resource_providers).where(resource_providers.c.id == gone))
     database.write(lambda db: db.changed(gone, feed.USAGE))
     assert refresh() == (["out_of_step"], 1, 1)
-    assert "index" in [name for name, _ in heard.of("spent")]
+    assert "index" in [name for name, _ in heard.of("timing")]
 
 
 def test_an_index_that_differs_says_so(database, heard, caplog):
@@ -118,7 +118,7 @@ def test_a_transaction_that_is_run_again_tells_why(database, heard):
 
     database.write(work)
     assert heard.of("retried") == [("changed",)]
-    assert heard.of("refused") == []
+    assert heard.of("driver_error") == []
 
 
 def test_who_is_told_no_more_attempts_is_not_told_another(database, heard):
@@ -140,11 +140,11 @@ def test_a_refusal_of_the_database_is_told_by_name(database, heard):
 
     database.write(insert)
     database.write(insert)
-    assert heard.of("refused") == [("duplicate",)]
+    assert heard.of("driver_error") == [("duplicate",)]
     assert heard.of("retried") == [("duplicate",)]
     with pytest.raises(sa.exc.SQLAlchemyError):
         database.write(lambda db: db.execute(sa.text("SELEKT 1")))
-    assert heard.of("refused")[1:] == [("bug",)]
+    assert heard.of("driver_error")[1:] == [("bug",)]
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -172,8 +172,8 @@ def test_a_deadlock_is_told_as_one(database, heard):
     for thread in threads:
         thread.join()
     # Whoever is run again may meet the other a second time.
-    assert set(heard.of("refused")) == {("deadlock",)}
-    assert heard.of("retried") == heard.of("refused")
+    assert set(heard.of("driver_error")) == {("deadlock",)}
+    assert heard.of("retried") == heard.of("driver_error")
 
 
 def test_each_statement_and_commit_is_told_once_the_database_is_clocked(database, heard):
@@ -183,12 +183,12 @@ def test_each_statement_and_commit_is_told_once_the_database_is_clocked(database
     heard.clear()
     claim = holding([provider])
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
-    assert [name for name, _ in heard.of("spent")].count("sql") == 1  # COMMIT
+    assert [name for name, _ in heard.of("timing")].count("sql") == 1  # COMMIT
 
     database.clock_statements()
     heard.clear()
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
-    spent = heard.of("spent")
+    spent = heard.of("timing")
     statements = [seconds for name, seconds in spent if name == "sql"]
     whole = sum(seconds for name, seconds in spent if name == "database")
     # A claim is at most eight statements, COMMIT counted; SQLite is told to BEGIN.
@@ -197,4 +197,4 @@ def test_each_statement_and_commit_is_told_once_the_database_is_clocked(database
     heard.clear()
     with pytest.raises(sa.exc.SQLAlchemyError):
         database.read(lambda db: db.execute(sa.text("SELEKT 1")))
-    assert [name for name, _ in heard.of("spent")] == ["sql", "database"]
+    assert [name for name, _ in heard.of("timing")] == ["sql", "database"]

@@ -17,9 +17,9 @@ import pytest
 import sqlalchemy as sa
 
 from placement.cmd import metrics, program, serve
-from placement.conf import StartError
 from placement.db import schema
 from placement.db.engine import opened
+from placement.errors import StartError
 from tests import children, preloaded, running
 
 SERVE = [sys.executable, "-m", "placement.cmd.serve"]

@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from placement import conf as options
 from placement import deploy, errors
 from placement.db import schema
+from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from tests import web
@@ -247,7 +247,7 @@ def test_two_services_in_one_process_do_not_mix(tmp_path):
     ],
 )
 def test_what_keeps_it_from_starting_is_said(tmp_path, overrides, sentence):
-    with pytest.raises(options.StartError, match=sentence):
+    with pytest.raises(StartError, match=sentence):
         deploy.loadapp(sqlite(tmp_path / "x", **overrides))
 
 
@@ -256,13 +256,13 @@ def test_an_older_schema_is_not_served_and_a_newer_one_is(tmp_path, caplog):
     deploy.loadapp(conf)
     engine = sa.create_engine(f"sqlite:///{tmp_path}/x", poolclass=NullPool)
     schema.stamp(engine, "a082b8bb98d0")
-    with pytest.raises(options.StartError, match="is at revision a082b8bb98d0"):
+    with pytest.raises(StartError, match="is at revision a082b8bb98d0"):
         deploy.loadapp(sqlite(tmp_path / "x"))
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = 'ffffffffffff'"))
     assert class_names(deploy.loadapp(sqlite(tmp_path / "x")))
     assert "revision ffffffffffff" in caplog.text
-    with pytest.raises(options.StartError, match="ffffffffffff"):
+    with pytest.raises(StartError, match="ffffffffffff"):
         deploy.loadapp(sqlite(tmp_path / "x", placement_database__sync_on_startup=True))
 
 
@@ -273,7 +273,7 @@ def test_a_policy_file_that_cannot_be_read_keeps_it_from_starting(tmp_path):
         placement_database__sync_on_startup=True,
         oslo_policy__policy_file=str(tmp_path / "policy.yaml"),
     )
-    with pytest.raises(options.StartError, match=r"\[oslo_policy\]policy_file: "):
+    with pytest.raises(StartError, match=r"\[oslo_policy\]policy_file: "):
         deploy.loadapp(conf)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import exc
 
 from placement.db import driver_errors
 from placement.db.driver_errors import Trouble
-from placement.signals import Refusal
+from placement.signals import ErrorLabel
 from tests import children
 
 
@@ -173,7 +173,7 @@ def test_what_was_lost_with_its_connection_is_lost_unless_it_collided(code, mean
     "error", [make for errors in MEANING.values() for name, make in errors.items() if "nobody listens" not in name]
 )
 def test_there_are_few_names(error):
-    assert driver_errors.name(error()) in get_args(Refusal)
+    assert driver_errors.name(error()) in get_args(ErrorLabel)
 
 
 def test_sqlite_that_is_locked_is_a_collision(tmp_path):

@@ -1,4 +1,4 @@
-"""Signals reach whoever is connected, once, and cost nobody anything else."""
+"""Events reach every subscriber once, and cost nothing else."""
 
 from __future__ import annotations
 
@@ -8,57 +8,57 @@ from placement import signals
 from placement.signals import Signal
 
 
-def test_whoever_is_connected_is_told_the_facts_once_in_order():
-    signal, told = Signal(), []
+def test_every_subscriber_is_called_once_with_the_facts_in_order_of_subscription():
+    signal, calls = Signal(), []
 
     def first(*facts, **named):
-        told.append(("first", facts, named))
+        calls.append(("first", facts, named))
 
     def second(*facts, **named):
-        told.append(("second", facts, named))
+        calls.append(("second", facts, named))
 
-    assert not signal.heard
-    signal("nobody")
+    assert not signal.connected
+    signal("without subscribers")
     for listener in (first, second, first):
         signal.connect(listener)
-    assert signal.heard
+    assert signal.connected
     signal(1, what=2)
-    assert told == [("first", (1,), {"what": 2}), ("second", (1,), {"what": 2})]
+    assert calls == [("first", (1,), {"what": 2}), ("second", (1,), {"what": 2})]
     signal.disconnect(first)
     signal.disconnect(first)
     signal(3)
-    assert told[2:] == [("second", (3,), {})]
+    assert calls[2:] == [("second", (3,), {})]
 
 
-@signals.part("sum")
+@signals.timed("sum")
 def add(one, other=1):
-    """Adds."""
+    """Add."""
     if other == 0:
         raise ValueError(one)
     return one + other
 
 
 @pytest.fixture
-def told():
-    parts = []
+def timings():
+    received = []
 
     def listener(name, seconds):
-        parts.append((name, seconds))
+        received.append((name, seconds))
 
-    signals.spent.connect(listener)
-    yield parts
-    signals.spent.disconnect(listener)
+    signals.timing.connect(listener)
+    yield received
+    signals.timing.disconnect(listener)
 
 
-def test_a_part_is_told_with_its_seconds_even_if_it_fails(told):
+def test_a_timed_function_publishes_its_seconds_even_if_it_raises(timings):
     assert add(1, other=2) == 3
-    assert add.__doc__ == "Adds."
+    assert add.__doc__ == "Add."
     with pytest.raises(ValueError, match="7"):
         add(7, 0)
-    assert [name for name, _ in told] == ["sum", "sum"]
-    assert all(0 <= seconds < 60 for _, seconds in told)
+    assert [name for name, _ in timings] == ["sum", "sum"]
+    assert all(0 <= seconds < 60 for _, seconds in timings)
 
 
-def test_a_part_that_nobody_wants_is_just_done():
-    assert not signals.spent.heard
+def test_a_timed_function_without_subscribers_just_runs():
+    assert not signals.timing.connected
     assert add(1) == 2

@@ -128,7 +128,7 @@ def test_no_client_can_make_up_a_label(app, method, path):
 
 
 def test_what_is_told_from_below_is_counted(registry):
-    signals.refused("deadlock")
+    signals.driver_error("deadlock")
     signals.retried("changed")
     signals.retried("deadlock")
     signals.reloaded("differs")
@@ -168,7 +168,7 @@ def test_who_cannot_count_serves_all_the_same(app, caplog):
     assert [record.message for record in caplog.records if record.name == counted.__name__] == [
         "This process counts for its metrics no more: No space left on device"
     ]
-    assert not signals.answered.heard
+    assert not signals.answered.connected
     assert samples(registry, "request_seconds_count") == {}
 
 
@@ -195,7 +195,7 @@ def test_every_number_that_the_document_names_exists():
     assert {name for name in named if name not in known} == set()
 
 
-@pytest.mark.parametrize("word", [*signals.Refusal.__args__, *signals.Reload.__args__, "changed"])
+@pytest.mark.parametrize("word", [*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, "changed"])
 def test_every_cause_stands_in_the_document(word):
     assert f"``{word}``" in DOCUMENT
 

@@ -16,7 +16,7 @@ from prometheus_client import values
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from placement import metrics
-from placement.conf import StartError
+from placement.errors import StartError
 from placement.metrics.directory import Directory
 from placement.metrics.page import Page
 from tests import children, web
@@ -183,9 +183,10 @@ import sys
 sys.modules["prometheus_client"] = None
 from placement import metrics
 from placement.cmd import metrics as command
+from placement.errors import StartError
 try:
     metrics.start(sys.argv[1])
-except metrics.StartError as error:
+except StartError as error:
     print(error)
 print(command.main([sys.argv[1]]))
 """

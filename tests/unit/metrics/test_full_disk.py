@@ -44,7 +44,7 @@ fill()
 for number in range(200):
     answer(f"/late/{number}")
     signals.retried("deadlock")
-print("serves", signals.answered.heard)
+print("serves", signals.answered.connected)
 directory += "/m"
 print('route="/early"' in shown(), 'route="/late/0"' in shown(), 'route="/late/199"' in shown())
 os.unlink(f"{sys.argv[1]}/filler")
@@ -67,7 +67,7 @@ fill()
 metrics.start(f"{directory}/m")
 for _ in range(3):
     answer("/late")
-print("serves", signals.answered.heard)
+print("serves", signals.answered.connected)
 """
 
 

@@ -9,7 +9,7 @@ import time
 import bcrypt
 import pytest
 
-from placement import conf as options
+from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.request import CONTEXT
 from placement.http.response import ok
@@ -332,5 +332,5 @@ def test_an_entry_of_another_kind_in_a_changed_file_is_nobodys_but_its_own(app, 
 def test_a_file_that_cannot_be_used_keeps_it_from_starting(tmp_path, text, sentence):
     if text is not None:
         (tmp_path / "htpasswd").write_bytes(text)
-    with pytest.raises(options.StartError, match=r"\[oslo_middleware\]http_basic_auth_user_file: .*" + sentence):
+    with pytest.raises(StartError, match=r"\[oslo_middleware\]http_basic_auth_user_file: .*" + sentence):
         serve(tmp_path / "htpasswd")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from placement import conf as options
+from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from tests import web
@@ -75,19 +75,19 @@ def test_nobody_passes_even_where_the_decision_is_left_to_others(protected):
     ],
 )
 def test_what_keeps_it_from_starting(protected, configured, told):
-    with pytest.raises(options.StartError, match=told):
+    with pytest.raises(StartError, match=told):
         protected(configured)
 
 
 def test_without_its_package_it_says_what_is_missing(protected, monkeypatch):
     monkeypatch.delitem(sys.modules, "placement.middleware.keystone", raising=False)
     monkeypatch.setitem(sys.modules, "keystonemiddleware", None)
-    with pytest.raises(options.StartError, match="keystonemiddleware is missing, the extra 'keystone'"):
+    with pytest.raises(StartError, match="keystonemiddleware is missing, the extra 'keystone'"):
         protected()
 
 
 def test_without_the_client_of_memcached_it_says_so_before_the_first_request(protected, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "memcache" else found(name))
-    with pytest.raises(options.StartError, match="python-memcached is missing, the extra 'keystone'"):
+    with pytest.raises(StartError, match="python-memcached is missing, the extra 'keystone'"):
         protected(REACHED + "memcached_servers = 127.0.0.1:11211\n")

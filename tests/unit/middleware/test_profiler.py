@@ -10,10 +10,10 @@ import pytest
 from osprofiler import _utils as signing
 from osprofiler.drivers import base
 
-from placement import conf as options
 from placement import deploy
 from placement.db import schema
 from placement.db.engine import opened
+from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from placement.middleware.profiler import VARIABLE
@@ -75,7 +75,7 @@ def test_requests_wait_for_each_other(profiles):
 
 def test_a_directory_that_is_not_there_keeps_it_from_starting(monkeypatch):
     monkeypatch.setenv(VARIABLE, "/nowhere")
-    with pytest.raises(options.StartError, match=r"\$OS_WSGI_PROFILER: /nowhere"):
+    with pytest.raises(StartError, match=r"\$OS_WSGI_PROFILER: /nowhere"):
         web.service(TABLE)
 
 

@@ -33,7 +33,7 @@ def nothing(_req):
 def laborious(_req):
     """A handler whose work tells what it spends, as databases and searches do."""
     for seconds in (0.25, 0.5):
-        signals.spent("sql", seconds)
+        signals.timing("sql", seconds)
     signals.retried("deadlock")
     return ok({})
 
@@ -189,7 +189,7 @@ def test_a_line_has_no_facts_that_never_came_to_be(app, caplog):
 def clocked():
     """Gives the application that finds requests slow from a time on."""
     yield lambda threshold: web.service(TABLE, api__slow_request_threshold=threshold)
-    TIMINGS.ignore()
+    TIMINGS.disconnect()
 
 
 def test_a_slow_request_is_a_warning_that_tells_its_parts(clocked, caplog):
@@ -225,4 +225,4 @@ def test_a_request_that_is_quick_enough_is_told_as_ever(clocked, caplog):
 
 def test_without_a_threshold_nothing_is_clocked(app):
     web.ask(app, "GET", "/laborious", ADMIN)
-    assert not signals.spent.heard
+    assert not signals.timing.connected
