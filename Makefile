@@ -7,7 +7,8 @@
 #   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache
 #                    and haproxy from Debian's packages, and what uWSGI and mod_wsgi are compiled with; starts none of
 #                    them
-#   make lint        style, types, layers, spelling, dangerous habits
+#   make lint        style, types, layers, spelling, dangerous habits, warnings of the documents
+#   make docs        the documents as HTML, in build/docs
 #   make samples     write etc/placement/*.sample anew, from the code
 #   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')
 #   make clean       remove what the others made, but not ./var
@@ -17,7 +18,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 TOX = .venv/bin/tox run --quiet
 
-.PHONY: serve test test-long test-nova servers lint samples bench clean
+.PHONY: serve test test-long test-nova servers lint docs samples bench clean
 
 serve: .venv/service
 	@echo "Starting the service ..."
@@ -34,6 +35,10 @@ test-nova: .venv/gates
 
 lint: .venv/gates
 	$(TOX) -e lint
+
+docs: .venv/gates
+	$(TOX) -e docs
+	@echo "The first page: file://$(CURDIR)/build/docs/index.html"
 
 samples: .venv/gates
 	$(TOX) -e samples

@@ -1,0 +1,16 @@
+"""The settings of Sphinx.  ``make docs`` builds the pages."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+project = "Placement"
+html_title = "Placement"
+html_theme = "furo"
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+smartquotes = False
+exclude_patterns = ["**/*.inc"]  # parts of pages
+extensions = ["http_examples", "links_to_pages"]
