@@ -1,0 +1,304 @@
+"""Examples in the pages of docs/api: how they are written, run and compared.
+
+An example is two blocks, a request and the reply to it::
+
+    .. code-block:: http
+
+       GET /resource_providers HTTP/1.1
+       OpenStack-API-Version: placement 1.39
+
+    .. code-block:: http
+
+       HTTP/1.1 200 OK
+       Content-Type: application/json
+
+       {"resource_providers": []}
+
+A page runs from top to bottom against a service of its own.  The headers of ``DEFAULTS``, and ``Content-Type:
+application/json`` with a body, are added to a request that does not show them.  Of a reply, the status line, the headers
+that are shown and the body are compared.  In what is expected, ``...`` stands for any text, the string ``"..."`` for any
+value, for any number of elements in a list, and as a key for any further members of an object.
+
+Comments in the page say what the reader does not see:
+
+- ``.. example-setup:`` with an indented block: requests that run at this place and have to succeed, at the latest
+  version unless they show another;
+- ``.. example-unordered:`` between a request and its reply: the order of list elements does not matter;
+- ``.. example-none:`` with a reason: the page has no examples on purpose.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import webob
+
+#: The service that the examples address, and who asks: headers that a request need not show.
+HOST = "placement.example.com"
+DEFAULTS = {"Host": HOST, "X-Auth-Token": "admin", "X-Roles": "admin,service"}
+LATEST = "placement latest"
+ANY = "..."
+
+_REQUEST_LINE = re.compile(r"(GET|PUT|POST|DELETE|HEAD|OPTIONS|PATCH) (/\S*)(?: HTTP/1\.1)?")
+_STATUS_LINE = re.compile(r"HTTP/1\.1 (\d{3} .+)")
+_HEADER = re.compile(r"([A-Za-z-]+): *(.*)")
+_DIRECTIVE = re.compile(r"( *)\.\. (?:(code-block|sourcecode):: *http|(example-(?:setup|unordered|none)):) *(.*)")
+
+
+class Malformed(ValueError):
+    """A block that is no example; the text names its line."""
+
+
+class Mismatch(AssertionError):
+    """A reply that is not the one shown; the text names the line of the example and what differs."""
+
+
+@dataclass(frozen=True)
+class Request:
+    line: int
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    line: int
+    status: str
+    headers: dict[str, str]
+    body: str
+    ordered: bool = True
+
+
+@dataclass(frozen=True)
+class Example:
+    """A request and the reply that the page shows; without a reply, a set-up request."""
+
+    request: Request
+    reply: Reply | None = None
+
+
+@dataclass
+class Page:
+    examples: list[Example] = field(default_factory=list)
+    #: Why the page has no examples; None where it must have some.
+    none: str | None = None
+
+
+# --- parsing ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A directive or comment of this module: its line, kind, argument and indented lines."""
+
+    line: int
+    kind: str
+    argument: str
+    content: list[str]
+
+
+def parse(text: str) -> Page:
+    """Return the examples of a page; raises Malformed."""
+    page = Page()
+    pending: Request | None = None
+    ordered = True
+    for block in _blocks(text):
+        if pending is None and block.kind == "example-unordered":
+            raise Malformed(f"line {block.line}: example-unordered stands between a request and its reply")
+        if pending is not None and block.kind in ("example-setup", "example-none"):
+            raise Malformed(f"line {pending.line}: a request without a reply")
+        if block.kind == "example-none":
+            page.none = " ".join([block.argument, *block.content]).strip()
+        elif block.kind == "example-setup":
+            page.examples.extend(Example(request) for request in _set_up(block))
+        elif block.kind == "example-unordered":
+            ordered = False
+        elif pending is None:
+            pending = _request(block.line, block.content)
+        else:
+            page.examples.append(Example(pending, _reply(block.line, block.content, ordered)))
+            pending, ordered = None, True
+    if pending is not None:
+        raise Malformed(f"line {pending.line}: a request without a reply")
+    if page.none == "" or bool(page.none) == any(example.reply for example in page.examples):
+        raise Malformed("a page has examples, or says with example-none why not")
+    return page
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    lines = text.splitlines()
+    number = 0
+    while number < len(lines):
+        start = number
+        number += 1
+        found = _DIRECTIVE.fullmatch(lines[start])
+        if found is None:
+            continue
+        indent = len(found[1])
+        while number < len(lines) and _belongs(lines[number], indent):
+            number += 1
+        yield _Block(start + 1, found[3] or "http", found[4], _dedented(lines[start + 1 : number]))
+
+
+def _belongs(line: str, indent: int) -> bool:
+    return not line.strip() or len(line) - len(line.lstrip()) > indent
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    """The lines without their common indentation, options of the directive, and blank lines at both ends."""
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    cut = [line[margin:].rstrip() for line in lines]
+    while cut and (not cut[0] or re.match(r":[a-z-]+:", cut[0])):
+        del cut[0]
+    while cut and not cut[-1]:
+        del cut[-1]
+    return cut
+
+
+def _set_up(block: _Block) -> Iterator[Request]:
+    starts = [index for index, line in enumerate(block.content) if _REQUEST_LINE.fullmatch(line)]
+    if not starts or starts[0] != 0:
+        raise Malformed(f"line {block.line}: set-up requests begin with a request line")
+    for start, end in zip(starts, [*starts[1:], len(block.content)], strict=True):
+        request = _request(block.line, block.content[start:end])
+        request.headers.setdefault("OpenStack-API-Version", LATEST)
+        yield request
+
+
+def _request(line: int, content: list[str]) -> Request:
+    found = _REQUEST_LINE.fullmatch(content[0]) if content else None
+    if found is None:
+        raise Malformed(f"line {line}: the block does not begin with a request line like 'GET /path HTTP/1.1'")
+    return Request(line, found[1], found[2], *_headers_and_body(line, content[1:]))
+
+
+def _reply(line: int, content: list[str], ordered: bool) -> Reply:
+    found = _STATUS_LINE.fullmatch(content[0]) if content else None
+    if found is None:
+        raise Malformed(f"line {line}: a reply begins with a status line like 'HTTP/1.1 200 OK'")
+    return Reply(line, found[1], *_headers_and_body(line, content[1:]), ordered)
+
+
+def _headers_and_body(line: int, content: list[str]) -> tuple[dict[str, str], str]:
+    blank = content.index("") if "" in content else len(content)
+    headers = {}
+    for text in content[:blank]:
+        found = _HEADER.fullmatch(text)
+        if found is None:
+            raise Malformed(f"line {line}: no header: {text!r}")
+        headers[found[1]] = found[2]
+    return headers, "\n".join(content[blank:]).strip()
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+def run(page: Page, application: Any) -> None:
+    """Send every request of the page to a WSGI application; raises Mismatch."""
+    for example in page.examples:
+        reply = _ask(application, example.request)
+        if example.reply is not None:
+            compare(example.reply, reply)
+        elif not 200 <= reply.status_int < 300:
+            request = example.request
+            raise Mismatch(f"line {request.line}: set-up {request.method} {request.path}: {reply.status}\n{reply.text}")
+
+
+def _ask(application: Any, request: Request) -> webob.Response:
+    headers = {name.lower(): value for name, value in DEFAULTS.items()}
+    if request.body:
+        headers["content-type"] = "application/json"
+    headers |= {name.lower(): value for name, value in request.headers.items()}
+    blank = webob.Request.blank(request.path, method=request.method, headers=headers)
+    if request.body:
+        blank.body = request.body.encode()
+    return blank.get_response(application)
+
+
+def compare(expected: Reply, actual: webob.Response) -> None:
+    """Raises Mismatch unless the reply is the one expected."""
+    try:
+        _same("status", expected.status, actual.status)
+        for name, value in expected.headers.items():
+            _same(f"header {name}", value, actual.headers.get(name))
+        _same_body(expected, actual)
+    except Mismatch as mismatch:
+        raise Mismatch(f"line {expected.line}: {mismatch}\nthe reply:\n{_written(actual)}") from None
+
+
+def _same_body(expected: Reply, actual: webob.Response) -> None:
+    if not expected.body or actual.content_type != "application/json":
+        _same("body", " ".join(expected.body.split()), " ".join(actual.text.split()))
+        return
+    try:
+        shown = json.loads(expected.body)
+    except ValueError as error:
+        raise Mismatch(f"the body that is shown is not JSON: {error}") from None
+    if not matches(shown, actual.json, expected.ordered):
+        raise Mismatch("body")
+
+
+def _same(what: str, expected: str, actual: str | None) -> None:
+    if actual is None or not _matches_text(expected, actual):
+        raise Mismatch(f"{what}: {expected!r} is shown, {actual!r} came")
+
+
+def _written(reply: webob.Response) -> str:
+    headers = "\n".join(f"{name}: {value}" for name, value in reply.headers.items())
+    body = json.dumps(reply.json, indent=2) if reply.content_type == "application/json" else reply.text
+    return f"HTTP/1.1 {reply.status}\n{headers}\n\n{body}"
+
+
+def matches(expected: Any, actual: Any, ordered: bool = True) -> bool:
+    """Whether a JSON value is the one that a page shows."""
+    if expected == ANY:
+        return True
+    if type(expected) is not type(actual):
+        return False
+    if isinstance(expected, dict):
+        return _matches_object(expected, actual, ordered)
+    if isinstance(expected, list):
+        return _matches_list(expected, actual) if ordered else _matches_set(expected, actual)
+    if isinstance(expected, str):
+        return _matches_text(expected, actual)
+    return bool(expected == actual)
+
+
+def _matches_object(expected: dict[str, Any], actual: dict[str, Any], ordered: bool) -> bool:
+    named = expected.keys() - {ANY}
+    if ANY in expected:
+        actual = {key: value for key, value in actual.items() if key in named}
+    return actual.keys() == named and all(matches(expected[key], actual[key], ordered) for key in named)
+
+
+def _matches_list(expected: list[Any], actual: list[Any]) -> bool:
+    if not expected:
+        return not actual
+    first, *others = expected
+    if first == ANY:
+        return any(_matches_list(others, actual[skipped:]) for skipped in range(len(actual) + 1))
+    return bool(actual) and matches(first, actual[0]) and _matches_list(others, actual[1:])
+
+
+def _matches_set(expected: list[Any], actual: list[Any]) -> bool:
+    """Whether each expected element has an actual one of its own."""
+    remaining = list(actual)
+    for element in expected:
+        if element == ANY:
+            continue
+        found = next((index for index, each in enumerate(remaining) if matches(element, each, ordered=False)), None)
+        if found is None:
+            return False
+        del remaining[found]
+    return not remaining or ANY in expected
+
+
+def _matches_text(expected: str, actual: str) -> bool:
+    pattern = ".*".join(re.escape(part) for part in expected.split(ANY))
+    return re.fullmatch(pattern, actual, re.DOTALL) is not None

@@ -1,0 +1,262 @@
+"""Examples are found, refused and compared as tests/docs/examples.py says."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+import pytest
+import webob
+
+from tests.docs import examples
+from tests.docs.examples import Malformed, Mismatch, matches
+
+PAGE = """
+Title
+=====
+
+.. example-setup:
+
+   PUT /traits/CUSTOM_A
+   POST /resource_providers
+   OpenStack-API-Version: placement 1.20
+
+   {"name": "a"}
+
+Some text.
+
+* In a list:
+
+  .. code-block:: http
+     :caption: A request
+
+     PUT /things/1?a=b HTTP/1.1
+     OpenStack-API-Version: placement 1.39
+
+     {
+       "a": 1,
+
+       "b": 2
+     }
+
+  and the reply
+
+  .. example-unordered:
+
+  .. code-block:: http
+
+     HTTP/1.1 200 OK
+     Content-Type: application/json
+
+     {"c": [1, 2]}
+
+.. code-block:: json
+
+   {"not": "an example"}
+
+.. code-block:: http
+
+   DELETE /things/1
+
+.. code-block:: http
+
+   HTTP/1.1 204 No Content
+"""
+
+
+def replying(status="200 OK", body=None, headers=()):
+    """An application with one reply, and the requests that it was sent."""
+    seen = []
+
+    @webob.dec.wsgify
+    def application(request):
+        seen.append(request)
+        reply = webob.Response(status=status, headerlist=list(headers), body=b"")
+        if body is not None:
+            reply.content_type = "application/json"
+            reply.body = json.dumps(body).encode()
+        return reply
+
+    return application, seen
+
+
+def page(reply, request="GET / HTTP/1.1", between=""):
+    blocks = [f".. code-block:: http\n\n{textwrap.indent(block, '   ')}\n" for block in (request, reply)]
+    return examples.parse(f"\n{between}\n".join(blocks))
+
+
+def test_the_parts_of_a_page_are_found():
+    trait, provider, thing, gone = examples.parse(PAGE).examples
+    assert (trait.request.method, trait.request.path, trait.request.body) == ("PUT", "/traits/CUSTOM_A", "")
+    assert trait.request.headers == {"OpenStack-API-Version": "placement latest"}
+    assert provider.request.headers == {"OpenStack-API-Version": "placement 1.20"}
+    assert json.loads(provider.request.body) == {"name": "a"}
+    assert (trait.reply, provider.reply) == (None, None)
+    assert (thing.request.path, thing.request.line) == ("/things/1?a=b", 18)
+    assert json.loads(thing.request.body) == {"a": 1, "b": 2}
+    assert thing.reply.status == "200 OK"
+    assert thing.reply.headers == {"Content-Type": "application/json"}
+    assert json.loads(thing.reply.body) == {"c": [1, 2]}
+    assert not thing.reply.ordered
+    assert (gone.request.method, gone.reply.status, gone.reply.body) == ("DELETE", "204 No Content", "")
+    assert gone.reply.ordered
+
+
+REQUEST = ".. code-block:: http\n\n   GET / HTTP/1.1\n\n"
+REPLY = ".. code-block:: http\n\n   HTTP/1.1 200 OK\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Only words.", "has examples, or says"),
+        (REQUEST + REPLY + ".. example-none: nothing to see\n", "has examples, or says"),
+        (".. example-none:\n", "has examples, or says"),
+        (".. example-setup:\n\n   PUT /traits/A\n", "has examples, or says"),
+        (REQUEST, "line 1: a request without a reply"),
+        (REQUEST + ".. example-setup:\n\n   PUT /traits/A\n\n" + REPLY, "line 1: a request without a reply"),
+        (REQUEST + REQUEST, "line 5: a reply begins with a status line"),
+        (REPLY, "line 1: the block does not begin with a request line"),
+        (".. code-block:: http\n\nText\n", "line 1: the block does not begin with a request line"),
+        (".. code-block:: http\n\n   FETCH / HTTP/1.1\n", "does not begin with a request line"),
+        (".. code-block:: http\n\n   GET / HTTP/1.1\n   {}\n", "line 1: no header: '{}'"),
+        (".. example-setup:\n\n   {}\n", "line 1: set-up requests begin"),
+        (".. example-unordered:\n\n" + REQUEST + REPLY, "line 1: example-unordered stands between"),
+    ],
+)
+def test_what_is_no_example_is_refused(text, reason):
+    with pytest.raises(Malformed, match=reason):
+        examples.parse(text)
+
+
+def test_a_page_may_say_why_it_has_no_examples():
+    assert examples.parse(".. example-none: it is a table\n   of contents\n").none == "it is a table of contents"
+
+
+def test_requests_are_sent_with_what_they_show_and_with_defaults():
+    application, seen = replying(status="204 No Content")
+    text = ".. example-setup:\n\n   PUT /a?b=1\n\n   {}\n\n   GET /c\n   x-auth-token: other\n\n" + REQUEST + REPLY
+    with pytest.raises(Mismatch):
+        examples.run(examples.parse(text), application)
+    first, second, third = seen
+    assert (first.method, first.path_qs, first.body, first.content_type) == ("PUT", "/a?b=1", b"{}", "application/json")
+    assert first.headers["X-Auth-Token"] == "admin"
+    assert first.headers["X-Roles"] == "admin,service"
+    assert first.host == examples.HOST
+    assert first.headers["OpenStack-API-Version"] == "placement latest"
+    assert (second.headers["X-Auth-Token"], second.content_type) == ("other", "")
+    assert "OpenStack-API-Version" not in third.headers
+
+
+def test_a_set_up_has_to_succeed():
+    application, _ = replying(status="409 Conflict", body={"why": "taken"})
+    text = ".. example-setup:\n\n   PUT /traits/A\n\n" + REQUEST + REPLY
+    with pytest.raises(Mismatch, match=r"(?s)line 1: set-up PUT /traits/A: 409 Conflict.*taken"):
+        examples.run(examples.parse(text), application)
+
+
+ACTUAL = {"status": "409 Conflict", "body": {"a": [1, 2], "id": "req-1"}, "headers": [("Allow", "GET, PUT")]}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        'HTTP/1.1 409 Conflict\nallow: GET, PUT\n\n{"a": [1, 2], "id": "req-1"}',
+        'HTTP/1.1 409 Conflict\nContent-Type: application/json\n\n{"id": "req-...",\n\n "a": [1, 2]}',
+        'HTTP/1.1 409 Conflict\nAllow: ...\n\n{"...": "...", "a": "..."}',
+    ],
+)
+def test_the_same_reply_passes(reply):
+    application, _ = replying(**ACTUAL)
+    examples.run(page(reply), application)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("HTTP/1.1 400 Bad Request", "status: '400 Bad Request' is shown, '409 Conflict' came"),
+        ("HTTP/1.1 409 Trouble", "status"),
+        ("HTTP/1.1 409 Conflict\nAllow: GET", "header Allow: 'GET' is shown, 'GET, PUT' came"),
+        ("HTTP/1.1 409 Conflict\nLocation: ...", "header Location: '...' is shown, None came"),
+        ("HTTP/1.1 409 Conflict", "body: '' is shown"),
+        ("HTTP/1.1 409 Conflict\n\n{", "is not JSON"),
+        ('HTTP/1.1 409 Conflict\n\n{"a": [2, 1], "id": "req-1"}', "body"),
+        ('HTTP/1.1 409 Conflict\n\n{"a": [1, 2]}', "body"),
+    ],
+)
+def test_another_reply_is_a_mismatch(reply, reason):
+    application, _ = replying(**ACTUAL)
+    with pytest.raises(Mismatch) as raised:
+        examples.run(page(reply), application)
+    assert reason in str(raised.value)
+    assert str(raised.value).startswith("line 5: ")
+
+
+def test_an_empty_body_is_not_any_body():
+    application, _ = replying(status="204 No Content")
+    examples.run(page("HTTP/1.1 204 No Content"), application)
+    with pytest.raises(Mismatch):
+        examples.run(page('HTTP/1.1 204 No Content\n\n{"a": 1}'), application)
+
+
+def test_order_matters_unless_the_page_says_otherwise():
+    application, _ = replying(body=[1, 2])
+    with pytest.raises(Mismatch):
+        examples.run(page("HTTP/1.1 200 OK\n\n[2, 1]"), application)
+    examples.run(page("HTTP/1.1 200 OK\n\n[2, 1]", between=".. example-unordered:\n"), application)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ("...", None),
+        ("...", {"a": 1}),
+        ("a...c", "a\nb\nc"),
+        ("a.c", "a.c"),
+        ({"a": 1, "...": "..."}, {"a": 1}),
+        ({"a": 1, "...": "..."}, {"a": 1, "b": 2}),
+        (["..."], []),
+        ([1, "...", 3], [1, 3]),
+        ([1, "...", 3], [1, 2, 2, 3]),
+        (["...", 2, "..."], [1, 2, 3]),
+    ],
+)
+def test_dots_stand_for_anything(expected, actual):
+    assert matches(expected, actual)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ("a.c", "abc"),
+        ("a...c", "ab"),
+        (1, True),
+        (1, 1.0),
+        (0, None),
+        ({}, {"a": 1}),
+        ({"a": 1}, {}),
+        ({"a": 1, "...": "..."}, {"b": 2}),
+        ([], [1]),
+        ([1], []),
+        ([1, 2], [2, 1]),
+        ([1, "...", 3], [1, 2]),
+        ([[1, 2]], [[2, 1]]),
+    ],
+)
+def test_differences_are_seen(expected, actual):
+    assert not matches(expected, actual)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        ([1, 2], [2, 1], True),
+        ({"a": [[1, 2], [3]]}, {"a": [[3], [2, 1]]}, True),
+        ([1, "..."], [3, 2, 1], True),
+        ([1, 1], [1, 2], False),
+        ([1, 2], [1, 2, 2], False),
+        ([4, "..."], [1, 2], False),
+    ],
+)
+def test_lists_without_order_are_compared_element_by_element(expected, actual, same):
+    assert matches(expected, actual, ordered=False) is same
