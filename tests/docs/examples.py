@@ -14,10 +14,10 @@ An example is two blocks, a request and the reply to it::
 
        {"resource_providers": []}
 
-A page runs from top to bottom against a service of its own.  The headers of ``DEFAULTS``, and ``Content-Type:
-application/json`` with a body, are added to a request that does not show them.  Of a reply, the status line, the headers
-that are shown and the body are compared.  In what is expected, ``...`` stands for any text, the string ``"..."`` for any
-value, for any number of elements in a list, and as a key for any further members of an object.
+A page runs from top to bottom against a service of its own.  The headers of ``DEFAULTS`` are added to a request that
+does not show them, and ``Content-Type: application/json`` to one with a body.  Of a reply, the status line, the headers
+that are shown and the body are compared.  In what is expected, ``...`` stands for any text, the string ``"..."`` for
+any value, for any number of elements in a list, and as a key for any further members of an object.
 
 Comments in the page say what the reader does not see:
 

@@ -92,7 +92,7 @@ def test_the_parts_of_a_page_are_found():
     assert provider.request.headers == {"OpenStack-API-Version": "placement 1.20"}
     assert json.loads(provider.request.body) == {"name": "a"}
     assert (trait.reply, provider.reply) == (None, None)
-    assert (thing.request.path, thing.request.line) == ("/things/1?a=b", 18)
+    assert (thing.request.path, thing.request.line) == ("/things/1?a=b", 17)
     assert json.loads(thing.request.body) == {"a": 1, "b": 2}
     assert thing.reply.status == "200 OK"
     assert thing.reply.headers == {"Content-Type": "application/json"}
@@ -189,7 +189,7 @@ def test_another_reply_is_a_mismatch(reply, reason):
     with pytest.raises(Mismatch) as raised:
         examples.run(page(reply), application)
     assert reason in str(raised.value)
-    assert str(raised.value).startswith("line 5: ")
+    assert str(raised.value).startswith("line 6: ")
 
 
 def test_an_empty_body_is_not_any_body():
