@@ -4,7 +4,8 @@ An example is two blocks, a request and the reply to it::
 
     .. code-block:: http
 
-       GET /resource_providers HTTP/1.1
+       GET /resource_providers?member_of=c4b1a5a8-0a5b-4f4e-9a0d-6d0d4d0f0a01
+           &required=HW_CPU_X86_AVX2
        OpenStack-API-Version: placement 1.39
 
     .. code-block:: http
@@ -13,6 +14,9 @@ An example is two blocks, a request and the reply to it::
        Content-Type: application/json
 
        {"resource_providers": []}
+
+Long lines of a head are folded: an indented line belongs to the one before it.  ``HTTP/1.1`` after the path may be left
+out, and ``...`` in place of a header says that there are others.
 
 A page runs from top to bottom against a service of its own.  The headers of ``DEFAULTS`` are added to a request that
 does not show them, and ``Content-Type: application/json`` to one with a body.  Of a reply, the status line, the headers
@@ -172,28 +176,42 @@ def _set_up(block: _Block) -> Iterator[Request]:
 
 
 def _request(line: int, content: list[str]) -> Request:
-    found = _REQUEST_LINE.fullmatch(content[0]) if content else None
+    head, body = _head_and_body(content, fold="")
+    found = _REQUEST_LINE.fullmatch(head[0]) if head else None
     if found is None:
         raise Malformed(f"line {line}: the block does not begin with a request line like 'GET /path HTTP/1.1'")
-    return Request(line, found[1], found[2], *_headers_and_body(line, content[1:]))
+    return Request(line, found[1], found[2], _headers(line, head[1:]), body)
 
 
 def _reply(line: int, content: list[str], ordered: bool) -> Reply:
-    found = _STATUS_LINE.fullmatch(content[0]) if content else None
+    head, body = _head_and_body(content, fold=" ")
+    found = _STATUS_LINE.fullmatch(head[0]) if head else None
     if found is None:
         raise Malformed(f"line {line}: a reply begins with a status line like 'HTTP/1.1 200 OK'")
-    return Reply(line, found[1], *_headers_and_body(line, content[1:]), ordered)
+    return Reply(line, found[1], _headers(line, head[1:]), body, ordered)
 
 
-def _headers_and_body(line: int, content: list[str]) -> tuple[dict[str, str], str]:
+def _head_and_body(content: list[str], fold: str) -> tuple[list[str], str]:
+    """The lines of the head, folded ones joined by ``fold``, and what follows the first blank line."""
     blank = content.index("") if "" in content else len(content)
-    headers = {}
+    head: list[str] = []
     for text in content[:blank]:
+        if head and text.startswith(" "):
+            head[-1] += fold + text.strip()
+        else:
+            head.append(text)
+    return head, "\n".join(content[blank:]).strip()
+
+
+def _headers(line: int, head: list[str]) -> dict[str, str]:
+    headers = {}
+    for text in head:
         found = _HEADER.fullmatch(text)
-        if found is None:
+        if found is not None:
+            headers[found[1]] = found[2]
+        elif text != ANY:
             raise Malformed(f"line {line}: no header: {text!r}")
-        headers[found[1]] = found[2]
-    return headers, "\n".join(content[blank:]).strip()
+    return headers
 
 
 # --- running ---------------------------------------------------------------------------------------------------------

@@ -30,8 +30,10 @@ Some text.
   .. code-block:: http
      :caption: A request
 
-     PUT /things/1?a=b HTTP/1.1
+     PUT /things/1?a=b
+       &c=d HTTP/1.1
      OpenStack-API-Version: placement 1.39
+     ...
 
      {
        "a": 1,
@@ -92,7 +94,7 @@ def test_the_parts_of_a_page_are_found():
     assert provider.request.headers == {"OpenStack-API-Version": "placement 1.20"}
     assert json.loads(provider.request.body) == {"name": "a"}
     assert (trait.reply, provider.reply) == (None, None)
-    assert (thing.request.path, thing.request.line) == ("/things/1?a=b", 17)
+    assert (thing.request.path, thing.request.line) == ("/things/1?a=b&c=d", 17)
     assert json.loads(thing.request.body) == {"a": 1, "b": 2}
     assert thing.reply.status == "200 OK"
     assert thing.reply.headers == {"Content-Type": "application/json"}
