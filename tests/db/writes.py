@@ -318,3 +318,119 @@ REFUSED = (
 )
 
 ALL = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *REFUSED)
+
+OLDER_CLAIM = {name: value for name, value in holding(None, other={"VCPU": 2}).items() if "consumer" not in name}
+#: The other forms that requests of the same routes have, for tests that look at what a write changes.
+VARIANTS = (
+    Write(
+        "create a provider in an old version",
+        (),
+        Call("POST /resource_providers", {"uuid": "$host", "name": "$host"}, 0),
+        status=201,
+    ),
+    Write(
+        "give a root a parent, and another name",
+        TREE,
+        Call("PUT /resource_providers/$top", {"name": "named $RUN", "parent_provider_uuid": "$elsewhere"}, 14),
+        status=200,
+    ),
+    Write(
+        "rename a provider that names its parent",
+        TREE,
+        Call("PUT /resource_providers/$middle", {"name": "named $RUN", "parent_provider_uuid": "$top"}),
+        status=200,
+    ),
+    Write("delete a leaf", TREE, Call("DELETE /resource_providers/$leaf")),
+    Write(
+        "add the first inventory",
+        (provider("host"),),
+        Call("POST /resource_providers/$host/inventories", {"resource_class": "VCPU", "total": 4}),
+        status=201,
+    ),
+    Write("replace inventories by the same", HOST, stock("host", 1, VCPU=8, MEMORY_MB=1024, DISK_GB=100), status=200),
+    Write("replace inventories by none", HOST, stock("host", 1), status=200),
+    Write(
+        "remove inventories where there are none",
+        (provider("host"),),
+        Call("DELETE /resource_providers/$host/inventories"),
+    ),
+    Write("shrink what is used", FULL, stock("host", 2, VCPU=4), status=200),
+    Write("set the first traits", (provider("host"),), traits("host", 0, "HW_CPU_X86_AVX"), status=200),
+    Write(
+        "remove one trait",
+        (provider("host"), traits("host", 0, "HW_CPU_X86_AVX", "HW_CPU_X86_AVX2")),
+        traits("host", 1, "HW_CPU_X86_AVX"),
+        status=200,
+    ),
+    Write("set the first aggregates", (provider("host"),), aggregates("host", 0, "$aggregate"), status=200),
+    Write(
+        "leave aggregates",
+        (provider("host"), aggregates("host", 0, "$aggregate", "$aggregate_2")),
+        aggregates("host", 1, "$aggregate"),
+        status=200,
+    ),
+    Write(
+        "set the same aggregates",
+        (provider("host"), aggregates("host", 0, "$aggregate")),
+        aggregates("host", 1, "$aggregate"),
+        status=200,
+    ),
+    Write(
+        "leave aggregates in an old version",
+        (provider("host"), aggregates("host", 0, "$aggregate")),
+        Call("PUT /resource_providers/$host/aggregates", [], 1),
+        status=200,
+    ),
+    Write(
+        "rename a class in the first version",
+        (RESOURCE_CLASS,),
+        Call("PUT /resource_classes/CUSTOM_C_$RUN", {"name": "CUSTOM_D_$RUN"}, 2),
+        status=200,
+    ),
+    Write("ensure a trait that was removed", (TRAIT, Call("DELETE /traits/CUSTOM_T_$RUN")), TRAIT, status=201),
+    Write("move a claim in an old version", CLAIMED, Call("PUT /allocations/$consumer", OLDER_CLAIM, 12)),
+    Write("move a claim by POST in an old version", CLAIMED, Call("POST /allocations", {"$consumer": OLDER_CLAIM}, 13)),
+    Write("empty a claim by POST", CLAIMED, Call("POST /allocations", {"$consumer": holding(1)})),
+    Write("claim the same again", CLAIMED, claim(1, host={"VCPU": 1, "MEMORY_MB": 64})),
+    Write(
+        "give back on two providers",
+        (*HOST, *OTHER, claim(host={"VCPU": 1}, other={"VCPU": 1})),
+        Call("DELETE /allocations/$consumer"),
+    ),
+    Write(
+        "reshape inventories alone",
+        (provider("host"),),
+        Call("POST /reshaper", {"inventories": {"$host": inventories(0, VCPU=8)}, "allocations": {}}),
+    ),
+    Write(
+        "reshape to no inventory",
+        HOST,
+        Call("POST /reshaper", {"inventories": {"$host": inventories(1)}, "allocations": {}}),
+    ),
+    Write(
+        "reshape and end a claim elsewhere",
+        CLAIMED,
+        Call(
+            "POST /reshaper",
+            {"inventories": {"$other": inventories(1, VCPU=4)}, "allocations": {"$consumer": holding(1)}},
+        ),
+    ),
+    Write(
+        "reshape in the first version",
+        CLAIMED,
+        Call(
+            "POST /reshaper",
+            {
+                "inventories": {"$other": inventories(1, VCPU=4)},
+                "allocations": {
+                    "$consumer": {
+                        key: value for key, value in holding(1, other={"VCPU": 1}).items() if "type" not in key
+                    }
+                },
+            },
+            30,
+        ),
+    ),
+)
+#: Those after which an index has nothing to read anew.
+SAME = tuple(write for write in (*ALL, *VARIANTS) if "ensure a trait" in write.name)

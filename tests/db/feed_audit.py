@@ -1,0 +1,148 @@
+"""Compare each commit of a database with its rows of the feed: every change that the index reads has to be named.
+
+Used where one thread writes.  The state of the tables is read in the transaction itself, just before its COMMIT.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from placement.db import feed
+from placement.db.engine import Database
+from placement.db.tables import (
+    allocations,
+    inventories,
+    placement_aggregates,
+    provider_changes,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    traits,
+)
+
+#: Kinds of change from the weakest to the strongest; a stronger one includes the others.
+STRENGTH = (feed.USAGE, feed.SHAPE, feed.GONE)
+
+_P, _I, _A = resource_providers.c, inventories.c, allocations.c
+_HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
+_FORM = {
+    "providers": sa.select(_P.id, _P.uuid, _P.name, _P.parent_provider_id, _P.root_provider_id),
+    "inventories": sa.select(
+        *(_I.resource_provider_id, _I.resource_class_id, _I.total, _I.reserved, _I.min_unit),
+        *(_I.max_unit, _I.step_size, _I.allocation_ratio),
+    ),
+    "traits": sa.select(_HAS.resource_provider_id, traits.c.name).join(traits, traits.c.id == _HAS.trait_id),
+    "aggregates": sa.select(_IN.resource_provider_id, placement_aggregates.c.uuid).join(
+        placement_aggregates, placement_aggregates.c.id == _IN.aggregate_id
+    ),
+}
+_USE = {
+    "generations": sa.select(_P.id, _P.generation),
+    "allocations": sa.select(_A.resource_provider_id, _A.resource_class_id, _A.consumer_id, _A.used),
+}
+_CLASSES = sa.select(resource_classes.c.id, resource_classes.c.name)
+_TRAITS = sa.select(traits.c.id, traits.c.name)
+_FEED = sa.select(provider_changes.c.writer_id, provider_changes.c.seq, provider_changes.c.provider_id)
+_FEED = _FEED.add_columns(provider_changes.c.what)
+
+#: What is true of one provider: (name of the fact, values).
+Facts = Mapping[int, frozenset[tuple[Any, ...]]]
+
+
+class State(NamedTuple):
+    """All that an index is made from."""
+
+    #: What a search needs to read anew if it changes: everything about a provider but its usage and generation.
+    form: Facts
+    use: Facts
+    classes: Mapping[int, str]
+    traits: Mapping[int, str]
+
+    @classmethod
+    def read(cls, db: Connection) -> State:
+        """The state that the connection sees."""
+        return cls(
+            _facts(db, _FORM),
+            _facts(db, _USE),
+            {row.id: row.name for row in db.execute(_CLASSES)},
+            {row.id: row.name for row in db.execute(_TRAITS)},
+        )
+
+    def changes_to(self, after: State) -> dict[int, str]:
+        """The weakest kind of change, by provider, that tells readers of this state of the state ``after``."""
+        changes = dict.fromkeys(_different(self.use, after.use), feed.USAGE)
+        changes |= dict.fromkeys(_different(self.form, after.form), feed.SHAPE)
+        changes |= dict.fromkeys(_providers(self) - _providers(after), feed.GONE)
+        # A trait that is new is on no provider yet: it comes with the first provider that has it.
+        renamed = {id_: after.traits.get(id_) for id_ in self.traits} != self.traits
+        if renamed or self.classes != after.classes:
+            changes[feed.NO_PROVIDER] = feed.NAMES
+        return changes
+
+
+class Commit(NamedTuple):
+    """What a transaction changed, and what it recorded in the feed."""
+
+    #: By provider the weakest kind of change that would do.
+    changes: dict[int, str]
+    recorded: dict[int, str]
+
+    @property
+    def omissions(self) -> dict[int, str]:
+        """The changes of which the feed says nothing, or something weaker."""
+        return {id_: what for id_, what in self.changes.items() if not _includes(self.recorded.get(id_), what)}
+
+
+@contextlib.contextmanager
+def audited(database: Database) -> Iterator[list[Commit]]:
+    """A list of the commits of the database, which grows while the block runs."""
+    commits: list[Commit] = []
+    with database.engine.connect() as connection:
+        state, known = State.read(connection), _rows(connection).keys()
+        connection.rollback()
+
+    def before_commit(connection: Connection) -> None:
+        nonlocal state, known
+        earlier, state, rows = state, State.read(connection), _rows(connection)
+        recorded = {key[-1]: what for key, what in rows.items() if key not in known}
+        known = rows.keys()
+        commits.append(Commit(earlier.changes_to(state), recorded))
+
+    sa.event.listen(database.engine, "commit", before_commit)
+    try:
+        yield commits
+    finally:
+        sa.event.remove(database.engine, "commit", before_commit)
+
+
+def _facts(db: Connection, queries: Mapping[str, Any]) -> Facts:
+    """Rows by the provider, whose id is their first column."""
+    facts: dict[int, set[tuple[Any, ...]]] = {}
+    for name, query in queries.items():
+        for provider_id, *values in db.execute(query):
+            facts.setdefault(provider_id, set()).add((name, *values))
+    return {provider_id: frozenset(of) for provider_id, of in facts.items()}
+
+
+def _different(before: Facts, after: Facts) -> set[int]:
+    return {id_ for id_ in before.keys() | after.keys() if before.get(id_) != after.get(id_)}
+
+
+def _providers(state: State) -> set[int]:
+    return {id_ for id_, facts in state.form.items() if any(name == "providers" for name, *_ in facts)}
+
+
+def _rows(db: Connection) -> dict[tuple[int, int, int], str]:
+    return {(row.writer_id, row.seq, row.provider_id): row.what for row in db.execute(_FEED)}
+
+
+def _includes(recorded: str | None, what: str) -> bool:
+    if recorded is None or what == feed.NAMES:
+        return recorded == what
+    return STRENGTH.index(recorded) >= STRENGTH.index(what)

@@ -1,0 +1,125 @@
+"""No write of any route leaves the feed silent: each commit names every change that it makes to what the index reads.
+
+The writes are stories of requests (tests/db/writes.py), at least one for each endpoint of the table of routes; what a
+commit has changed is found by comparing tables (tests/db/feed_audit.py), not from what the code says about itself.
+"""
+
+from __future__ import annotations
+
+import re
+from unittest import mock
+
+import pytest
+
+from placement import microversion as mv
+from placement.db import feed
+from placement.db.engine import Transaction
+from placement.http.endpoint import Endpoint
+from placement.index.refresh import loaded
+from placement.routes import TABLE
+from tests.db import watch
+from tests.db.feed_audit import audited
+from tests.db.in_process import placement
+from tests.db.writes import ALL, HOST, REFUSED, SAME, VARIANTS, Names, Write, aggregates, claim, traits
+from tests.index.reader import Reader
+
+CHANGING = tuple(write for write in (*ALL, *VARIANTS) if write not in (*REFUSED, *SAME))
+each = pytest.mark.parametrize("write", CHANGING, ids=lambda write: write.name)
+
+
+def begun(write, database):
+    """The request of the write, as a function without arguments, after all that comes before it."""
+    names, service = Names(), placement(database)
+    for call in write.before:
+        answer = service(*names.fill(call))
+        assert answer.status < 300, (call, answer)
+    call = names.fill(write.call)
+    return lambda: service(*call)
+
+
+@pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
+def test_each_commit_names_what_it_changes(database, write):
+    """The story and the request, and an index that follows the feed is the one that is built anew."""
+    reader = Reader(database)
+    with audited(database) as commits:
+        request = begun(write, database)
+        reader.look(must_follow=True)
+        before = len(commits)
+        assert request().status == write.status
+    assert not [commit.omissions for commit in commits if commit.omissions]
+    assert any(commit.changes for commit in commits[before:]) == (write in CHANGING)
+    reader.look(must_follow=True)
+
+
+@each
+def test_the_audit_sees_a_write_that_records_nothing(database, write):
+    request = begun(write, database)
+    with audited(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
+        assert request().status == write.status
+    assert any(commit.omissions for commit in commits) == bool(changed_of(commits))
+
+
+@each
+def test_the_audit_sees_a_record_that_is_too_weak(database, write):
+    request, changed = begun(write, database), Transaction.changed
+    with (
+        audited(database) as commits,
+        mock.patch.object(Transaction, "changed", lambda self, id_, _: changed(self, id_, feed.USAGE)),
+    ):
+        assert request().status == write.status
+    assert any(commit.omissions for commit in commits) == bool(changed_of(commits) - {feed.USAGE})
+
+
+def changed_of(commits):
+    return {what for commit in commits for what in commit.changes.values()}
+
+
+# --- every route, and every table -------------------------------------------------------------------------------------
+
+
+def writing_endpoints():
+    """(method, path, endpoint) of every endpoint that is not for GET."""
+    for path, methods in TABLE.items():
+        for method, found in methods.items():
+            for one in (found,) if isinstance(found, Endpoint) else found:
+                if method != "GET":
+                    yield method, path, one
+
+
+def endpoint_of(write: Write):
+    """The endpoint that serves the write's request."""
+    method, path = write.call.what.split()
+    version = mv.Version(1, write.call.minor)
+    for served, template, one in writing_endpoints():
+        pattern = re.sub(r"\{\w+\}", "[^/]+", template)
+        if served == method and re.fullmatch(pattern, path) and (one.until is None or version < one.until):
+            return served, template, one.since
+    raise AssertionError(f"no route for {write.call.what}")
+
+
+def test_every_endpoint_that_writes_has_a_story():
+    told = {endpoint_of(write) for write in (*CHANGING, *SAME)}
+    assert told == {(method, path, one.since) for method, path, one in writing_endpoints()}
+
+
+def test_the_audit_compares_every_table_that_the_index_reads(database):
+    """Tables of the feed aside."""
+    names, service = Names(), placement(database)
+    for call in (
+        *HOST,
+        traits("host", 1, "HW_CPU_X86_AVX"),
+        aggregates("host", 2, "$aggregate"),
+        claim(host={"VCPU": 1}),
+    ):
+        assert service(*names.fill(call)).status < 300
+    indexed, compared = [], []
+    with watch.statements(database.reading_engine, indexed.append):
+        database.snapshot(loaded)
+    with watch.statements(database.engine, compared.append), audited(database):
+        pass
+    of_feed = {"feed_instance", "change_writers", "provider_changes"}
+    assert tables(indexed) - of_feed == tables(compared) - of_feed
+
+
+def tables(statements):
+    return {name for statement in statements for name in re.findall(r"(?:FROM|JOIN) \"?(\w+)", statement)}
