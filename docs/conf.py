@@ -13,4 +13,5 @@ html_show_copyright = False
 html_show_sphinx = False
 smartquotes = False
 exclude_patterns = ["**/*.inc"]  # parts of pages
+suppress_warnings = ["misc.highlighting_failure"]  # shell sessions with JSON that is cut short
 extensions = ["http_examples", "links_to_pages"]
