@@ -88,7 +88,7 @@ def documented_options():
 def shown(option):
     """The default as the document has it."""
     if option.name == "pybasedir":
-        return "where the program is"
+        return "the directory of the package"
     if option.required:
         return "required"
     if option.default == "":
@@ -107,7 +107,7 @@ def test_every_option_of_ours_is_documented_with_its_default_and_no_other_is():
 
 def test_the_options_of_libraries_that_are_documented_exist():
     conf = web.configuration()
-    text = DOCUMENTS["configuration.rst"].partition("Options of libraries\n")[2].partition("Who may ask\n==")[0]
+    text = DOCUMENTS["configuration.rst"].partition("Options of libraries\n")[2].partition("Authentication\n==")[0]
     entries = re.findall(r"^``\[(\w+)\]``\n((?:  .*\n)+)", text, flags=re.MULTILINE)
     assert {group for group, _ in entries} == {
         "keystone_authtoken",
