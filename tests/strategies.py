@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from placement.index.snapshot import SHARES
-from placement.search.query.request import CandidateRequest, Group
+from placement.search.query.query import Group, Requirement, SearchQuery
 from tests.world import Stock, World
 
 #: How many examples the profile that is in force has for what usually has a hundred.
@@ -114,10 +114,11 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
         suffix,
         resources,
         # A set that is forbidden as a whole is refused long before the search.
-        required=tuple(names for names in required if not names <= barred),
-        forbidden=barred,
-        member_of=any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
-        not_member_of=frozenset(some(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
+        traits=Requirement(tuple(names for names in required if not names <= barred), barred),
+        aggregates=Requirement(
+            any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
+            frozenset(some(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
+        ),
         in_tree=draw(st.sampled_from([*world.members, "nobody"])) if "in_tree" in rules else None,
     )
 
@@ -128,7 +129,7 @@ WANTED = (1, 3, 6, 1, 2, 3, 5, 6, 7, 7, 10, 11, 14, 15)
 
 
 @st.composite
-def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> CandidateRequest:
+def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> SearchQuery:
     """Groups that ask for little, so that there is an answer more often than not."""
     suffixes = ["", *SUFFIXES][: most + 1]
     wanted = draw(st.sampled_from(WANTED)) & (2 ** len(suffixes) - 1) or 1
@@ -150,12 +151,14 @@ def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> Candidat
         subtrees.append(idle | subtrees.pop() if subtrees else idle)
     roots = draw(st.integers(0, 127))
     required, forbidden = (roots & 7, roots >> 3 & 7) if roots >= 116 else (0, 0)
-    return CandidateRequest(
+    return SearchQuery(
         tuple(chosen),
         isolate=draw(st.booleans()),
         same_subtrees=tuple(dict.fromkeys(members for members in subtrees if members)),
-        root_required=frozenset(some(TRAITS, required & ~forbidden)),
-        root_forbidden=frozenset(some(TRAITS, forbidden)),
+        root_traits=Requirement(
+            tuple(frozenset({trait}) for trait in some(TRAITS, required & ~forbidden)),
+            frozenset(some(TRAITS, forbidden)),
+        ),
         nested=draw(st.integers(0, 5)) < 5,
     )
 
@@ -187,7 +190,7 @@ def crowds(draw: st.DrawFn) -> World:
 
 
 @st.composite
-def crowded_requests(draw: st.DrawFn) -> CandidateRequest:
+def crowded_requests(draw: st.DrawFn) -> SearchQuery:
     """Several groups of much the same, with rules between them."""
     suffixes = SUFFIXES[: draw(st.sampled_from((2, 3, 3)))]
     chosen = []
@@ -195,17 +198,17 @@ def crowded_requests(draw: st.DrawFn) -> CandidateRequest:
         kind = draw(st.integers(0, 15))
         resources = {"VCPU": 2 if kind == 1 else 1} if kind < 13 else {"MEMORY_MB": 1}
         required = (frozenset(some(TRAITS, 1 + kind % 2)),) if kind in (4, 5) else ()
-        chosen.append(Group(suffix, {} if kind == 12 else resources, required))
+        chosen.append(Group(suffix, {} if kind == 12 else resources, Requirement(required)))
     if draw(st.integers(0, 2)) == 2:
         resources = draw(st.sampled_from(({"VCPU": 1}, {"VCPU": 1, "MEMORY_MB": 1}, {"MEMORY_MB": 1})))
         required = any_of(TRAITS[:2], draw(st.sampled_from((0, 1, 2, 3, 1 + 16 + 320))))
-        chosen.append(Group("", resources, required))
+        chosen.append(Group("", resources, Requirement(required)))
     if not any(group.resources for group in chosen):
         chosen[0] = Group(suffixes[0], {"VCPU": 1})
     subtrees = draw(st.lists(st.sampled_from((3, 5, 6, 7)), max_size=2, unique=True))
     sets = [frozenset(some(SUFFIXES, names)) & {*suffixes} for names in subtrees]
     idle = frozenset(group.suffix for group in chosen if not group.resources)
-    return CandidateRequest(
+    return SearchQuery(
         tuple(chosen),
         isolate=draw(st.booleans()),
         same_subtrees=tuple(dict.fromkeys(names for names in [*sets, idle] if names)),

@@ -17,8 +17,7 @@ from placement.objects import tree
 from placement.objects.provider import ResourceProvider
 from placement.schemas import provider as schema
 from placement.search.narrow import listing
-from placement.search.query import filters, names
-from placement.search.query.request import Group
+from placement.search.query import names, parse
 
 _LINKS = (
     ("inventories", mv.INITIAL),
@@ -32,13 +31,9 @@ _LINKS = (
 @endpoint(policy="placement:resource_providers:list", query=schema.LIST)
 def list(req: Request) -> Reply:
     """The providers that match every filter given."""
-    wanted = _filter(req)
+    wanted = parse.provider_filter(req.query, req.version)
     snapshot = req.index.current()
-    with errors.saying("Invalid resource class in resources parameter: "):
-        names.check_classes(wanted.group.resources, snapshot)
-    with errors.saying('Invalid trait(s) in "required" parameter: '):
-        mentioned = wanted.group.forbidden.union(*wanted.group.required)
-        names.refuse_traits(names.unknown_traits(mentioned, snapshot, req.read))
+    names.check_filter(wanted, snapshot, req.database)
     slots = listing.matching(snapshot, wanted)
     body = Listed("resource_providers", _listed(req, snapshot, slots))
     if req.version < mv.CACHE_HEADERS:
@@ -91,21 +86,6 @@ def delete(req: Request, uuid: str) -> Reply:
     """Remove a provider that has no children and no allocations."""
     req.write(lambda db: ResourceProvider.lock(db, uuid, errors.ProviderNotFoundForDelete).delete(db))
     return no_content()
-
-
-def _filter(req: Request) -> listing.Filter:
-    query = req.query
-    traits = filters.traits(query.all("required"), req.version)
-    membership = filters.membership(query.all("member_of"), req.version)
-    group = Group(
-        resources=filters.resources(query.get("resources")) if "resources" in query else {},
-        required=traits.required,
-        forbidden=traits.forbidden,
-        member_of=membership.member_of,
-        not_member_of=membership.forbidden,
-        in_tree=query.get("in_tree"),
-    )
-    return listing.Filter(query.get("name") or None, query.get("uuid"), group)
 
 
 def _listed(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[dict[str, Any]]:

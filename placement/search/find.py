@@ -12,9 +12,9 @@ from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget, Exhausted
 from placement.search.choose import BREADTH_FIRST, choose
 from placement.search.narrow.narrowing import Narrowed, narrow
-from placement.search.narrow.selection import Step
 from placement.search.narrow.trees import problems
-from placement.search.query.request import CandidateRequest
+from placement.search.query.query import SearchQuery
+from placement.search.refusals import Refusal
 from placement.search.solver.effort import Patience
 from placement.search.solver.problem import Candidate
 
@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
     candidates: list[Candidate]
     snapshot: Snapshot
-    steps: tuple[Step, ...]
+    steps: tuple[Refusal, ...]
     #: False if trees were given up, and there may be others.
     complete: bool = True
 
@@ -41,12 +41,12 @@ class Found(NamedTuple):
         left cannot be combined.  Empty if there are some."""
         if self.candidates:
             return ""
-        return next((step.rule.partition(":")[0] for step in self.steps if not len(step.after)), "combination")
+        return next((step.rule.partition(":")[0] for step in self.steps if not step.after.count), "combination")
 
 
 @signals.timed("search")
 def search(
-    request: CandidateRequest,
+    request: SearchQuery,
     snapshot: Snapshot,
     *,
     most: int | None = None,
@@ -67,7 +67,7 @@ def search(
         narrowed = narrow(request, snapshot, budget)
     except Exhausted:
         candidates: list[Candidate] = []
-        steps: tuple[Step, ...] = ()
+        steps: tuple[Refusal, ...] = ()
     else:
         steps = narrowed.steps
         candidates = _chosen(narrowed, limit, strategy, order, budget)

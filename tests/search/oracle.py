@@ -1,6 +1,6 @@
-"""The rules of contract section 4 once more, slow and obviously right: the product of everything, then the filters.
+"""The rules of a search (docs: api-candidates) once more, by brute force: the product of everything, filtered.
 
-Nothing here looks at the search, nor at the index; where the two disagree, read the contract.
+Nothing here looks at the search, nor at the index; where the two disagree, read the documentation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from placement.search.query.request import CandidateRequest, Group
+from placement.search.query.query import Group, Requirement, SearchQuery
 from tests.world import Member, World
 
 #: (provider, resource class, amount), all of them.
@@ -24,7 +24,7 @@ Match = tuple[tuple[str, str | None, int], ...]
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
-def answers(world: World, request: CandidateRequest) -> set[Answer]:
+def answers(world: World, request: SearchQuery) -> set[Answer]:
     """All candidates, whatever the limit."""
     found = set()
     for anchor in anchors(world, request):
@@ -36,7 +36,7 @@ def answers(world: World, request: CandidateRequest) -> set[Answer]:
     return found
 
 
-def summarised(world: World, request: CandidateRequest, found: set[Answer]) -> set[str]:
+def summarised(world: World, request: SearchQuery, found: set[Answer]) -> set[str]:
     """The providers of which a reply with these candidates has a summary."""
     used = {name for amounts, _ in found for name, _, _ in amounts}
     if not request.nested:
@@ -48,11 +48,11 @@ def summarised(world: World, request: CandidateRequest, found: set[Answer]) -> s
 # --- who may serve ---
 
 
-def anchors(world: World, request: CandidateRequest) -> Iterator[str]:
+def anchors(world: World, request: SearchQuery) -> Iterator[str]:
     """The roots that meet what is asked of roots."""
     for member in world.members.values():
         is_root = member.parent is None
-        if is_root and request.root_required <= member.traits and not request.root_forbidden & member.traits:
+        if is_root and meets(request.root_traits, member.traits):
             yield member.name
 
 
@@ -72,23 +72,25 @@ def fits(member: Member, class_: str, amount: int) -> bool:
     return stock.used + amount <= capacity and stock.min_unit <= amount <= stock.most and amount % stock.step_size == 0
 
 
+def meets(requirement: Requirement, names: frozenset[str]) -> bool:
+    return all(any_of & names for any_of in requirement.any_of) and not requirement.none_of & names
+
+
 def belongs(group: Group, aggregates: frozenset[str]) -> bool:
-    return all(any_of & aggregates for any_of in group.member_of)
+    return all(any_of & aggregates for any_of in group.aggregates.any_of)
 
 
 # --- one group ---
 
 
-def matching(
-    world: World, request: CandidateRequest, group: Group, anchor: str, usable: list[Member]
-) -> Iterator[Match]:
+def matching(world: World, request: SearchQuery, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
     """Every way to serve one group."""
     if group.in_tree is not None:
         if group.in_tree not in world.members:
             return
         tree = world.root(group.in_tree)
         usable = [member for member in usable if world.root(member.name) == tree]
-    usable = [member for member in usable if not group.forbidden & member.traits]
+    usable = [member for member in usable if not group.traits.none_of & member.traits]
     if group.suffix:
         yield from (by_one(group, member) for member in usable if serves_suffixed(group, member))
     else:
@@ -98,9 +100,9 @@ def matching(
 def serves_suffixed(group: Group, member: Member) -> bool:
     return (
         all(fits(member, class_, amount) for class_, amount in group.resources.items())
-        and all(any_of & member.traits for any_of in group.required)
+        and all(any_of & member.traits for any_of in group.traits.any_of)
         and belongs(group, member.aggregates)
-        and not group.not_member_of & member.aggregates
+        and not group.aggregates.none_of & member.aggregates
     )
 
 
@@ -113,17 +115,17 @@ def by_one(group: Group, member: Member) -> Match:
 def by_several(world: World, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
     """Each class from any provider; required traits are met by all of them together."""
     root = world.members[anchor]
-    if group.not_member_of & root.aggregates:
+    if group.aggregates.none_of & root.aggregates:
         return
     givers = []
     for member in usable:
         spanned = world.root(member.name) == anchor and belongs(group, root.aggregates)
-        if (belongs(group, member.aggregates) or spanned) and not group.not_member_of & member.aggregates:
+        if (belongs(group, member.aggregates) or spanned) and not group.aggregates.none_of & member.aggregates:
             givers.append(member)
     choices = [[m for m in givers if fits(m, class_, amount)] for class_, amount in group.resources.items()]
     for chosen in itertools.product(*choices):
         traits = frozenset().union(*(member.traits for member in chosen))
-        if all(any_of & traits for any_of in group.required):
+        if all(any_of & traits for any_of in group.traits.any_of):
             pairs = zip(chosen, group.resources.items(), strict=True)
             yield tuple((member.name, class_, amount) for member, (class_, amount) in pairs)
 
@@ -131,7 +133,7 @@ def by_several(world: World, group: Group, anchor: str, usable: list[Member]) ->
 # --- all groups together ---
 
 
-def allowed(world: World, request: CandidateRequest, combination: tuple[Match, ...]) -> bool:
+def allowed(world: World, request: SearchQuery, combination: tuple[Match, ...]) -> bool:
     used = {
         group.suffix: {name for name, _, _ in match} for group, match in zip(request.groups, combination, strict=True)
     }
@@ -165,7 +167,7 @@ def sum_fits(member: Member, class_: str, amount: int) -> bool:
     return stock.used + amount <= capacity and amount <= stock.most
 
 
-def answer(request: CandidateRequest, combination: tuple[Match, ...]) -> Answer:
+def answer(request: SearchQuery, combination: tuple[Match, ...]) -> Answer:
     return (
         frozenset((name, class_, amount) for (name, class_), amount in summed(combination).items()),
         frozenset(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from urllib.parse import urlencode
 
-from placement.search.query.request import CandidateRequest, Group
+from placement.search.query.query import Group, SearchQuery
 
 
-def query_string(request: CandidateRequest, name: Callable[[str], str] = str) -> str:
+def query_string(request: SearchQuery, name: Callable[[str], str] = str) -> str:
     """At the latest microversion.
 
     :param name: what a trait, an aggregate or a provider is called over HTTP.
@@ -16,14 +16,15 @@ def query_string(request: CandidateRequest, name: Callable[[str], str] = str) ->
     return urlencode(list(_pairs(request, name)))
 
 
-def _pairs(request: CandidateRequest, name: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _pairs(request: SearchQuery, name: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     for group in request.groups:
         yield from _group(group, name)
     if sum(bool(group.suffix) for group in request.groups) > 1 or request.isolate:
         yield "group_policy", "isolate" if request.isolate else "none"
     for suffixes in request.same_subtrees:
         yield "same_subtree", ",".join(sorted(suffixes))
-    roots = sorted(map(name, request.root_required)) + [f"!{name(trait)}" for trait in sorted(request.root_forbidden)]
+    roots = sorted(name(trait) for (trait,) in request.root_traits.any_of)
+    roots += [f"!{name(trait)}" for trait in sorted(request.root_traits.none_of)]
     if roots:
         yield "root_required", ",".join(roots)
     if request.limit is not None:
@@ -34,14 +35,14 @@ def _group(group: Group, name: Callable[[str], str]) -> Iterator[tuple[str, str]
     suffix = group.suffix
     if group.resources:
         yield f"resources{suffix}", ",".join(f"{class_}:{amount}" for class_, amount in group.resources.items())
-    for any_of in group.required:
+    for any_of in group.traits.any_of:
         names = sorted(map(name, any_of))
         yield f"required{suffix}", names[0] if len(names) == 1 else "in:" + ",".join(names)
-    if group.forbidden:
-        yield f"required{suffix}", ",".join(f"!{name(trait)}" for trait in sorted(group.forbidden))
-    for any_of in group.member_of:
+    if group.traits.none_of:
+        yield f"required{suffix}", ",".join(f"!{name(trait)}" for trait in sorted(group.traits.none_of))
+    for any_of in group.aggregates.any_of:
         yield f"member_of{suffix}", "in:" + ",".join(sorted(map(name, any_of)))
-    if group.not_member_of:
-        yield f"member_of{suffix}", "!in:" + ",".join(sorted(map(name, group.not_member_of)))
+    if group.aggregates.none_of:
+        yield f"member_of{suffix}", "!in:" + ",".join(sorted(map(name, group.aggregates.none_of)))
     if group.in_tree is not None:
         yield f"in_tree{suffix}", name(group.in_tree)

@@ -23,7 +23,7 @@ from placement.search.budget import Budget, Exhausted
 from placement.search.choose import DEPTH_FIRST
 from placement.search.find import search
 from placement.search.present import Form, present
-from placement.search.query.parse import parse
+from placement.search.query.parse import search_query
 from tests import caller, web
 from tests.costs import cost
 from tests.length import LONG
@@ -44,9 +44,9 @@ def answered(snapshot: Snapshot, query: str, version: Version, budget: Budget) -
     """What is done between the web server's request and its reply."""
     had = budget.operations
     pairs = parse_qsl(query, keep_blank_values=True)
-    asked = parse(schema.LIST.validate(pairs, version), version)
+    asked = search_query(schema.LIST.validate(pairs, version), version)
     found = search(asked, snapshot, most=10_000, budget=budget)
-    body = present(found, Form.of(version), {name for group in asked.groups for name in group.resources}, budget)
+    body = present(found, Form.of(version), asked.resource_classes, budget)
     return Outcome(len(body["allocation_requests"]), budget.shortage, len(encode(body)), had - budget.operations)
 
 
@@ -66,7 +66,7 @@ def test_no_question_takes_more_than_it_may(name: str) -> None:
 @pytest.mark.parametrize("operations", [0, 5_000, 20_000, 50_000, 100_000])
 def test_what_is_found_until_the_operations_are_used_up_is_the_beginning_of_all(operations: int) -> None:
     question = QUESTIONS["two groups in a wide tree"]
-    asked = parse(schema.LIST.validate(parse_qsl(question.query), Version(1, 39)), Version(1, 39))
+    asked = search_query(schema.LIST.validate(parse_qsl(question.query), Version(1, 39)), Version(1, 39))
     everything = search(asked, question.world(), most=10_000)
     assert everything.complete
     budget = Budget(operations)
@@ -82,7 +82,7 @@ def test_what_there_is_memory_for_is_the_beginning_of_all(minor: int) -> None:
     """All that is told of a candidate is told, the summaries of its providers included."""
     snapshot = nasty.clouds(600, 5)
     version = Version(1, minor)
-    asked = parse(schema.LIST.validate([("resources", "VCPU:1")], version), version)
+    asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], version), version)
     found = search(asked, snapshot, most=10_000)
     form = Form.of(version)
     everything = present(found, form, {"VCPU"})
@@ -99,7 +99,7 @@ def test_what_there_is_memory_for_is_the_beginning_of_all(minor: int) -> None:
 def test_what_candidates_share_is_counted_once_and_one_is_told_in_any_case() -> None:
     """Five candidates have the summaries of the same tree."""
     version = Version(1, 39)
-    asked = parse(schema.LIST.validate([("resources", "VGPU:1")], version), version)
+    asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
     found = search(asked, nasty.clouds(600, 5), strategy=DEPTH_FIRST)
     some = present(found, Form.of(version), {"VGPU"}, Budget(memory=800_000))
     trees, more = divmod(len(some["provider_summaries"]), 6)
@@ -110,7 +110,7 @@ def test_what_candidates_share_is_counted_once_and_one_is_told_in_any_case() -> 
 
 def test_memory_that_is_enough_for_all_that_is_wanted_is_no_shortage() -> None:
     version = Version(1, 39)
-    asked = parse(schema.LIST.validate([("resources", "VGPU:1")], version), version)
+    asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
     snapshot = nasty.clouds(600, 5)
     count = len(search(asked, snapshot, budget=Budget(memory=800_000)).candidates)
     assert 10 < count < 3000
@@ -166,7 +166,7 @@ def test_a_list_of_all_providers_takes_little_more_than_its_text() -> None:
 
 def test_masks_are_counted_as_memory() -> None:
     """Before any candidate could be found: nothing was, and that is said."""
-    asked = parse(schema.LIST.validate([("resources", "VCPU:1")], Version(1, 39)), Version(1, 39))
+    asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], Version(1, 39)), Version(1, 39))
     snapshot = nasty.clouds(600, 5)
     for memory, few in ((snapshot.size, 0), (100 * snapshot.size, 10)):
         budget = Budget(memory=memory)

@@ -6,31 +6,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.index.edit import with_providers
-from placement.search.narrow.listing import Filter, matching
-from placement.search.query.request import Group
+from placement.search.narrow.listing import matching
+from placement.search.query.query import Group, ProviderFilter, Requirement
 from tests.search import oracle
 from tests.strategies import CLASSES, HAVING, NAMES, RULES, examples, groups, some, worlds
 from tests.world import Member, World
 
 
-def matches(world: World, member: Member, wanted: Filter) -> bool:
+def matches(world: World, member: Member, wanted: ProviderFilter) -> bool:
     group = wanted.group
     tree = [None] + [name for name in world.members if world.root(name) == world.root(member.name)]
     return (
         group.in_tree in tree
         and wanted.name in (None, member.name)
         and wanted.uuid in (None, member.name)
-        and not group.forbidden & member.traits
+        and not group.traits.none_of & member.traits
         and oracle.serves_suffixed(group, member)
     )
 
 
 @st.composite
-def filters(draw: st.DrawFn, world: World) -> Filter:
+def filters(draw: st.DrawFn, world: World) -> ProviderFilter:
     resources = {class_: draw(st.integers(1, 2)) for class_ in some(CLASSES, draw(st.sampled_from(HAVING)))}
     group = draw(groups(world, "", resources, draw(st.sampled_from((*RULES, "none")))))
     named = draw(st.integers(0, 15))
-    return Filter(
+    return ProviderFilter(
         name=draw(st.sampled_from(NAMES)) if named == 1 else None,
         uuid=draw(st.sampled_from(NAMES)) if named in (2, 3) else None,
         group=group,
@@ -54,9 +54,9 @@ def test_any_number_of_conditions_can_be_given() -> None:
     world = World()
     world.host("one", aggregates=["A"])
     world.host("many", aggregates=[f"A{number}" for number in range(2000)])
-    group = Group(member_of=tuple(frozenset({f"A{number}"}) for number in range(2000)))
+    group = Group(aggregates=Requirement(tuple(frozenset({f"A{number}"}) for number in range(2000))))
     snapshot = world.snapshot()
-    assert matching(snapshot, Filter(group=group)) == [snapshot.by_uuid["many"]]
+    assert matching(snapshot, ProviderFilter(group=group)) == [snapshot.by_uuid["many"]]
 
 
 def test_a_list_is_in_the_order_in_which_providers_were_made() -> None:
@@ -72,4 +72,4 @@ def test_a_list_is_in_the_order_in_which_providers_were_made() -> None:
             world.host("new")
         snapshot = with_providers(snapshot, [world.ids[name] for name in names], world.rows(names))
     assert snapshot.by_uuid["new"] < snapshot.by_uuid["old"]
-    assert [snapshot.provider(slot).uuid for slot in matching(snapshot, Filter())] == ["old", "new"]
+    assert [snapshot.provider(slot).uuid for slot in matching(snapshot, ProviderFilter())] == ["old", "new"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placement.search.find import search
-from placement.search.query.request import CandidateRequest, Group
+from placement.search.query.query import Group, Requirement, SearchQuery
 from tests.search import oracle
 from tests.search.test_search import found_once
 from tests.world import Stock, World
@@ -16,8 +16,9 @@ def test_every_rule_says_what_it_left_out() -> None:
     world.host("cn2", traits=["T0"], VCPU=Stock(8, used=8))
     world.host("cn3", VCPU=8)
     world.host("numa", parent="cn3", VCPU=2)
-    request = CandidateRequest(
-        (Group("_A", {"VCPU": 4}, forbidden=frozenset({"T1"})),), root_required=frozenset({"T0"})
+    request = SearchQuery(
+        (Group("_A", {"VCPU": 4}, traits=Requirement(none_of=frozenset({"T1"}))),),
+        root_traits=Requirement((frozenset({"T0"}),)),
     )
     found = search(request, world.snapshot())
     assert not found.candidates
@@ -36,7 +37,7 @@ def test_hosts_with_nothing_to_give_are_told_apart_by_who_shares_with_them() -> 
     world.sharing("addresses", aggregates=["B"], IPV4_ADDRESS=100)
     for name, aggregates in {"cn1": "A", "cn2": "B", "cn3": "AB", "cn4": "AB"}.items():
         world.host(name, aggregates=aggregates)
-    request = CandidateRequest((Group(resources={"DISK_GB": 1, "IPV4_ADDRESS": 1}),))
+    request = SearchQuery((Group(resources={"DISK_GB": 1, "IPV4_ADDRESS": 1}),))
     found = found_once(search(request, world.snapshot()))
     assert len(found) == 1
     assert found == oracle.answers(world, request)
@@ -50,7 +51,7 @@ def test_however_many_aggregates_there_are() -> None:
         world.host(f"cn{number}", aggregates=[f"A{number}", f"A{(number + 1) % 70}"])
         world.host(f"twin{number}", aggregates=[f"A{number}", f"A{(number + 1) % 70}"])
     groups = Group("_A", {"DISK_GB": 1}), Group("_B", {"DISK_GB": 1})
-    request = CandidateRequest(groups, isolate=True)
+    request = SearchQuery(groups, isolate=True)
     found = found_once(search(request, world.snapshot()))
     assert len(found) == 140
     assert found == oracle.answers(world, request)
@@ -62,9 +63,10 @@ def test_the_root_of_who_shares_does_not_speak_for_it_elsewhere() -> None:
     world.host("cabinet", aggregates=["B"])
     world.sharing("pool", parent="cabinet", aggregates=["A"], DISK_GB=10)
     world.host("cn", aggregates=["A", "B"], VCPU=4)
-    with_processor = CandidateRequest((Group(resources={"VCPU": 1, "DISK_GB": 1}, member_of=(frozenset({"B"}),)),))
+    in_b = Requirement((frozenset({"B"}),))
+    with_processor = SearchQuery((Group(resources={"VCPU": 1, "DISK_GB": 1}, aggregates=in_b),))
     assert not found_once(search(with_processor, world.snapshot()))
-    alone = CandidateRequest((Group(resources={"DISK_GB": 1}, member_of=(frozenset({"B"}),)),))
+    alone = SearchQuery((Group(resources={"DISK_GB": 1}, aggregates=in_b),))
     assert found_once(search(alone, world.snapshot())) == oracle.answers(world, alone) != set()
 
 
@@ -72,7 +74,7 @@ def test_more_than_any_inventory_can_hold_fits_nowhere() -> None:
     world = World()
     world.host("cn", VCPU=2**31 - 1)
     for amount, candidates in ((2**31 - 1, 1), (2**31, 0), (2**80, 0)):
-        request = CandidateRequest((Group(resources={"VCPU": amount}),))
+        request = SearchQuery((Group(resources={"VCPU": amount}),))
         assert len(search(request, world.snapshot()).candidates) == candidates
 
 
@@ -83,7 +85,7 @@ def test_a_tree_where_only_the_idle_have_the_trait_is_left_out_before_combining(
     world.host("device", parent="cn1", traits=["T0"])
     world.host("cn2", VCPU=8)
     world.host("twin", parent="cn2", VCPU=8, traits=["T0"])
-    request = CandidateRequest((Group(resources={"VCPU": 1}, required=(frozenset({"T0"}),)),))
+    request = SearchQuery((Group(resources={"VCPU": 1}, traits=Requirement((frozenset({"T0"}),))),))
     found = search(request, world.snapshot())
     assert found_once(found) == oracle.answers(world, request) != set()
     assert (found.steps[-1].rule, found.steps[-1].trees) == ("required", 1)

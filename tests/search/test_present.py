@@ -11,12 +11,12 @@ from placement.http.response import encode
 from placement.microversion import LATEST, Version
 from placement.search.find import search
 from placement.search.present import Form, present
-from placement.search.query.request import CandidateRequest, Group
+from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
 
 
 def shown(world: World, group: Group, version: Version = LATEST) -> dict[str, Any]:
-    found = search(CandidateRequest((group,)), world.snapshot())
+    found = search(SearchQuery((group,)), world.snapshot())
     body: dict[str, Any] = json.loads(encode(present(found, Form.of(version), group.resources)))
     return body
 

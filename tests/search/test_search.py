@@ -14,7 +14,7 @@ from placement import signals
 from placement.search.budget import Budget
 from placement.search.choose import BREADTH_FIRST, DEPTH_FIRST
 from placement.search.find import Found, search
-from placement.search.query.request import CandidateRequest, Group
+from placement.search.query.query import Group, SearchQuery
 from tests.search import oracle
 from tests.strategies import TRAITS, candidate_requests, crowded_requests, crowds, examples, worlds
 from tests.world import World
@@ -55,7 +55,7 @@ def found_once(found: Found) -> set[oracle.Answer]:
 def test_the_search_finds_what_the_brute_force_finds(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     for _ in range(REQUESTS):
-        request: CandidateRequest = data.draw(candidate_requests(world))
+        request: SearchQuery = data.draw(candidate_requests(world))
         assert found_once(search(request, snapshot)) == oracle.answers(world, request)
 
 
@@ -64,7 +64,7 @@ def test_the_search_finds_what_the_brute_force_finds(data: st.DataObject, world:
 def test_where_places_are_short_too(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     for _ in range(REQUESTS):
-        request: CandidateRequest = data.draw(crowded_requests())
+        request: SearchQuery = data.draw(crowded_requests())
         assert found_once(search(request, snapshot)) == oracle.answers(world, request)
 
 
@@ -72,7 +72,7 @@ def test_where_places_are_short_too(data: st.DataObject, world: World) -> None:
 @given(data=st.data(), world=worlds())
 def test_order_does_not_matter_and_a_limit_gives_some_of_all(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
-    request: CandidateRequest = data.draw(candidate_requests(world))
+    request: SearchQuery = data.draw(candidate_requests(world))
     everything = found_once(search(request, snapshot))
     limit, most = data.draw(st.integers(1, 5)), data.draw(st.sampled_from((None, 3)))
     for strategy in (BREADTH_FIRST, DEPTH_FIRST):
@@ -88,25 +88,25 @@ def test_order_does_not_matter_and_a_limit_gives_some_of_all(data: st.DataObject
 @given(data=st.data(), world=worlds())
 def test_another_required_trait_never_adds_a_candidate(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
-    request: CandidateRequest = data.draw(candidate_requests(world))
+    request: SearchQuery = data.draw(candidate_requests(world))
     more = frozenset({data.draw(st.sampled_from(TRAITS))})
     place = data.draw(st.integers(0, len(request.groups) - 1))
     groups = [
-        replace(group, required=(*group.required, more)) if number == place else group
+        replace(group, traits=replace(group.traits, any_of=(*group.traits.any_of, more))) if number == place else group
         for number, group in enumerate(request.groups)
     ]
     stricter = search(replace(request, groups=tuple(groups)), snapshot)
     assert found_once(stricter) <= found_once(search(request, snapshot))
 
 
-def packing(rooms: Iterable[int], amounts: Iterable[int]) -> tuple[World, CandidateRequest]:
+def packing(rooms: Iterable[int], amounts: Iterable[int]) -> tuple[World, SearchQuery]:
     """Devices of one host, and a group for each amount."""
     world = World()
     world.host("host")
     for number, room in enumerate(rooms):
         world.host(f"device{number}", parent="host", VGPU=room)
     groups = (Group(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(amounts))
-    return world, CandidateRequest(tuple(groups))
+    return world, SearchQuery(tuple(groups))
 
 
 def test_very_many_groups_have_fewer_candidates() -> None:
@@ -147,7 +147,7 @@ def test_a_search_says_whether_its_limit_ended_it() -> None:
     signals.searched.connect(listen)
     try:
         for amount, limit in ((1, None), (1, 3), (1, 1), (9, 1)):
-            search(CandidateRequest((Group("", {"VCPU": amount}),), limit=limit), world.snapshot())
+            search(SearchQuery((Group("", {"VCPU": amount}),), limit=limit), world.snapshot())
     finally:
         signals.searched.disconnect(listen)
     assert heard == [(2, False, ""), (2, False, ""), (1, True, ""), (0, False, "resources")]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from placement.db.engine import Database
-from placement.search.query.request import CandidateRequest
+from placement.search.query.query import SearchQuery
 from tests.caller import Caller
 from tests.db.in_process import placement
 from tests.search import oracle
@@ -89,7 +89,7 @@ class Telling:
         for provider in reversed(self._told):
             self._done("DELETE", f"/resource_providers/{provider}")
 
-    def ask(self, request: CandidateRequest) -> Any:
+    def ask(self, request: SearchQuery) -> Any:
         """The reply."""
         answer = self._call("GET", f"/allocation_candidates?{query_string(request, self.name)}")
         assert answer.status == 200, answer
@@ -121,11 +121,10 @@ def inventory(stock: Stock) -> dict[str, Any]:
     }
 
 
-def expressible(request: CandidateRequest) -> bool:
+def expressible(request: SearchQuery) -> bool:
     """Whether a query can ask for it: at the latest version, and no group that asks for nothing."""
     return request.nested and all(
-        group.resources or group.required or group.forbidden or group.member_of or group.not_member_of or group.in_tree
-        for group in request.groups
+        group.resources or group.traits.names or group.aggregates.names or group.in_tree for group in request.groups
     )
 
 

@@ -1,4 +1,4 @@
-"""The worked check of the contract (4.8, appendix B), number by number.
+"""The worked example (docs: api-worked-example), number by number.
 
          aggregate A
  ______/    |   |   \\_______
@@ -16,7 +16,7 @@ import pytest
 from placement.microversion import Version
 from placement.search.find import search
 from placement.search.present import Form, present
-from placement.search.query.request import CandidateRequest, Group
+from placement.search.query.query import Group, Requirement, SearchQuery
 from tests.world import Stock, World
 
 SSE = "HW_CPU_X86_SSE"
@@ -71,16 +71,15 @@ def test_worked_check(
 ) -> None:
     group = Group(
         resources=resources,
-        required=(frozenset({required}),) if required else (),
-        forbidden=frozenset({forbidden} if forbidden else ()),
+        traits=Requirement((frozenset({required}),) if required else (), frozenset({forbidden} if forbidden else ())),
     )
-    found = search(CandidateRequest((group,), nested=version >= 29), world.snapshot())
+    found = search(SearchQuery((group,), nested=version >= 29), world.snapshot())
     body = present(found, Form.of(Version(1, version)), resources)
     assert len(body["allocation_requests"]) == candidates
     assert len(body["provider_summaries"]) == summaries
 
 
 def test_the_five_are_these(world: World) -> None:
-    found = search(CandidateRequest((Group(resources=THREE),)), world.snapshot())
+    found = search(SearchQuery((Group(resources=THREE),)), world.snapshot())
     users = [{found.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in found.candidates]
     assert sorted(map(sorted, users)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]

@@ -14,8 +14,9 @@ import numpy as np
 from placement.index.slots import Mask
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget
-from placement.search.narrow.selection import Selection, Step
-from placement.search.query.request import UNSUFFIXED, AnyOf, CandidateRequest, Group
+from placement.search.narrow.selection import Selection
+from placement.search.query.query import UNSUFFIXED, AnyOf, Group, SearchQuery
+from placement.search.refusals import Refusal
 from placement.search.solver.problem import Plan
 
 #: Looking at one provider by itself, or beginning to look at all of them, takes some operations; looking at so many
@@ -45,10 +46,10 @@ class Narrowed(NamedTuple):
     #: Of the trees in which every pick could be served.
     roots: Selection
     #: What was done, in order.
-    steps: tuple[Step, ...]
+    steps: tuple[Refusal, ...]
 
 
-def narrow(request: CandidateRequest, snapshot: Snapshot, budget: Budget) -> Narrowed:
+def narrow(request: SearchQuery, snapshot: Snapshot, budget: Budget) -> Narrowed:
     """Providers and trees that could serve the request; no fields if there are none.  Raises Exhausted."""
     narrowing = _Narrowing(snapshot, budget)
     plan = Plan.of(request)
@@ -76,7 +77,7 @@ class _Narrowing:
         self._glance = _FEW_OPERATIONS + snapshot.size // _AT_ONCE
         #: What the budget does not know of yet: telling it of every glance would take as long as some glances do.
         self._glances = self._held = 0
-        self.steps: list[Step] = []
+        self.steps: list[Refusal] = []
         self.roots = Selection(snapshot.forest, snapshot.forest.is_root)
         self._snapshot = snapshot
         self._forest = snapshot.forest
@@ -89,7 +90,7 @@ class _Narrowing:
     def _step(self, rule: str, suffix: str | None, before: Selection, after: Selection) -> Selection:
         self._held += after.nbytes
         self._spend(1)
-        self.steps.append(Step(rule, suffix, before, after))
+        self.steps.append(Refusal(rule, suffix, before, after))
         return after
 
     def _spend(self, glances: int) -> None:
@@ -106,20 +107,20 @@ class _Narrowing:
 
     # --- trees ---
 
-    def look_at_roots(self, request: CandidateRequest) -> None:
+    def look_at_roots(self, request: SearchQuery) -> None:
         """Leave out trees that cannot serve, whatever their providers have."""
         has = self._snapshot.with_trait
-        if request.root_required:
-            self._keep_roots("root_required", None, self._in_all(has, [{trait} for trait in request.root_required]))
-        if request.root_forbidden:
-            self._keep_roots("root_required", None, ~self._any_of(has, request.root_forbidden))
+        if request.root_traits.any_of:
+            self._keep_roots("root_required", None, self._in_all(has, request.root_traits.any_of))
+        if request.root_traits.none_of:
+            self._keep_roots("root_required", None, ~self._any_of(has, request.root_traits.none_of))
         for group in request.groups:
             if group.suffix != UNSUFFIXED:
                 continue
-            if group.not_member_of:
-                outside = ~self._any_of(self._snapshot.in_aggregate, group.not_member_of)
+            if group.aggregates.none_of:
+                outside = ~self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
                 self._keep_roots("member_of", UNSUFFIXED, outside)
-            self._keep_trees_with(group.required)
+            self._keep_trees_with(group.traits.any_of)
 
     def _keep_roots(self, rule: str, suffix: str | None, roots: Mask) -> None:
         self.roots = self._step(rule, suffix, self.roots, self.roots.within(roots))
@@ -196,31 +197,31 @@ class _Narrowing:
             if slot is not None:
                 tree[list(self._forest.tree(self._snapshot.provider(slot).root))] = True
             selection = self._step("in_tree", group.suffix, selection, selection.within(tree))
-        if group.forbidden:
-            without = selection.within(~self._any_of(self._snapshot.with_trait, group.forbidden))
+        if group.traits.none_of:
+            without = selection.within(~self._any_of(self._snapshot.with_trait, group.traits.none_of))
             selection = self._step("required", group.suffix, selection, without)
-        if group.not_member_of:
-            outside = selection.within(~self._any_of(self._snapshot.in_aggregate, group.not_member_of))
+        if group.aggregates.none_of:
+            outside = selection.within(~self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of))
             selection = self._step("member_of", group.suffix, selection, outside)
         return selection
 
     def suffixed(self, group: Group) -> Selection:
         """Those who meet every rule of a suffixed group but have not been asked what they have."""
         selection = self._everybody(group)
-        if group.member_of:
-            inside = selection.within(self._in_all(self._snapshot.in_aggregate, group.member_of))
+        if group.aggregates.any_of:
+            inside = selection.within(self._in_all(self._snapshot.in_aggregate, group.aggregates.any_of))
             selection = self._step("member_of", group.suffix, selection, inside)
-        if group.required:
-            having = selection.within(self._in_all(self._snapshot.with_trait, group.required))
+        if group.traits.any_of:
+            having = selection.within(self._in_all(self._snapshot.with_trait, group.traits.any_of))
             selection = self._step("required", group.suffix, selection, having)
         return selection
 
     def _unsuffixed(self, group: Group) -> tuple[Selection, Mask]:
         """The same for the unsuffixed group, and who of them may leave its tree: the root only speaks for its own."""
         selection = self._everybody(group)
-        if not group.member_of:
+        if not group.aggregates.any_of:
             return selection, self._sharing
-        inside = self._in_all(self._snapshot.in_aggregate, group.member_of)
+        inside = self._in_all(self._snapshot.in_aggregate, group.aggregates.any_of)
         spanned = self._forest.trees_of(inside & self._forest.is_root)
         spanned |= inside
         return self._step("member_of", UNSUFFIXED, selection, selection.within(spanned)), self._sharing & inside
@@ -244,13 +245,13 @@ class _Narrowing:
 
     def _meet_together(self, group: Group, fields: Iterable[Field]) -> None:
         """Leave out trees where no combination of providers can have the required traits."""
-        if not group.required:
+        if not group.traits.any_of:
             return
         anybody = np.zeros(self._forest.size, dtype=np.bool_)
         for field in fields:
             anybody |= field.own.mask()
-        self._keep_trees_with(group.required, anybody)
+        self._keep_trees_with(group.traits.any_of, anybody)
 
 
 def _rules(group: Group) -> tuple[Hashable, ...]:
-    return group.required, group.forbidden, group.member_of, group.not_member_of, group.in_tree
+    return group.traits, group.aggregates, group.in_tree

@@ -89,24 +89,10 @@ class Selection:
         assert self._mask is not None
         return int(np.count_nonzero(self._mask))
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One rule that was applied; what it removed is counted on demand."""
-
-    #: The rule: the name of a parameter, with the class for ``resources``.
-    rule: str
-    #: The group; None for what concerns whole trees.
-    suffix: str | None
-    before: Selection
-    after: Selection
+    @property
+    def count(self) -> int:
+        return len(self)
 
     @property
-    def providers(self) -> int:
-        """How many providers the rule removed."""
-        return len(self.before) - len(self.after)
-
-    @property
-    def trees(self) -> int:
-        """In how many trees it left none of those that were there."""
-        return int(np.count_nonzero(self.before.roots()) - np.count_nonzero(self.after.roots()))
+    def tree_count(self) -> int:
+        return int(np.count_nonzero(self.roots()))

@@ -1,33 +1,62 @@
-"""Whether what a query names exists."""
+"""Whether the resource classes and traits that a query names exist."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Collection, Iterable
 
 from placement import errors
+from placement.db.engine import Database
 from placement.index.snapshot import Snapshot
-from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
+from placement.search.query.query import ProviderFilter, SearchQuery
 
-Read = Callable[[Callable[[Any], frozenset[str]]], frozenset[str]]
-
-
-def check_classes(names: Collection[str], snapshot: Snapshot) -> None:
-    """Nothing; raises UnknownResourceClass for the first that does not exist."""
-    ResourceClass.all_known(names, snapshot.class_ids)
+_CLASS_PREFIX = "Invalid resource class in resources parameter: "
+_TRAIT_PREFIX = 'Invalid trait(s) in "required" parameter: '
 
 
-def unknown_traits(names: Collection[str], snapshot: Snapshot, read: Read) -> frozenset[str]:
-    """Those that do not exist.
+def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:
+    """Check the names of a query: first the traits of the root, then, by group, its classes and its traits.
 
-    :param read: ``Database.read``, asked about traits that nobody has: the index knows those in use.
+    Raises:
+        errors.UnknownResourceClass: for the first class that does not exist.
+        errors.UnknownTraits: for the traits of the root, or of a group, that do not exist.
+    """
+    mentioned = query.root_traits.names.union(*(group.traits.names for group in query.groups))
+    unknown = unknown_traits(mentioned, snapshot, database)
+    _refuse(query.root_traits.names & unknown)
+    for group in query.groups:
+        _check_classes(group.resources, snapshot)
+        _refuse(group.traits.names & unknown)
+
+
+def check_filter(wanted: ProviderFilter, snapshot: Snapshot, database: Database) -> None:
+    """Check the names of a filter: first its classes, then its traits.
+
+    Raises:
+        errors.UnknownResourceClass: for the first class that does not exist.
+        errors.UnknownTraits: for the traits that do not exist.
+    """
+    _check_classes(wanted.group.resources, snapshot)
+    with errors.saying(_TRAIT_PREFIX):
+        _refuse(unknown_traits(wanted.group.traits.names, snapshot, database))
+
+
+def unknown_traits(names: Iterable[str], snapshot: Snapshot, database: Database) -> frozenset[str]:
+    """Return the traits that do not exist.
+
+    The snapshot knows the traits that some provider has.  The database is asked for the others, if there are any.
     """
     unused = [name for name in names if name not in snapshot.traits]
-    return read(lambda db: Trait.unknown(db, unused)) if unused else frozenset()
+    return database.read(lambda db: Trait.unknown(db, unused)) if unused else frozenset()
 
 
-def refuse_traits(unknown: Collection[str]) -> None:
-    """Nothing, if there are none; raises UnknownTraits."""
+def _check_classes(names: Iterable[str], snapshot: Snapshot) -> None:
+    for name in names:
+        if name not in snapshot.class_ids:
+            with errors.saying(_CLASS_PREFIX):
+                raise errors.UnknownResourceClass(name=name)
+
+
+def _refuse(unknown: Collection[str]) -> None:
     if unknown:
         raise errors.UnknownTraits(names=", ".join(sorted(unknown)))

@@ -1,116 +1,141 @@
-"""From the query of one version to what is asked for (contract 4.1 and 4.2).
+"""From the query string of one version to a parsed query (docs: api-candidate-parameters, api-candidate-checks).
 
-The parameters have passed the schema; what is refused here, and in which order, is what the schema cannot say.  No name
-is looked up: a class or a trait that nobody knows is found out where the names are.
+The parameters conform to the schema of their version.  What is refused here, and in which order, is what a schema
+cannot express.  No name is looked up here: ``names`` refuses classes and traits that do not exist.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from placement import errors
 from placement import microversion as mv
 from placement.microversion import Version
-from placement.search.query import filters
-from placement.search.query.request import UNSUFFIXED, CandidateRequest, Group
+from placement.search.query import terms
+from placement.search.query.query import UNSUFFIXED, Group, ProviderFilter, Requirement, SearchQuery
 
 _GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 
 
 class Parameters(Protocol):
-    """The query: the value of a name that counts, all its values, and every pair as it was given."""
+    """The parameters of a query string."""
 
-    def get(self, name: str) -> str | None: ...
+    def get(self, name: str) -> str | None:
+        """Return the value that counts, where a parameter may be given once only."""
 
-    def all(self, name: str) -> list[str]: ...
-
-    def items(self) -> Iterable[tuple[str, str]]: ...
-
-    def __contains__(self, name: object) -> bool: ...
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return every name with its value, in the order of the query string."""
 
 
-def parse(query: Parameters, version: Version) -> CandidateRequest:
-    """What the query asks for; raises BadRequest."""
-    root = filters.Traits()
-    subtrees: tuple[frozenset[str], ...] = ()
-    if "root_required" in query:
-        root = filters.root_required(query.all("root_required"))
-    if "same_subtree" in query:
-        subtrees = filters.same_subtree(query.all("same_subtree"))
-    groups = {group.suffix: group for group in _groups(query, version)}
+def search_query(parameters: Parameters, version: Version) -> SearchQuery:
+    """Return the query of GET /allocation_candidates.
+
+    Raises:
+        errors.BadRequest: for the first parameter, or combination of parameters, that is wrong.
+    """
+    values = _values(parameters)
+    root_traits = terms.root_traits(values.get("root_required", ()))
+    subtrees = terms.same_subtrees(values.get("same_subtree", ()))
+    groups = _groups(parameters, values, version)
     if version >= mv.SAME_SUBTREE:
         _check_subtrees(groups, subtrees)
     else:
         _check_resources(groups)
     if version >= mv.FORBIDDEN_TRAITS:
-        filters.refuse_conflicts(
-            {suffix: filters.Traits(group.required, group.forbidden) for suffix, group in groups.items()}
-        )
-    policy = query.get("group_policy")
+        terms.check_conflicts({suffix: group.traits for suffix, group in groups.items()})
+    policy = parameters.get("group_policy")
     if policy is None and sum(suffix != UNSUFFIXED for suffix in groups) > 1:
         raise errors.NoGroupPolicy()
-    limit = query.get("limit")
-    return CandidateRequest(
+    limit = parameters.get("limit")
+    return SearchQuery(
         groups=tuple(groups.values()),
         isolate=policy == "isolate",
         same_subtrees=subtrees,
-        root_required=frozenset().union(*root.required),
-        root_forbidden=root.forbidden,
+        root_traits=root_traits,
         nested=version >= mv.NESTED_CANDIDATES,
-        limit=None if limit is None else filters.limit(limit),
+        limit=None if limit is None else terms.limit(limit),
     )
 
 
-def _groups(query: Parameters, version: Version) -> Iterator[Group]:
-    """The groups in the order in which they are first named."""
+def provider_filter(parameters: Parameters, version: Version) -> ProviderFilter:
+    """Return the filter of GET /resource_providers (docs: api-filters).
+
+    Raises:
+        errors.BadRequest: for the first parameter that is wrong.
+    """
+    values = _values(parameters)
+    traits = terms.traits(values.get("required", ()), version)
+    aggregates = terms.aggregates(values.get("member_of", ()), version)
+    resources = parameters.get("resources")
+    group = Group(
+        resources={} if resources is None else terms.resources(resources),
+        traits=traits,
+        aggregates=aggregates,
+        in_tree=parameters.get("in_tree"),
+    )
+    return ProviderFilter(parameters.get("name") or None, parameters.get("uuid"), group)
+
+
+def _values(parameters: Parameters) -> dict[str, list[str]]:
+    """Return all values of each name."""
+    values: dict[str, list[str]] = {}
+    for name, value in parameters.items():
+        values.setdefault(name, []).append(value)
+    return values
+
+
+def _groups(parameters: Parameters, values: Mapping[str, list[str]], version: Version) -> dict[str, Group]:
+    """Return the groups by suffix, in the order in which the query string names them first.
+
+    The first mistake in the query string is the one that is reported.
+    """
     resources: dict[str, dict[str, int]] = {}
-    traits: dict[str, filters.Traits] = {}
-    membership: dict[str, filters.Membership] = {}
+    traits: dict[str, Requirement] = {}
+    aggregates: dict[str, Requirement] = {}
     in_tree: dict[str, str | None] = {}
     suffixes: dict[str, None] = {}
-    named: set[str] = set()
-    # Of several mistakes the first one is told.
-    for name, value in query.items():
+    parsed: set[str] = set()
+    for name, value in parameters.items():
         parameter = _GROUP.fullmatch(name)
         if parameter is None:
             continue
         suffix = parameter[2]
         suffixes[suffix] = None
         if parameter[1] == "resources":
-            resources[suffix] = filters.resources(value)
+            resources[suffix] = terms.resources(value)
             continue
-        if name in named:
-            # All of its values were looked at where it was named first.
+        if name in parsed:
+            # All values were parsed where the name came first.
             continue
-        named.add(name)
+        parsed.add(name)
         match parameter[1]:
             case "required":
-                traits[suffix] = filters.traits(query.all(name), version)
+                traits[suffix] = terms.traits(values[name], version)
             case "member_of":
-                membership[suffix] = filters.membership(query.all(name), version, suffix)
+                aggregates[suffix] = terms.aggregates(values[name], version, suffix)
             case "in_tree":
-                in_tree[suffix] = filters.in_tree(query.all(name))
-    for suffix in suffixes:
-        asked, member = traits.get(suffix, filters.Traits()), membership.get(suffix, filters.Membership())
-        yield Group(
+                in_tree[suffix] = terms.in_tree(values[name])
+    anything = Requirement()
+    return {
+        suffix: Group(
             suffix=suffix,
             resources=resources.get(suffix, {}),
-            required=asked.required,
-            forbidden=asked.forbidden,
-            member_of=member.member_of,
-            not_member_of=member.forbidden,
+            traits=traits.get(suffix, anything),
+            aggregates=aggregates.get(suffix, anything),
             in_tree=in_tree.get(suffix),
         )
+        for suffix in suffixes
+    }
 
 
 def _check_resources(groups: Mapping[str, Group]) -> None:
-    """Before same_subtree every group has resources."""
+    """Check that every group has resources, as versions before same_subtree require."""
     idle = [group for group in groups.values() if not group.resources]
-    if traits := [f"required{group.suffix}" for group in idle if group.required]:
+    if traits := [f"required{group.suffix}" for group in idle if group.traits.any_of]:
         raise errors.TraitsWithoutResources(keys=", ".join(sorted(traits)))
-    if aggregates := [f"member_of{group.suffix}" for group in idle if group.member_of or group.not_member_of]:
+    if aggregates := [f"member_of{group.suffix}" for group in idle if group.aggregates.names]:
         raise errors.MemberOfWithoutResources(keys=", ".join(sorted(aggregates)))
     if idle:
         raise errors.GroupWithoutResources()
@@ -119,7 +144,7 @@ def _check_resources(groups: Mapping[str, Group]) -> None:
 
 
 def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[str]]) -> None:
-    """A group without resources only has a meaning beside others, which must be there."""
+    """Check that groups without resources are in a subtree, and that the groups of the subtrees exist."""
     if not any(group.resources for group in groups.values()):
         raise errors.NoResources()
     named = frozenset().union(*subtrees)

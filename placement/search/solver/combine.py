@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from placement.search.query.request import UNSUFFIXED
+from placement.search.query.query import UNSUFFIXED
 from placement.search.solver.backtracking import solve
 from placement.search.solver.canonical import Known, Memory, shape_of
 from placement.search.solver.effort import Patience

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from placement.search.query.request import UNSUFFIXED, AnyOf
+from placement.search.query.query import UNSUFFIXED, AnyOf
 from placement.search.solver import matching
 from placement.search.solver.canonical import Shape
 from placement.search.solver.effort import Turn

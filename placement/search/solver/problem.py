@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from placement.search.query.request import UNSUFFIXED, AnyOf, CandidateRequest
+from placement.search.query.query import UNSUFFIXED, AnyOf, SearchQuery
 
 
 class Pick(NamedTuple):
@@ -37,7 +37,7 @@ class Plan:
     nested: bool = True
 
     @classmethod
-    def of(cls, request: CandidateRequest) -> Plan:
+    def of(cls, request: SearchQuery) -> Plan:
         """The plan for a request."""
         picks: list[Pick] = []
         required: AnyOf = ()
@@ -45,7 +45,7 @@ class Plan:
             if group.suffix != UNSUFFIXED:
                 picks.append(Pick(group.suffix, group.resources))
                 continue
-            required = group.required
+            required = group.traits.any_of
             picks.extend(Pick(UNSUFFIXED, {name: amount}) for name, amount in group.resources.items())
         return cls(tuple(picks), request.isolate, request.same_subtrees, required, request.nested)
 

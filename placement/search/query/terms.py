@@ -1,52 +1,33 @@
-"""What the filters of GET /resource_providers and GET /allocation_candidates ask for (contract 2.1.1 and 4.2).
+"""The values of single parameters of a query string (docs: api-filters, api-candidate-checks).
 
-Every function takes text that the query schema let pass and raises a BadRequest with the sentence of the contract.  No
-name is looked up here: a class or a trait that nobody knows is found out where the names are.
+Each function takes text that conforms to the schema of the query, and raises a BadRequest with the sentence of the API.
+No name is looked up here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from oslo_utils import uuidutils
 
 from placement import errors
 from placement import microversion as mv
 from placement.microversion import Version
+from placement.search.query.query import Requirement
 
-#: Sets of which one member each must be met, all sets together: (A or B) and (C).
-AnyOf = tuple[frozenset[str], ...]
-
-#: More than any inventory can give, so as good as any greater amount, and small enough to calculate with.
+#: An amount that no inventory can supply, in place of every greater amount: it fits into 64 bits with room for sums.
 TOO_MUCH = 2**31
 
 _INTEGER = re.compile(r"\s*([+-]?)([0-9]+)\s*")
 _ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """One of each required set, and none of the forbidden."""
-
-    required: AnyOf = ()
-    forbidden: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """In one aggregate of each set, and in none of the forbidden; uuids are as the client spells them."""
-
-    member_of: AnyOf = ()
-    forbidden: frozenset[str] = frozenset()
-
-
 # --- amounts ---------------------------------------------------------------------------------------------------------
 
 
 def resources(value: str) -> dict[str, int]:
-    """The amount asked for of each class; of a class named twice the last counts."""
+    """Return the amount of each class; of a class that is named twice the last amount counts."""
     if not value.strip():
         raise errors.MalformedResources(got="empty string")
     amounts = {}
@@ -68,16 +49,19 @@ def _amount(resource_class: str, text: str) -> int:
 
 
 def limit(value: str) -> int:
-    """How many candidates are wanted."""
+    """Return the number of candidates that are requested."""
     return _bounded(value) or TOO_MUCH
 
 
 def _bounded(text: str) -> int | None:
-    """The number, TOO_MUCH in place of a greater one, None if it is none.  The text may be longer than int() reads."""
+    """Return the number, TOO_MUCH in place of a greater one, or None if the text is no integer.
+
+    The text may have more digits than int() accepts.
+    """
     found = _INTEGER.fullmatch(text)
     if found is None:
         return None
-    # Not in the pattern: between zeros and digits it would try every place.
+    # The pattern does not skip leading zeros: it would backtrack over every way to divide them.
     digits = found[2].lstrip("0") or "0"
     number = TOO_MUCH if len(digits) > len(str(TOO_MUCH)) else min(int(digits), TOO_MUCH)
     return -number if found[1] == "-" else number
@@ -86,8 +70,8 @@ def _bounded(text: str) -> int | None:
 # --- traits ----------------------------------------------------------------------------------------------------------
 
 
-def traits(values: Sequence[str], version: Version) -> Traits:
-    """What the occurrences of ``required`` ask for; before mv.ANY_TRAITS the last one alone is looked at."""
+def traits(values: Sequence[str], version: Version) -> Requirement:
+    """Return what the values of ``required`` ask for together; before mv.ANY_TRAITS only the last one counts."""
     if version < mv.ANY_TRAITS:
         values = values[-1:]
     required: dict[frozenset[str], None] = {}
@@ -99,7 +83,7 @@ def traits(values: Sequence[str], version: Version) -> Traits:
             plain, unwanted = _each_of(value, version)
             required.update(dict.fromkeys(frozenset({trait}) for trait in plain))
             forbidden.update(unwanted)
-    return Traits(tuple(required), frozenset(forbidden))
+    return Requirement(tuple(required), frozenset(forbidden))
 
 
 def _any_of(value: str, version: Version) -> frozenset[str]:
@@ -116,7 +100,7 @@ def _any_of(value: str, version: Version) -> frozenset[str]:
 
 
 def _each_of(value: str, version: Version) -> tuple[list[str], list[str]]:
-    """The traits wanted and those not wanted; any number of exclamation marks is one."""
+    """Return the required and the forbidden traits; several exclamation marks count as one."""
     form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if version >= mv.FORBIDDEN_TRAITS else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
     names = [piece.strip() for piece in value.split(",")]
     plain = [name for name in names if not name.startswith("!")]
@@ -134,38 +118,35 @@ def _empty_trait(form: str, value: str) -> errors.InvalidQuery:
     )
 
 
-def conflicts(traits: Traits) -> AnyOf:
-    """The required sets of which every trait is forbidden too.  Fine in a list, which is then empty; in a search for
-    candidates it is a mistake of the client: see ``refuse_conflicts``."""
-    return tuple(names for names in traits.required if names <= traits.forbidden)
+def check_conflicts(groups: Mapping[str, Requirement]) -> None:
+    """Raise ConflictingTraits if a group, given by its suffix, requires what it forbids.
 
-
-def refuse_conflicts(groups: Mapping[str, Traits]) -> None:
-    """Raises ConflictingTraits if a group, given under its suffix, can be met by nobody."""
+    In a list of providers this is no mistake: the list is empty.
+    """
     found = [
         f"required{suffix}: ({', '.join(sorted(names))})"
-        for suffix, traits in groups.items()
-        for names in conflicts(traits)
+        for suffix, requirement in groups.items()
+        for names in requirement.conflicts
     ]
     if found:
         raise errors.ConflictingTraits(conflicts=", ".join(found))
 
 
-def root_required(values: Sequence[str]) -> Traits:
-    """What is asked of the root of a tree; it knows single traits only, at every version."""
+def root_traits(values: Sequence[str]) -> Requirement:
+    """Return what ``root_required`` asks for; it takes single traits only, at every version."""
     if len(values) > 1:
         raise errors.RepeatedRootRequired()
-    asked = traits(values, mv.ROOT_REQUIRED)
-    if found := conflicts(asked):
+    requirement = traits(values, mv.ROOT_REQUIRED)
+    if found := requirement.conflicts:
         raise errors.ConflictingRootTraits(traits=", ".join(sorted(frozenset().union(*found))))
-    return asked
+    return requirement
 
 
-# --- places ----------------------------------------------------------------------------------------------------------
+# --- aggregates, trees -----------------------------------------------------------------------------------------------
 
 
-def membership(values: Sequence[str], version: Version, suffix: str = "") -> Membership:
-    """What the occurrences of ``member_of<suffix>`` ask for."""
+def aggregates(values: Sequence[str], version: Version, suffix: str = "") -> Requirement:
+    """Return what the values of ``member_of<suffix>`` ask for together."""
     if len(values) > 1 and version < mv.REPEATED_MEMBER_OF:
         raise errors.RepeatedMemberOf(suffix=suffix)
     member_of: dict[frozenset[str], None] = {}
@@ -178,7 +159,7 @@ def membership(values: Sequence[str], version: Version, suffix: str = "") -> Mem
             raise errors.ForbiddenMemberOf(suffix=suffix)
         else:
             forbidden |= uuids
-    return Membership(tuple(member_of), frozenset(forbidden))
+    return Requirement(tuple(member_of), frozenset(forbidden))
 
 
 def _aggregates(value: str) -> frozenset[str]:
@@ -196,7 +177,7 @@ def _aggregates(value: str) -> frozenset[str]:
 
 
 def in_tree(values: Iterable[str]) -> str | None:
-    """Any provider of the wanted tree: the last uuid, as the client spells it.  All must be uuids."""
+    """Return the last uuid, in the spelling of the client.  All values must be uuids."""
     uuid = None
     for value in values:
         uuid = value.strip()
@@ -205,8 +186,8 @@ def in_tree(values: Iterable[str]) -> str | None:
     return uuid
 
 
-def same_subtree(values: Iterable[str]) -> tuple[frozenset[str], ...]:
-    """The sets of suffixes to be held together, each once."""
+def same_subtrees(values: Iterable[str]) -> tuple[frozenset[str], ...]:
+    """Return the set of suffixes of each value; equal sets once."""
     sets = [frozenset(piece.strip() for piece in value.split(",")) for value in values]
     if any("" in suffixes for suffixes in sets):
         raise errors.UnsuffixedInSubtree()

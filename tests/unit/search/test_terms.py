@@ -11,8 +11,9 @@ from oslo_utils import uuidutils
 
 from placement import errors
 from placement import microversion as mv
-from placement.search.query import filters
-from placement.search.query.filters import TOO_MUCH, Membership, Traits
+from placement.search.query import terms
+from placement.search.query.query import Requirement
+from placement.search.query.terms import TOO_MUCH
 
 A, B, C = (
     "5d7e7ad0-8c8f-4b8e-9f5c-3f6f9d9ecb41",
@@ -49,7 +50,7 @@ def refusal(parse, *arguments):
     ],
 )
 def test_resources_are_amounts_of_classes(value, amounts):
-    assert filters.resources(value) == amounts
+    assert terms.resources(value) == amounts
 
 
 def test_too_much_is_more_than_any_inventory_can_give():
@@ -68,7 +69,7 @@ def test_too_much_is_more_than_any_inventory_can_give():
     ],
 )
 def test_resources_of_another_form_are_refused(value, got):
-    assert refusal(filters.resources, value) == (
+    assert refusal(terms.resources, value) == (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         f"?resources=VCPU:2,MEMORY_MB:1024. Got: {got}."
     )
@@ -77,25 +78,25 @@ def test_resources_of_another_form_are_refused(value, got):
 @pytest.mark.parametrize("amount", ["", "x", "1.0", "1_0", "--1", "- 1", "٣", "1e3", "0x1"])
 def test_amount_that_is_no_integer_is_refused(amount):
     sentence = f"Requested resource VCPU expected positive integer amount. Got: {amount}."
-    assert refusal(filters.resources, f"MEMORY_MB:1,VCPU:{amount}") == sentence
+    assert refusal(terms.resources, f"MEMORY_MB:1,VCPU:{amount}") == sentence
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "-0", "000", "-" + "9" * 10_000])
 def test_amount_below_one_is_refused(amount):
     sentence = f"Requested resource VCPU requires amount >= 1. Got: {amount}."
-    assert refusal(filters.resources, f"VCPU:{amount},MEMORY_MB") == sentence
+    assert refusal(terms.resources, f"VCPU:{amount},MEMORY_MB") == sentence
 
 
 def test_an_amount_is_read_once_however_long_it_is():
     """A pattern that tries every way to split the zeros would not come to an end."""
     zeros = "0" * 200_000
-    assert refusal(filters.resources, f"VCPU:{zeros}x").endswith("0x.")
-    assert filters.resources(f"VCPU:{zeros}7") == {"VCPU": 7}
+    assert refusal(terms.resources, f"VCPU:{zeros}x").endswith("0x.")
+    assert terms.resources(f"VCPU:{zeros}7") == {"VCPU": 7}
 
 
 def test_limit_may_be_of_any_length():
-    assert filters.limit("17") == 17
-    assert filters.limit("1" + "0" * 10_000) == TOO_MUCH
+    assert terms.limit("17") == 17
+    assert terms.limit("1" + "0" * 10_000) == TOO_MUCH
 
 
 # --- traits ----------------------------------------------------------------------------------------------------------
@@ -104,29 +105,29 @@ def test_limit_may_be_of_any_length():
 @pytest.mark.parametrize(
     ("since", "values", "traits"),
     [
-        (mv.REQUIRED_FILTER, ["A"], Traits(any_of("A"))),
-        (mv.REQUIRED_FILTER, [" A , B"], Traits(any_of("A", "B"))),
-        (mv.FORBIDDEN_TRAITS, ["A,!B"], Traits(any_of("A"), frozenset("B"))),
-        (mv.FORBIDDEN_TRAITS, ["!!A"], Traits((), frozenset("A"))),
-        (mv.FORBIDDEN_TRAITS, ["!in:A"], Traits((), frozenset({"in:A"}))),
-        (mv.FORBIDDEN_TRAITS, [" in:A,IN:B"], Traits(any_of("in:A", "IN:B"))),
-        (mv.ANY_TRAITS, ["in:A,B"], Traits(any_of("A B"))),
-        (mv.ANY_TRAITS, ["in:A , B"], Traits(any_of("A B"))),
-        (mv.ANY_TRAITS, ["in:A"], Traits(any_of("A"))),
-        (mv.ANY_TRAITS, ["in:A,B", "C,!A", "in:C", "in:B,A"], Traits(any_of("A B", "C"), frozenset("A"))),
-        (mv.ANY_TRAITS, [], Traits()),
+        (mv.REQUIRED_FILTER, ["A"], Requirement(any_of("A"))),
+        (mv.REQUIRED_FILTER, [" A , B"], Requirement(any_of("A", "B"))),
+        (mv.FORBIDDEN_TRAITS, ["A,!B"], Requirement(any_of("A"), frozenset("B"))),
+        (mv.FORBIDDEN_TRAITS, ["!!A"], Requirement((), frozenset("A"))),
+        (mv.FORBIDDEN_TRAITS, ["!in:A"], Requirement((), frozenset({"in:A"}))),
+        (mv.FORBIDDEN_TRAITS, [" in:A,IN:B"], Requirement(any_of("in:A", "IN:B"))),
+        (mv.ANY_TRAITS, ["in:A,B"], Requirement(any_of("A B"))),
+        (mv.ANY_TRAITS, ["in:A , B"], Requirement(any_of("A B"))),
+        (mv.ANY_TRAITS, ["in:A"], Requirement(any_of("A"))),
+        (mv.ANY_TRAITS, ["in:A,B", "C,!A", "in:C", "in:B,A"], Requirement(any_of("A B", "C"), frozenset("A"))),
+        (mv.ANY_TRAITS, [], Requirement()),
     ],
 )
 def test_traits_are_sets_to_be_met_and_names_to_be_missed(since, values, traits):
-    assert filters.traits(values, since) == traits
-    assert filters.traits(values, mv.LATEST) == traits
+    assert terms.traits(values, since) == traits
+    assert terms.traits(values, mv.LATEST) == traits
 
 
 def test_last_required_alone_counts_until_all_do():
     values = ["!,", "A", "!B"]
-    assert filters.traits(values, mv.REPARENTING) == Traits((), frozenset("B"))
-    assert filters.traits(values[1:], mv.ANY_TRAITS) == Traits(any_of("A"), frozenset("B"))
-    assert "Got an empty trait in: !," in refusal(filters.traits, values, mv.ANY_TRAITS)
+    assert terms.traits(values, mv.REPARENTING) == Requirement((), frozenset("B"))
+    assert terms.traits(values[1:], mv.ANY_TRAITS) == Requirement(any_of("A"), frozenset("B"))
+    assert "Got an empty trait in: !," in refusal(terms.traits, values, mv.ANY_TRAITS)
 
 
 PLAIN, FORBIDDING, ANY = (
@@ -168,30 +169,30 @@ PLAIN, FORBIDDING, ANY = (
     ],
 )
 def test_required_of_another_form_is_refused(version, value, sentence):
-    assert refusal(filters.traits, [value], version) == f"Invalid query string parameters: {sentence}"
+    assert refusal(terms.traits, [value], version) == f"Invalid query string parameters: {sentence}"
 
 
 def test_required_sets_conflict_if_all_their_traits_are_forbidden():
-    traits = filters.traits(["in:A,B", "in:A,C", "B", "!A,!B"], mv.LATEST)
-    assert filters.conflicts(traits) == any_of("A B", "B")
-    assert filters.conflicts(filters.traits(["in:A,B", "!B"], mv.LATEST)) == ()
+    traits = terms.traits(["in:A,B", "in:A,C", "B", "!A,!B"], mv.LATEST)
+    assert traits.conflicts == any_of("A B", "B")
+    assert terms.traits(["in:A,B", "!B"], mv.LATEST).conflicts == ()
 
 
 def test_conflicts_are_told_by_group():
     groups = {
-        "1": filters.traits(["in:D,C", "!C,!D"], mv.LATEST),
-        "": filters.traits(["A,!A"], mv.LATEST),
-        "_X": filters.traits(["A,!B"], mv.LATEST),
+        "1": terms.traits(["in:D,C", "!C,!D"], mv.LATEST),
+        "": terms.traits(["A,!A"], mv.LATEST),
+        "_X": terms.traits(["A,!B"], mv.LATEST),
     }
-    assert refusal(filters.refuse_conflicts, groups) == (
+    assert refusal(terms.check_conflicts, groups) == (
         "Conflicting required and forbidden traits found in the following traits keys: required1: (C, D), required: (A)"
     )
     del groups["1"], groups[""]
-    assert filters.refuse_conflicts(groups) is None
+    assert terms.check_conflicts(groups) is None
 
 
 def test_root_is_asked_for_single_traits_once():
-    assert filters.root_required(["A, !B"]) == Traits(any_of("A"), frozenset("B"))
+    assert terms.root_traits(["A, !B"]) == Requirement(any_of("A"), frozenset("B"))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_root_is_asked_for_single_traits_once():
 )
 def test_root_required_of_another_form_is_refused(values, sentence, code):
     with pytest.raises(errors.BadRequest) as refused:
-        filters.root_required(values)
+        terms.root_traits(values)
     assert (str(refused.value), refused.value.code) == (sentence, code)
 
 
@@ -228,18 +229,18 @@ def test_root_required_of_another_form_is_refused(values, sentence, code):
 @pytest.mark.parametrize(
     ("since", "values", "membership"),
     [
-        (mv.MEMBER_OF, [], Membership()),
-        (mv.MEMBER_OF, [A], Membership(any_of(A))),
-        (mv.MEMBER_OF, [f"in:{A}"], Membership(any_of(A))),
-        (mv.MEMBER_OF, [f"in:{A},{B},{C}"], Membership(any_of(f"{A} {B} {C}"))),
-        (mv.REPEATED_MEMBER_OF, [A, f"in:{B},{C}", A], Membership(any_of(A, f"{B} {C}"))),
-        (mv.FORBIDDEN_AGGREGATES, [f"!{A}"], Membership((), frozenset({A}))),
-        (mv.FORBIDDEN_AGGREGATES, [f"!in:{A},{B}", f"!{C}", B], Membership(any_of(B), frozenset({A, B, C}))),
+        (mv.MEMBER_OF, [], Requirement()),
+        (mv.MEMBER_OF, [A], Requirement(any_of(A))),
+        (mv.MEMBER_OF, [f"in:{A}"], Requirement(any_of(A))),
+        (mv.MEMBER_OF, [f"in:{A},{B},{C}"], Requirement(any_of(f"{A} {B} {C}"))),
+        (mv.REPEATED_MEMBER_OF, [A, f"in:{B},{C}", A], Requirement(any_of(A, f"{B} {C}"))),
+        (mv.FORBIDDEN_AGGREGATES, [f"!{A}"], Requirement((), frozenset({A}))),
+        (mv.FORBIDDEN_AGGREGATES, [f"!in:{A},{B}", f"!{C}", B], Requirement(any_of(B), frozenset({A, B, C}))),
     ],
 )
 def test_membership_is_sets_to_be_in_and_aggregates_to_be_out_of(since, values, membership):
-    assert filters.membership(values, since) == membership
-    assert filters.membership(values, mv.LATEST) == membership
+    assert terms.aggregates(values, since) == membership
+    assert terms.aggregates(values, mv.LATEST) == membership
 
 
 @pytest.mark.parametrize("version", [mv.MEMBER_OF, mv.LATEST])
@@ -261,14 +262,14 @@ def test_membership_is_sets_to_be_in_and_aggregates_to_be_out_of(since, values, 
     ],
 )
 def test_aggregate_that_is_no_uuid_is_refused(version, value, got):
-    assert refusal(filters.membership, [value], version) == (
+    assert refusal(terms.aggregates, [value], version) == (
         f"Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: {got}"
     )
 
 
 @pytest.mark.parametrize("value", [f"{A},{B}", f"!{A},{B}", "x,", ","])
 def test_several_aggregates_need_the_word_in(value):
-    assert refusal(filters.membership, [value], mv.LATEST) == (
+    assert refusal(terms.aggregates, [value], mv.LATEST) == (
         "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
         f"microversion. Got: {value}"
     )
@@ -277,29 +278,29 @@ def test_several_aggregates_need_the_word_in(value):
 def test_member_of_can_be_repeated_and_forbidden_since_its_versions():
     repeated = "Multiple member_of1 parameters are not supported"
     forbidden = "Forbidden member_of1 parameters are not supported in the specified microversion"
-    assert refusal(filters.membership, ["x", f"!{A}"], mv.ERROR_CODES, "1") == repeated
-    assert refusal(filters.membership, [A, f"!{B}", "x"], mv.REPEATED_MEMBER_OF, "1") == forbidden
-    assert refusal(filters.membership, [f"!in:{A},{B}"], mv.CANDIDATES_IN_TREE, "1") == forbidden
+    assert refusal(terms.aggregates, ["x", f"!{A}"], mv.ERROR_CODES, "1") == repeated
+    assert refusal(terms.aggregates, [A, f"!{B}", "x"], mv.REPEATED_MEMBER_OF, "1") == forbidden
+    assert refusal(terms.aggregates, [f"!in:{A},{B}"], mv.CANDIDATES_IN_TREE, "1") == forbidden
 
 
 def test_last_tree_counts_and_all_are_uuids():
-    assert filters.in_tree([A, f" {B} "]) == B
-    assert filters.in_tree([]) is None
+    assert terms.in_tree([A, f" {B} "]) == B
+    assert terms.in_tree([]) is None
     for wrong in ("", "x", f"in:{A}"):
-        assert refusal(filters.in_tree, [wrong, A]) == (
+        assert refusal(terms.in_tree, [wrong, A]) == (
             f"Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. Got: {wrong}"
         )
 
 
 def test_subtrees_are_sets_of_suffixes_each_once():
-    assert filters.same_subtree(["_A, _B", "_C", "_B,_A,_A"]) == any_of("_A _B", "_C")
-    assert filters.same_subtree([]) == ()
+    assert terms.same_subtrees(["_A, _B", "_C", "_B,_A,_A"]) == any_of("_A _B", "_C")
+    assert terms.same_subtrees([]) == ()
 
 
 @pytest.mark.parametrize("value", ["", " ", "_A,", "_A,,_B"])
 def test_unsuffixed_group_is_in_no_subtree(value):
     with pytest.raises(errors.UnsuffixedInSubtree) as refused:
-        filters.same_subtree(["_A", value])
+        terms.same_subtrees(["_A", value])
     assert refused.value.code == errors.QUERY_BAD_VALUE
     assert str(refused.value) == "Empty string (unsuffixed group) can not be specified in `same_subtree` "
 
@@ -312,13 +313,11 @@ versions = st.sampled_from([change.version for change in mv.HISTORY])
 
 
 def amounts_read(values):
-    return [amount for value in values for amount in filters.resources(value).values()]
+    return [amount for value in values for amount in terms.resources(value).values()]
 
 
 def names_read(read, *arguments):
-    asked = read(*arguments)
-    required = asked.member_of if isinstance(asked, Membership) else asked.required
-    return set().union(*required, asked.forbidden)
+    return read(*arguments).names
 
 
 @hypothesis.given(st.lists(texts, max_size=3), versions)
@@ -327,12 +326,12 @@ def test_any_text_is_read_or_refused(values, version):
     with contextlib.suppress(errors.BadRequest):
         assert all(1 <= amount <= TOO_MUCH for amount in amounts_read(values))
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in names_read(filters.traits, values, version)
+        assert "" not in names_read(terms.traits, values, version)
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in names_read(filters.root_required, values)
+        assert "" not in names_read(terms.root_traits, values)
     with contextlib.suppress(errors.BadRequest):
-        assert all(uuidutils.is_uuid_like(uuid) for uuid in names_read(filters.membership, values, version))
+        assert all(uuidutils.is_uuid_like(uuid) for uuid in names_read(terms.aggregates, values, version))
     with contextlib.suppress(errors.BadRequest):
-        assert uuidutils.is_uuid_like(filters.in_tree(values)) or not values
+        assert uuidutils.is_uuid_like(terms.in_tree(values)) or not values
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in frozenset().union(*filters.same_subtree(values))
+        assert "" not in frozenset().union(*terms.same_subtrees(values))

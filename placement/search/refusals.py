@@ -1,0 +1,85 @@
+"""What each rule of a search removed.
+
+Both phases of a search record here.  Narrowing applies one rule after another to sets of providers; each of them is a
+``Refusal``, with the sets before and after it.  Combining looks at one tree after another; a tree without a candidate
+is recorded under the constraint that rejected the last partial assignment in it.
+
+Recording costs a tuple for each rule and a dict entry for each tree.  Numbers are counted when they are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+#: How many trees are kept as examples for each constraint.
+EXAMPLES = 5
+
+#: The obstacle of a search that left trees after narrowing, but combined no candidate in any of them.
+COMBINATION = "combination"
+
+
+class Providers(Protocol):
+    """A set of providers."""
+
+    @property
+    def count(self) -> int:
+        """The number of providers."""
+
+    @property
+    def tree_count(self) -> int:
+        """The number of trees that have a member in the set."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refusal:
+    """A rule that narrowed, in the words of the query."""
+
+    #: The parameter, with the class for ``resources``; ``group`` for trees in which a demand cannot be supplied.
+    rule: str
+    #: The suffix of the group; None where the rule is about whole trees.
+    suffix: str | None
+    before: Providers
+    after: Providers
+
+    @property
+    def providers(self) -> int:
+        """The number of providers that the rule removed."""
+        return self.before.count - self.after.count
+
+    @property
+    def trees(self) -> int:
+        """The number of trees that had providers before the rule and have none after it."""
+        return self.before.tree_count - self.after.tree_count
+
+
+@dataclass(slots=True)
+class Refusals:
+    """The refusals of one search."""
+
+    #: In the order in which the rules were applied.
+    narrowing: list[Refusal] = field(default_factory=list)
+    #: Trees without a candidate, by the constraint that rejected last in them.
+    combining: dict[str, int] = field(default_factory=dict)
+    #: The roots of some of these trees, for each constraint.
+    examples: dict[str, list[int]] = field(default_factory=dict)
+
+    def refused(self, tree: int, constraint: str) -> None:
+        """Record that a tree has no candidate.
+
+        Args:
+            tree: the slot of its root.
+            constraint: in the words of the query, as ``Refusal.rule``: ``resources:VCPU``, ``group_policy``,
+                ``same_subtree``, ``required``.
+        """
+        count = self.combining[constraint] = self.combining.get(constraint, 0) + 1
+        if count <= EXAMPLES:
+            self.examples.setdefault(constraint, []).append(tree)
+
+    @property
+    def obstacle(self) -> str:
+        """The parameter that left no provider; ``combination`` if narrowing left some in every step."""
+        for refusal in self.narrowing:
+            if not refusal.after.count:
+                return refusal.rule.partition(":")[0]
+        return COMBINATION
