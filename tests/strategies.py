@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from placement.index.snapshot import SHARES
-from placement.search.query.query import Group, Requirement, SearchQuery
+from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
 #: How many examples the profile that is in force has for what usually has a hundred.
@@ -114,8 +114,8 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
         suffix,
         resources,
         # A set that is forbidden as a whole is refused long before the search.
-        traits=Requirement(tuple(names for names in required if not names <= barred), barred),
-        aggregates=Requirement(
+        traits=NameCondition(tuple(names for names in required if not names <= barred), barred),
+        aggregates=NameCondition(
             any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
             frozenset(some(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
         ),
@@ -155,7 +155,7 @@ def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> SearchQu
         tuple(chosen),
         isolate=draw(st.booleans()),
         same_subtrees=tuple(dict.fromkeys(members for members in subtrees if members)),
-        root_traits=Requirement(
+        root_traits=NameCondition(
             tuple(frozenset({trait}) for trait in some(TRAITS, required & ~forbidden)),
             frozenset(some(TRAITS, forbidden)),
         ),
@@ -198,11 +198,11 @@ def crowded_requests(draw: st.DrawFn) -> SearchQuery:
         kind = draw(st.integers(0, 15))
         resources = {"VCPU": 2 if kind == 1 else 1} if kind < 13 else {"MEMORY_MB": 1}
         required = (frozenset(some(TRAITS, 1 + kind % 2)),) if kind in (4, 5) else ()
-        chosen.append(Group(suffix, {} if kind == 12 else resources, Requirement(required)))
+        chosen.append(Group(suffix, {} if kind == 12 else resources, NameCondition(required)))
     if draw(st.integers(0, 2)) == 2:
         resources = draw(st.sampled_from(({"VCPU": 1}, {"VCPU": 1, "MEMORY_MB": 1}, {"MEMORY_MB": 1})))
         required = any_of(TRAITS[:2], draw(st.sampled_from((0, 1, 2, 3, 1 + 16 + 320))))
-        chosen.append(Group("", resources, Requirement(required)))
+        chosen.append(Group("", resources, NameCondition(required)))
     if not any(group.resources for group in chosen):
         chosen[0] = Group(suffixes[0], {"VCPU": 1})
     subtrees = draw(st.lists(st.sampled_from((3, 5, 6, 7)), max_size=2, unique=True))

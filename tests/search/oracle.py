@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from placement.search.query.query import Group, Requirement, SearchQuery
+from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Member, World
 
 #: (provider, resource class, amount), all of them.
@@ -72,7 +72,7 @@ def fits(member: Member, class_: str, amount: int) -> bool:
     return stock.used + amount <= capacity and stock.min_unit <= amount <= stock.most and amount % stock.step_size == 0
 
 
-def meets(requirement: Requirement, names: frozenset[str]) -> bool:
+def meets(requirement: NameCondition, names: frozenset[str]) -> bool:
     return all(any_of & names for any_of in requirement.any_of) and not requirement.none_of & names
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from placement.index.edit import with_providers
 from placement.search.narrow.listing import matching
-from placement.search.query.query import Group, ProviderFilter, Requirement
+from placement.search.query.query import Group, NameCondition, ProviderFilter
 from tests.search import oracle
 from tests.strategies import CLASSES, HAVING, NAMES, RULES, examples, groups, some, worlds
 from tests.world import Member, World
@@ -54,7 +54,7 @@ def test_any_number_of_conditions_can_be_given() -> None:
     world = World()
     world.host("one", aggregates=["A"])
     world.host("many", aggregates=[f"A{number}" for number in range(2000)])
-    group = Group(aggregates=Requirement(tuple(frozenset({f"A{number}"}) for number in range(2000))))
+    group = Group(aggregates=NameCondition(tuple(frozenset({f"A{number}"}) for number in range(2000))))
     snapshot = world.snapshot()
     assert matching(snapshot, ProviderFilter(group=group)) == [snapshot.by_uuid["many"]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placement.search.find import search
-from placement.search.query.query import Group, Requirement, SearchQuery
+from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search import oracle
 from tests.search.test_search import found_once
 from tests.world import Stock, World
@@ -17,8 +17,8 @@ def test_every_rule_says_what_it_left_out() -> None:
     world.host("cn3", VCPU=8)
     world.host("numa", parent="cn3", VCPU=2)
     request = SearchQuery(
-        (Group("_A", {"VCPU": 4}, traits=Requirement(none_of=frozenset({"T1"}))),),
-        root_traits=Requirement((frozenset({"T0"}),)),
+        (Group("_A", {"VCPU": 4}, traits=NameCondition(none_of=frozenset({"T1"}))),),
+        root_traits=NameCondition((frozenset({"T0"}),)),
     )
     found = search(request, world.snapshot())
     assert not found.candidates
@@ -63,7 +63,7 @@ def test_the_root_of_who_shares_does_not_speak_for_it_elsewhere() -> None:
     world.host("cabinet", aggregates=["B"])
     world.sharing("pool", parent="cabinet", aggregates=["A"], DISK_GB=10)
     world.host("cn", aggregates=["A", "B"], VCPU=4)
-    in_b = Requirement((frozenset({"B"}),))
+    in_b = NameCondition((frozenset({"B"}),))
     with_processor = SearchQuery((Group(resources={"VCPU": 1, "DISK_GB": 1}, aggregates=in_b),))
     assert not found_once(search(with_processor, world.snapshot()))
     alone = SearchQuery((Group(resources={"DISK_GB": 1}, aggregates=in_b),))
@@ -85,7 +85,7 @@ def test_a_tree_where_only_the_idle_have_the_trait_is_left_out_before_combining(
     world.host("device", parent="cn1", traits=["T0"])
     world.host("cn2", VCPU=8)
     world.host("twin", parent="cn2", VCPU=8, traits=["T0"])
-    request = SearchQuery((Group(resources={"VCPU": 1}, traits=Requirement((frozenset({"T0"}),))),))
+    request = SearchQuery((Group(resources={"VCPU": 1}, traits=NameCondition((frozenset({"T0"}),))),))
     found = search(request, world.snapshot())
     assert found_once(found) == oracle.answers(world, request) != set()
     assert (found.steps[-1].rule, found.steps[-1].trees) == ("required", 1)

@@ -16,7 +16,7 @@ import pytest
 from placement.microversion import Version
 from placement.search.find import search
 from placement.search.present import Form, present
-from placement.search.query.query import Group, Requirement, SearchQuery
+from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
 SSE = "HW_CPU_X86_SSE"
@@ -71,7 +71,7 @@ def test_worked_check(
 ) -> None:
     group = Group(
         resources=resources,
-        traits=Requirement((frozenset({required}),) if required else (), frozenset({forbidden} if forbidden else ())),
+        traits=NameCondition((frozenset({required}),) if required else (), frozenset({forbidden} if forbidden else ())),
     )
     found = search(SearchQuery((group,), nested=version >= 29), world.snapshot())
     body = present(found, Form.of(Version(1, version)), resources)

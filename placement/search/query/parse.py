@@ -14,7 +14,7 @@ from placement import errors
 from placement import microversion as mv
 from placement.microversion import Version
 from placement.search.query import terms
-from placement.search.query.query import UNSUFFIXED, Group, ProviderFilter, Requirement, SearchQuery
+from placement.search.query.query import UNSUFFIXED, Group, NameCondition, ProviderFilter, SearchQuery
 
 _GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 
@@ -92,8 +92,8 @@ def _groups(parameters: Parameters, values: Mapping[str, list[str]], version: Ve
     The first mistake in the query string is the one that is reported.
     """
     resources: dict[str, dict[str, int]] = {}
-    traits: dict[str, Requirement] = {}
-    aggregates: dict[str, Requirement] = {}
+    traits: dict[str, NameCondition] = {}
+    aggregates: dict[str, NameCondition] = {}
     in_tree: dict[str, str | None] = {}
     suffixes: dict[str, None] = {}
     parsed: set[str] = set()
@@ -117,7 +117,7 @@ def _groups(parameters: Parameters, values: Mapping[str, list[str]], version: Ve
                 aggregates[suffix] = terms.aggregates(values[name], version, suffix)
             case "in_tree":
                 in_tree[suffix] = terms.in_tree(values[name])
-    anything = Requirement()
+    anything = NameCondition()
     return {
         suffix: Group(
             suffix=suffix,

@@ -16,7 +16,7 @@ AnyOf = tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class NameCondition:
     """What the traits, or the aggregates, of a provider must be: one of each set in ``any_of``, none of ``none_of``.
 
     Aggregates are named by uuid, in the spelling of the client.
@@ -48,8 +48,8 @@ class Group:
 
     suffix: str = UNSUFFIXED
     resources: Mapping[str, int] = field(default_factory=dict)
-    traits: Requirement = Requirement()
-    aggregates: Requirement = Requirement()
+    traits: NameCondition = NameCondition()
+    aggregates: NameCondition = NameCondition()
     #: The uuid of any provider of the only tree that may serve this group.
     in_tree: str | None = None
 
@@ -64,7 +64,7 @@ class SearchQuery:
     #: Sets of suffixes: one of the providers that serve these groups must be an ancestor of all others, or be them.
     same_subtrees: tuple[frozenset[str], ...] = ()
     #: Holds for the root of the tree, not for the roots of sharing providers.
-    root_traits: Requirement = Requirement()
+    root_traits: NameCondition = NameCondition()
     #: Whether one candidate may use several providers of one tree.
     nested: bool = True
     #: How many candidates are requested; None: all.

@@ -14,7 +14,7 @@ from oslo_utils import uuidutils
 from placement import errors
 from placement import microversion as mv
 from placement.microversion import Version
-from placement.search.query.query import Requirement
+from placement.search.query.query import NameCondition
 
 #: An amount that no inventory can supply, in place of every greater amount: it fits into 64 bits with room for sums.
 TOO_MUCH = 2**31
@@ -70,7 +70,7 @@ def _bounded(text: str) -> int | None:
 # --- traits ----------------------------------------------------------------------------------------------------------
 
 
-def traits(values: Sequence[str], version: Version) -> Requirement:
+def traits(values: Sequence[str], version: Version) -> NameCondition:
     """Return what the values of ``required`` ask for together; before mv.ANY_TRAITS only the last one counts."""
     if version < mv.ANY_TRAITS:
         values = values[-1:]
@@ -83,7 +83,7 @@ def traits(values: Sequence[str], version: Version) -> Requirement:
             plain, unwanted = _each_of(value, version)
             required.update(dict.fromkeys(frozenset({trait}) for trait in plain))
             forbidden.update(unwanted)
-    return Requirement(tuple(required), frozenset(forbidden))
+    return NameCondition(tuple(required), frozenset(forbidden))
 
 
 def _any_of(value: str, version: Version) -> frozenset[str]:
@@ -118,7 +118,7 @@ def _empty_trait(form: str, value: str) -> errors.InvalidQuery:
     )
 
 
-def check_conflicts(groups: Mapping[str, Requirement]) -> None:
+def check_conflicts(groups: Mapping[str, NameCondition]) -> None:
     """Raise ConflictingTraits if a group, given by its suffix, requires what it forbids.
 
     In a list of providers this is no mistake: the list is empty.
@@ -132,7 +132,7 @@ def check_conflicts(groups: Mapping[str, Requirement]) -> None:
         raise errors.ConflictingTraits(conflicts=", ".join(found))
 
 
-def root_traits(values: Sequence[str]) -> Requirement:
+def root_traits(values: Sequence[str]) -> NameCondition:
     """Return what ``root_required`` asks for; it takes single traits only, at every version."""
     if len(values) > 1:
         raise errors.RepeatedRootRequired()
@@ -145,7 +145,7 @@ def root_traits(values: Sequence[str]) -> Requirement:
 # --- aggregates, trees -----------------------------------------------------------------------------------------------
 
 
-def aggregates(values: Sequence[str], version: Version, suffix: str = "") -> Requirement:
+def aggregates(values: Sequence[str], version: Version, suffix: str = "") -> NameCondition:
     """Return what the values of ``member_of<suffix>`` ask for together."""
     if len(values) > 1 and version < mv.REPEATED_MEMBER_OF:
         raise errors.RepeatedMemberOf(suffix=suffix)
@@ -159,7 +159,7 @@ def aggregates(values: Sequence[str], version: Version, suffix: str = "") -> Req
             raise errors.ForbiddenMemberOf(suffix=suffix)
         else:
             forbidden |= uuids
-    return Requirement(tuple(member_of), frozenset(forbidden))
+    return NameCondition(tuple(member_of), frozenset(forbidden))
 
 
 def _aggregates(value: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from oslo_utils import uuidutils
 from placement import errors
 from placement import microversion as mv
 from placement.search.query import terms
-from placement.search.query.query import Requirement
+from placement.search.query.query import NameCondition
 from placement.search.query.terms import TOO_MUCH
 
 A, B, C = (
@@ -105,17 +105,17 @@ def test_limit_may_be_of_any_length():
 @pytest.mark.parametrize(
     ("since", "values", "traits"),
     [
-        (mv.REQUIRED_FILTER, ["A"], Requirement(any_of("A"))),
-        (mv.REQUIRED_FILTER, [" A , B"], Requirement(any_of("A", "B"))),
-        (mv.FORBIDDEN_TRAITS, ["A,!B"], Requirement(any_of("A"), frozenset("B"))),
-        (mv.FORBIDDEN_TRAITS, ["!!A"], Requirement((), frozenset("A"))),
-        (mv.FORBIDDEN_TRAITS, ["!in:A"], Requirement((), frozenset({"in:A"}))),
-        (mv.FORBIDDEN_TRAITS, [" in:A,IN:B"], Requirement(any_of("in:A", "IN:B"))),
-        (mv.ANY_TRAITS, ["in:A,B"], Requirement(any_of("A B"))),
-        (mv.ANY_TRAITS, ["in:A , B"], Requirement(any_of("A B"))),
-        (mv.ANY_TRAITS, ["in:A"], Requirement(any_of("A"))),
-        (mv.ANY_TRAITS, ["in:A,B", "C,!A", "in:C", "in:B,A"], Requirement(any_of("A B", "C"), frozenset("A"))),
-        (mv.ANY_TRAITS, [], Requirement()),
+        (mv.REQUIRED_FILTER, ["A"], NameCondition(any_of("A"))),
+        (mv.REQUIRED_FILTER, [" A , B"], NameCondition(any_of("A", "B"))),
+        (mv.FORBIDDEN_TRAITS, ["A,!B"], NameCondition(any_of("A"), frozenset("B"))),
+        (mv.FORBIDDEN_TRAITS, ["!!A"], NameCondition((), frozenset("A"))),
+        (mv.FORBIDDEN_TRAITS, ["!in:A"], NameCondition((), frozenset({"in:A"}))),
+        (mv.FORBIDDEN_TRAITS, [" in:A,IN:B"], NameCondition(any_of("in:A", "IN:B"))),
+        (mv.ANY_TRAITS, ["in:A,B"], NameCondition(any_of("A B"))),
+        (mv.ANY_TRAITS, ["in:A , B"], NameCondition(any_of("A B"))),
+        (mv.ANY_TRAITS, ["in:A"], NameCondition(any_of("A"))),
+        (mv.ANY_TRAITS, ["in:A,B", "C,!A", "in:C", "in:B,A"], NameCondition(any_of("A B", "C"), frozenset("A"))),
+        (mv.ANY_TRAITS, [], NameCondition()),
     ],
 )
 def test_traits_are_sets_to_be_met_and_names_to_be_missed(since, values, traits):
@@ -125,8 +125,8 @@ def test_traits_are_sets_to_be_met_and_names_to_be_missed(since, values, traits)
 
 def test_last_required_alone_counts_until_all_do():
     values = ["!,", "A", "!B"]
-    assert terms.traits(values, mv.REPARENTING) == Requirement((), frozenset("B"))
-    assert terms.traits(values[1:], mv.ANY_TRAITS) == Requirement(any_of("A"), frozenset("B"))
+    assert terms.traits(values, mv.REPARENTING) == NameCondition((), frozenset("B"))
+    assert terms.traits(values[1:], mv.ANY_TRAITS) == NameCondition(any_of("A"), frozenset("B"))
     assert "Got an empty trait in: !," in refusal(terms.traits, values, mv.ANY_TRAITS)
 
 
@@ -192,7 +192,7 @@ def test_conflicts_are_told_by_group():
 
 
 def test_root_is_asked_for_single_traits_once():
-    assert terms.root_traits(["A, !B"]) == Requirement(any_of("A"), frozenset("B"))
+    assert terms.root_traits(["A, !B"]) == NameCondition(any_of("A"), frozenset("B"))
 
 
 @pytest.mark.parametrize(
@@ -229,13 +229,13 @@ def test_root_required_of_another_form_is_refused(values, sentence, code):
 @pytest.mark.parametrize(
     ("since", "values", "membership"),
     [
-        (mv.MEMBER_OF, [], Requirement()),
-        (mv.MEMBER_OF, [A], Requirement(any_of(A))),
-        (mv.MEMBER_OF, [f"in:{A}"], Requirement(any_of(A))),
-        (mv.MEMBER_OF, [f"in:{A},{B},{C}"], Requirement(any_of(f"{A} {B} {C}"))),
-        (mv.REPEATED_MEMBER_OF, [A, f"in:{B},{C}", A], Requirement(any_of(A, f"{B} {C}"))),
-        (mv.FORBIDDEN_AGGREGATES, [f"!{A}"], Requirement((), frozenset({A}))),
-        (mv.FORBIDDEN_AGGREGATES, [f"!in:{A},{B}", f"!{C}", B], Requirement(any_of(B), frozenset({A, B, C}))),
+        (mv.MEMBER_OF, [], NameCondition()),
+        (mv.MEMBER_OF, [A], NameCondition(any_of(A))),
+        (mv.MEMBER_OF, [f"in:{A}"], NameCondition(any_of(A))),
+        (mv.MEMBER_OF, [f"in:{A},{B},{C}"], NameCondition(any_of(f"{A} {B} {C}"))),
+        (mv.REPEATED_MEMBER_OF, [A, f"in:{B},{C}", A], NameCondition(any_of(A, f"{B} {C}"))),
+        (mv.FORBIDDEN_AGGREGATES, [f"!{A}"], NameCondition((), frozenset({A}))),
+        (mv.FORBIDDEN_AGGREGATES, [f"!in:{A},{B}", f"!{C}", B], NameCondition(any_of(B), frozenset({A, B, C}))),
     ],
 )
 def test_membership_is_sets_to_be_in_and_aggregates_to_be_out_of(since, values, membership):
