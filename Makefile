@@ -9,7 +9,7 @@
 #                    them
 #   make lint        style, types, layers, spelling, dangerous habits, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
-#   make samples     write etc/placement/*.sample anew, from the code
+#   make samples     write etc/placement/*.sample and docs/api/generated anew, from the code
 #   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')
 #   make clean       remove what the others made, but not ./var
 
