@@ -152,7 +152,8 @@ def errors_page() -> str:
     parts = [
         title("Errors", "="),
         "The messages of all errors by their status, with the code that they have from version 1.23 on and the\n"
-        "name of the failure in the code.  ``<...>`` stands for a value.  Some routes put words in front of a message.\n\n",
+        "name of the failure in the code.  ``<...>`` stands for a value.  Some routes put words in front of a\n"
+        "message.\n\n",
     ]
     for status, kinds in sorted(by_status.items()):
         parts.append(title(f"{int(status)} {webob.exc.status_map[int(status)].title}", "-"))
