@@ -36,7 +36,7 @@ import sqlalchemy as sa
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import claims
 
-from placement.db import engine
+from placement.db.database import Database
 
 CONFIGURATION = """
 [DEFAULT]
@@ -91,7 +91,7 @@ class Clocks:
     def __init__(self) -> None:
         self.driver, self.database = Clock(), Clock()
         for name in ("read", "write"):
-            self.database.around(engine.Database, name)
+            self.database.around(Database, name)
         sa.event.listen(sa.Engine, "engine_connect", self._watch)
         sa.event.listen(sa.Engine, "before_cursor_execute", lambda *_: self.driver.__enter__())
         sa.event.listen(sa.Engine, "after_cursor_execute", lambda *_: self.driver.__exit__())

@@ -27,7 +27,8 @@ import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement.db import feed, tables
-from placement.db.engine import Database, Transaction, opened
+from placement.db.database import Database, opened
+from placement.db.transaction import Transaction
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects.claim import Claim, place

@@ -11,9 +11,10 @@ from oslo_log import log
 
 from placement import conf as options
 from placement import errors, metrics, routes
-from placement.db import driver_errors, engine, schema, standard
+from placement.db import driver_errors, schema, standard
 from placement.db.bulkhead import Bulkhead
-from placement.db.engine import Database
+from placement.db.connect import connect
+from placement.db.database import Database
 from placement.errors import StartError
 from placement.http.application import Application
 from placement.http.request import Service
@@ -83,7 +84,7 @@ def _observe(database: Database, conf: cfg.ConfigOpts) -> None:
     if conf.metrics.directory:
         metrics.start(conf.metrics.directory)
     if conf.api.slow_request_threshold:
-        database.clock_statements()
+        database.time_statements()
 
 
 def _most_threads(told: int | None, threads: int | None) -> int | None:
@@ -107,13 +108,13 @@ def reached(conf: cfg.ConfigOpts) -> Database:
     """The database of the configuration, once it answers; raises StartError."""
     group = conf.placement_database
     try:
-        database = engine.connect(conf)
+        database = connect(conf)
     except (sa.exc.ArgumentError, ImportError) as error:
         raise StartError(options.no_connection(error)) from error
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)
     except errors.Unavailable as failure:
-        raise StartError(f"{failure} ({driver_errors.behind(failure)})") from failure
+        raise StartError(f"{failure} ({driver_errors.cause_of(failure)})") from failure
     return database
 
 
@@ -121,13 +122,13 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
     """Make sure of the schema and of the standard rows; others may be doing the same (contract 5.5)."""
     if conf.placement_database.sync_on_startup:
         try:
-            with database.patient_engine() as patient:
-                schema.sync(patient)
+            with database.unbounded_engine() as engine:
+                schema.sync(engine)
         except schema.CommandError as error:
             raise StartError(str(error)) from error
-    complaint = schema.complaint(database.engine)
-    if complaint and schema.state(database.engine) is not schema.State.UNKNOWN:
-        raise StartError(complaint)
-    if complaint:
-        LOG.warning(complaint)  # a newer program was here: its tables are ours and some more
+    finding = schema.finding(database.engine)
+    if finding and schema.state(database.engine) is not schema.State.UNKNOWN:
+        raise StartError(finding)
+    if finding:
+        LOG.warning(finding)  # a newer program was here: its tables are ours and some more
     standard.insert(database)

@@ -22,7 +22,9 @@ from requests.adapters import HTTPAdapter
 
 from placement import conf as options
 from placement import deploy
-from placement.db import engine, schema, standard
+from placement.db import database as databases
+from placement.db import schema, standard
+from placement.db.connect import connect
 from placement.direct import Transport
 
 
@@ -44,7 +46,7 @@ class Database(fixtures.Fixture):
         if self.set_config:
             _name_new_database(self.conf_fixture)
         # A database in memory that has a name lives as long as somebody is connected with it.
-        database = engine.connect(self.conf_fixture.conf)
+        database = connect(self.conf_fixture.conf)
         self.addCleanup(database.dispose)
         if database.url.get_backend_name() == "sqlite" and schema.version(database.engine) is None:
             _copy_template(database)
@@ -124,7 +126,7 @@ def _name_new_database(conf_fixture: config_fixture.Config) -> None:
     conf_fixture.config(group="placement_database", connection=url)
 
 
-def _copy_template(database: engine.Database) -> None:
+def _copy_template(database: databases.Database) -> None:
     """Fill an empty SQLite database, in a tenth of the time that the migrations take."""
     with contextlib.closing(sqlite3.connect(":memory:")) as template, _driver(database) as connection:
         template.deserialize(_template())
@@ -133,7 +135,7 @@ def _copy_template(database: engine.Database) -> None:
 
 @functools.cache
 def _template() -> bytes:
-    with engine.opened("sqlite://") as database:
+    with databases.opened("sqlite://") as database:
         schema.sync(database.engine)
         standard.insert(database)
         with _driver(database) as connection:
@@ -141,7 +143,7 @@ def _template() -> bytes:
 
 
 @contextlib.contextmanager
-def _driver(database: engine.Database) -> Iterator[sqlite3.Connection]:
+def _driver(database: databases.Database) -> Iterator[sqlite3.Connection]:
     with contextlib.closing(database.engine.raw_connection()) as connection:
         assert isinstance(connection.driver_connection, sqlite3.Connection)
         yield connection.driver_connection

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import hypothesis
 import pytest
 
-from placement.db.engine import opened
+from placement.db.database import opened
 from tests import children, servers, synced
 
 # A machine that others keep busy makes no test fail.
@@ -130,7 +130,7 @@ def synced_database(backend):
 
 @pytest.fixture
 def database(synced_database):
-    """A placement.db.engine.Database with the schema, the standard classes and traits, and nothing else."""
+    """A placement.db.database.Database with the schema, the standard classes and traits, and nothing else."""
     with opened(synced_database.clean()) as opened_database:
         yield opened_database
 

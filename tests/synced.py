@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from placement.db import schema, standard
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.db.tables import change_writers, metadata, provider_changes, resource_providers
 from tests.servers import Server
 

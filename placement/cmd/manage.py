@@ -13,7 +13,7 @@ from placement.cmd import program
 from placement.cmd.frame import framed
 from placement.cmd.progress import Progress
 from placement.db import online, schema, standard, sweep
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.db.online import Counts
 
 LOG = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def sweep_names(conf: cfg.ConfigOpts) -> int:
     """Remove names that an earlier sweep marked, mark those that are unused now, and say how many they are."""
     with program.reached(conf) as database, Progress("db sweep"):
         if schema.state(database.reading_engine) is not schema.State.CURRENT:
-            print(f"{PROG}: {schema.complaint(database.reading_engine)}", file=sys.stderr)
+            print(f"{PROG}: {schema.finding(database.reading_engine)}", file=sys.stderr)
             return 1
         swept = sweep.sweep(database, conf.command.grace)
     print(framed(("Table", "Removed", "Marked"), *((of.table, of.removed, of.marked) for of in swept)))
@@ -149,9 +149,9 @@ def sweep_names(conf: cfg.ConfigOpts) -> int:
 def restored(conf: cfg.ConfigOpts) -> int:
     """Have all workers read everything again, and put back standard rows that are missing."""
     with program.reached(conf) as database:
-        complaint = schema.complaint(database.engine)
-        if complaint:
-            raise schema.CommandError(complaint)
+        finding = schema.finding(database.engine)
+        if finding:
+            raise schema.CommandError(finding)
         standard.renew(database)
     return 0
 
@@ -164,7 +164,7 @@ def online_data_migrations(conf: cfg.ConfigOpts) -> int:
         return BAD_COUNT
     with program.reached(conf) as database, Progress("db online_data_migrations", "rows migrated") as progress:
         if schema.state(database.reading_engine) is schema.State.MISSING:
-            print(f"{PROG}: {schema.complaint(database.reading_engine)}", file=sys.stderr)
+            print(f"{PROG}: {schema.finding(database.reading_engine)}", file=sys.stderr)
             return FAILED  # 1 would have it run again
         return _migrate(database, _migrations(conf), None if limit is None else int(limit), progress)
 

@@ -14,8 +14,9 @@ from sqlalchemy import exc
 
 from placement import conf as options
 from placement import errors, log
-from placement.db import driver_errors, engine, schema
-from placement.db.engine import Database
+from placement.db import driver_errors, schema
+from placement.db.connect import connect
+from placement.db.database import Database
 
 Commands = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
 
@@ -70,10 +71,10 @@ def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
     except (cfg.Error, schema.CommandError) as error:
         sentence = str(error)
     except errors.Failure as failure:
-        reason = driver_errors.behind(failure)
+        reason = driver_errors.cause_of(failure)
         sentence = f"{failure} ({reason})" if reason else str(failure)
     except exc.DBAPIError as error:
-        sentence = driver_errors.sentence(error)
+        sentence = driver_errors.message(error)
     except (exc.ArgumentError, ModuleNotFoundError) as error:
         sentence = options.no_connection(error)
     print(f"{prog}: {' '.join(sentence.split())}", file=sys.stderr)
@@ -83,7 +84,7 @@ def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
 @contextlib.contextmanager
 def reached(conf: cfg.ConfigOpts) -> Iterator[Database]:
     """The configured database, as soon as it answers."""
-    database = engine.connect(conf, patient=True)
+    database = connect(conf, unbounded=True)
     group = conf.placement_database
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)

@@ -19,7 +19,8 @@ from placement.cmd import program
 from placement.cmd.frame import stacked
 from placement.cmd.progress import Progress
 from placement.db import online, schema
-from placement.db.engine import Database, Reading
+from placement.db.database import Database
+from placement.db.transaction import Reading
 from placement.objects import over_commitment
 from placement.objects.over_commitment import OverCommitment
 
@@ -165,7 +166,7 @@ def _run(argv: Sequence[str]) -> int:
     conf = program.configured(PROG, argv, _add_commands)
     with program.reached(conf) as database:
         if schema.state(database.reading_engine) is schema.State.MISSING:
-            raise schema.CommandError(str(schema.complaint(database.reading_engine)))
+            raise schema.CommandError(str(schema.finding(database.reading_engine)))
         results = {name: check(conf, database) for name, check in CHECKS.items()}
     print(_as_json(results) if conf.command.json else _as_table(results))
     return max(result.level for result in results.values())

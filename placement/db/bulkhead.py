@@ -1,4 +1,8 @@
-"""A bulkhead: some threads of a process may wait for the database, and one is kept for requests that need none."""
+"""A bulkhead: a limit on the threads of a process that use the database at a time.
+
+One thread is kept for requests that need no database, such as health checks, so that a database that hangs does not
+stop the whole process (the bulkhead pattern: M. Nygard, Release It!).
+"""
 
 from __future__ import annotations
 
@@ -9,56 +13,56 @@ from collections.abc import Iterator
 
 from placement import errors
 
-#: Seconds after which threads that use the database count as stalled: further ones are refused, and do not wait.
-STALLED = 5.0
+#: Seconds without an answer of the database after which a thread counts as stalled.
+STALL_TIMEOUT = 5.0
 
 _current = threading.local()
 
 
-def progressed() -> None:
-    """Note that the database has answered this thread, which is at a work of many statements, and is not stalled."""
-    wall: Bulkhead | None = getattr(_current, "wall", None)
-    if wall is not None:
-        wall.renew()
+def note_progress() -> None:
+    """Note that the database has answered this thread, so that work of many statements does not count as stalled."""
+    bulkhead: Bulkhead | None = getattr(_current, "bulkhead", None)
+    if bulkhead is not None:
+        bulkhead.note_progress()
 
 
 class Bulkhead:
-    """Lets so many threads at a time into its blocks; a thread that is inside may enter again."""
+    """Admits a limited number of threads at a time; reentrant."""
 
     def __init__(self, threads: int | None = None) -> None:
-        """:param threads: how many threads at a time; None is no bound."""
+        """:param threads: the largest number of threads at a time; None is no limit."""
         self._threads = threads
-        self._left = threading.Condition()
-        #: When each thread that is inside came, or was answered last.
-        self._inside: dict[int, float] = {}
+        self._released = threading.Condition()
+        #: For each admitted thread, when it was admitted or last answered by the database.
+        self._admitted: dict[int, float] = {}
 
     @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
-        """A block for which a thread has to wait; raises DatabaseBusy if all that are inside seem to be stalled."""
-        me = threading.get_ident()
-        if self._threads is None or me in self._inside:
+    def admit(self) -> Iterator[None]:
+        """Wait for admission and run the block; raises DatabaseBusy if all admitted threads are stalled."""
+        thread = threading.get_ident()
+        if self._threads is None or thread in self._admitted:
             yield
             return
-        self._enter(me, self._threads)
-        _current.wall = self
+        self._wait(thread, self._threads)
+        _current.bulkhead = self
         try:
             yield
         finally:
-            _current.wall = None
-            with self._left:
-                del self._inside[me]
-                self._left.notify()
+            _current.bulkhead = None
+            with self._released:
+                del self._admitted[thread]
+                self._released.notify()
 
-    def renew(self) -> None:
-        """Count the time of this thread, which is inside, from now on."""
-        with self._left:
-            self._inside[threading.get_ident()] = time.monotonic()
+    def note_progress(self) -> None:
+        """Note that the database has answered this thread, which is admitted."""
+        with self._released:
+            self._admitted[threading.get_ident()] = time.monotonic()
 
-    def _enter(self, me: int, threads: int) -> None:
-        with self._left:
-            while len(self._inside) >= threads:
-                patience = max(self._inside.values()) + STALLED - time.monotonic()
-                if patience <= 0:
+    def _wait(self, thread: int, threads: int) -> None:
+        with self._released:
+            while len(self._admitted) >= threads:
+                timeout = max(self._admitted.values()) + STALL_TIMEOUT - time.monotonic()
+                if timeout <= 0:
                     raise errors.DatabaseBusy()
-                self._left.wait(patience)
-            self._inside[me] = time.monotonic()
+                self._released.wait(timeout)
+            self._admitted[thread] = time.monotonic()

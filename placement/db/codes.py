@@ -1,8 +1,8 @@
-"""Error codes of MySQL, MariaDB, PostgreSQL and SQLite: what each means for a transaction, with the reason.
+"""Error codes of MySQL, MariaDB, PostgreSQL and SQLite: the class and the meaning of each.
 
-The tables cover the codes that a statement, a connect or a COMMIT of this service can meet.  A code in no table is a
-bug of the service: a wrong statement, or a wrong use of the driver.  Numbers of MySQL from 2000 to 2999 are those of
-its client libraries, 9001 is ProxySQL's.
+The tables list the codes that a statement, a connect or a COMMIT of this service can meet.  A code in no table is an
+internal error: a wrong statement, or a wrong use of the driver.  MySQL's numbers from 2000 to 2999 are those of its
+client libraries; 9001 is ProxySQL's.
 """
 
 from __future__ import annotations
@@ -15,46 +15,44 @@ from typing import NamedTuple
 from placement.signals import ErrorLabel
 
 
-class Trouble(enum.Enum):
-    """What happened to a statement or a COMMIT."""
+class ErrorClass(enum.Enum):
+    """What a driver error means for the transaction."""
 
     COLLISION = "another transaction was in the way; this one is rolled back"
-    LOST = "the server went away, or cannot go on for now"
-    DENIED = "the server refuses this user or does not have this database, until an operator changes that"
+    LOST = "the server is gone, or cannot go on for now"
+    DENIED = "the server refuses this user, or has no such database, until an operator changes that"
     VALUE = "a value does not fit its column"
-    BUG = "the statement is wrong"
+    INTERNAL = "the statement is wrong"
 
 
 class Code(NamedTuple):
-    """The meaning of an error code.
+    """The meaning of an error code."""
 
-    ``read_only``: the server takes no writes (any more), and another one may; the transaction is rolled back.
-    """
-
-    trouble: Trouble
+    error_class: ErrorClass
     reason: str
-    refusal: ErrorLabel
+    label: ErrorLabel
+    #: Whether the server takes no writes while another one may; the transaction is rolled back.
     read_only: bool = False
 
 
-def _collision(reason: str, refusal: ErrorLabel) -> Code:
-    return Code(Trouble.COLLISION, reason, refusal)
+def _collision(reason: str, label: ErrorLabel) -> Code:
+    return Code(ErrorClass.COLLISION, reason, label)
 
 
 def _lost(reason: str) -> Code:
-    return Code(Trouble.LOST, reason, "lost")
+    return Code(ErrorClass.LOST, reason, "lost")
 
 
 def _read_only(reason: str) -> Code:
-    return Code(Trouble.LOST, reason, "lost", read_only=True)
+    return Code(ErrorClass.LOST, reason, "lost", read_only=True)
 
 
 def _denied(reason: str) -> Code:
-    return Code(Trouble.DENIED, reason, "denied")
+    return Code(ErrorClass.DENIED, reason, "denied")
 
 
 def _value(reason: str) -> Code:
-    return Code(Trouble.VALUE, reason, "value")
+    return Code(ErrorClass.VALUE, reason, "value")
 
 
 MYSQL: Mapping[int, Code] = {
@@ -75,11 +73,11 @@ MYSQL: Mapping[int, Code] = {
     1836: _read_only("server runs in read-only mode"),
     1874: _read_only("InnoDB is in read-only mode"),
     3100: _read_only("a hook refused the COMMIT: the member of Group Replication is in error or without a majority"),
-    # The server or the connection goes away
+    # The server stops, or closes the connection
     1047: _lost("Galera: the node is not part of the primary component"),
     1053: _lost("server shutdown in progress"),
     1077: _lost("server shut down"),
-    1078: _lost("server got a signal to end"),
+    1078: _lost("server received a signal to shut down"),
     1079: _lost("server shutdown complete"),
     1080: _lost("connection closed by force at shutdown"),
     1152: _lost("connection aborted"),
@@ -90,7 +88,7 @@ MYSQL: Mapping[int, Code] = {
     3169: _lost("MySQL 8: session was killed"),
     4031: _lost("MySQL 8: connection was idle for longer than wait_timeout"),
     9001: _lost("ProxySQL: no backend could be reached in time"),
-    # The statement was ended from outside
+    # The statement was killed, or exceeded a limit
     1028: _lost("sort aborted"),
     1317: _lost("statement was killed"),
     1969: _lost("MariaDB: statement exceeded max_statement_time"),
@@ -98,7 +96,7 @@ MYSQL: Mapping[int, Code] = {
     # Network
     1039: _lost("unexpected end of a file or a packet"),
     1042: _lost("host name of the client could not be resolved"),
-    1043: _lost("handshake was broken off"),
+    1043: _lost("handshake was aborted"),
     1154: _lost("read error from the connection's pipe"),
     1155: _lost("error from fcntl() on the connection"),
     1156: _lost("packets out of order"),
@@ -107,7 +105,7 @@ MYSQL: Mapping[int, Code] = {
     1159: _lost("read timeout on the connection"),
     1160: _lost("write error on the connection"),
     1161: _lost("write timeout on the connection"),
-    # Too little of something
+    # Resources are exhausted
     1021: _lost("disk full"),
     1037: _lost("out of memory"),
     1038: _lost("out of sort memory"),
@@ -168,12 +166,12 @@ MYSQL: Mapping[int, Code] = {
     1197: _value("transaction larger than max_binlog_cache_size"),
     1264: _value("number out of range"),
     1265: _value("data truncated"),
-    1267: _value("illegal mix of two collations: characters that the column's character set has not"),
+    1267: _value("illegal mix of two collations: characters that are not in the column's character set"),
     1270: _value("illegal mix of three collations, likewise"),
     1271: _value("illegal mix of more collations, likewise"),
     1292: _value("wrong date or number"),
     1300: _value("string is not valid in the character set of the connection"),
-    1366: _value("characters that the column's character set has not"),
+    1366: _value("characters that are not in the column's character set"),
     1390: _value("more parameters than a prepared statement takes"),
     1406: _value("string too long"),
     1436: _value("thread stack overrun, likewise"),
@@ -206,7 +204,7 @@ POSTGRESQL: Mapping[str, Code] = {
     "25P04": _lost("transaction exceeded transaction_timeout"),
     "40001": _collision("serialization failure", "serialization"),
     "40002": _collision("integrity constraint violated by the transaction as a whole", "duplicate"),
-    "40003": _lost("it is not known whether the statement was completed"),
+    "40003": _lost("statement completion unknown"),
     "40P01": _collision("deadlock", "deadlock"),
     "55006": _collision("object is in use", "lock_timeout"),
     "55P03": _collision("lock not available, or lock_timeout", "lock_timeout"),
@@ -222,17 +220,17 @@ POSTGRESQL: Mapping[str, Code] = {
 POSTGRESQL_CLASSES: Mapping[str, Code] = {
     "08": _lost("connection exception"),
     "22": _value("data exception"),
-    "23": _collision("integrity constraint violated by a commit since this attempt looked", "duplicate"),
+    "23": _collision("integrity constraint violated by a commit since this attempt read", "duplicate"),
     "28": _denied("invalid authorization"),
-    "53": _lost("too little of something: connections, memory, disk"),
+    "53": _lost("resources exhausted: connections, memory, disk"),
     "54": _value("statement too large or nested too deeply"),
-    "57": _lost("ended from outside: statement cancelled, shutdown, crash, start not complete, session idle too long"),
-    "58": _lost("error of the server's system: files, input and output"),
+    "57": _lost("operator intervention: statement cancelled, shutdown, crash, not started yet, session idle too long"),
+    "58": _lost("system error of the server: files, input and output"),
     "F0": _lost("error in the server's configuration file"),
     "XX": _lost("internal error of the server, damaged data included"),
 }
-#: What PostgreSQL says, without a state, when it does not let a connection in.
-NOT_LET_IN = (
+#: Parts of the messages with which PostgreSQL refuses a connection; these errors have no SQLSTATE.
+CONNECTION_DENIED = (
     "authentication failed",
     "no pg_hba.conf entry",
     "does not exist",
@@ -258,5 +256,5 @@ SQLITE: Mapping[int, Code] = {
     sqlite3.SQLITE_MISMATCH: _value("value of a wrong type"),
     sqlite3.SQLITE_TOOBIG: _value("string or blob too large"),
 }
-#: Limits of SQLite that have no code of their own, and of psycopg: more names in a request than a statement takes.
+#: Parts of the messages of SQLite and psycopg for a statement with too many values; these errors have no code.
 TOO_MANY_VALUES = ("too many SQL variables", "Expression tree is too large", "number of parameters must be between")

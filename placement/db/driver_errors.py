@@ -1,8 +1,8 @@
-"""What a database error means for the attempt that met it.
+"""Classification of driver errors: what an error of a database or its driver means for the attempt that met it.
 
-Databases and drivers say the same thing in many ways; here each is named once.  The kinds matter because the answers
-differ: a collision is tried again as a whole, a lost connection once, a value that no column holds is the client's
-mistake, and anything else is a bug of ours.
+Databases and drivers report the same condition in many ways; placement/db/codes.py lists them.  The class decides what
+follows: a collision is retried as a whole attempt, a lost connection once, a value that no column holds is the client's
+mistake, and any other error is an internal error.
 """
 
 from __future__ import annotations
@@ -13,51 +13,51 @@ from typing import Any
 from sqlalchemy import exc
 
 from placement.db import codes
-from placement.db.codes import Code, Trouble
+from placement.db.codes import Code, ErrorClass
 from placement.signals import ErrorLabel
 
-__all__ = ["Trouble", "behind", "is_missing_table", "is_read_only", "is_refusal", "name", "of", "sentence"]
+__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "message"]
 
-_NAMES: dict[Trouble, ErrorLabel] = {
-    Trouble.COLLISION: "lock_timeout",
-    Trouble.LOST: "lost",
-    Trouble.DENIED: "denied",
-    Trouble.VALUE: "value",
-    Trouble.BUG: "bug",
+_LABELS: dict[ErrorClass, ErrorLabel] = {
+    ErrorClass.COLLISION: "lock_timeout",
+    ErrorClass.LOST: "lost",
+    ErrorClass.DENIED: "denied",
+    ErrorClass.VALUE: "value",
+    ErrorClass.INTERNAL: "bug",
 }
 
 
-def of(error: BaseException) -> Trouble:
-    """What ``error`` means, if it came out of a statement, a connect or a commit."""
+def classify(error: BaseException) -> ErrorClass:
+    """Return the class of an error that was raised by a statement, a connect or a COMMIT."""
     if isinstance(error, exc.TimeoutError):
-        return Trouble.LOST
-    # A duplicate or a missing parent comes from a commit since this attempt looked: looking again tells what to
-    # answer.
+        return ErrorClass.LOST
+    # A duplicate or a missing parent row was committed by another transaction since this attempt read: another attempt
+    # reads it, and answers accordingly.
     if isinstance(error, exc.IntegrityError):
-        return Trouble.COLLISION
+        return ErrorClass.COLLISION
     if isinstance(error, exc.DBAPIError):
-        return _of_driver(error)
-    return Trouble.VALUE if isinstance(error, (UnicodeError, OverflowError)) else Trouble.BUG
+        return _classify_driver(error)
+    return ErrorClass.VALUE if isinstance(error, (UnicodeError, OverflowError)) else ErrorClass.INTERNAL
 
 
-def _of_driver(error: exc.DBAPIError) -> Trouble:
+def _classify_driver(error: exc.DBAPIError) -> ErrorClass:
     code = _code(error)
-    if code is not None and not (error.connection_invalidated and code.trouble is not Trouble.COLLISION):
-        return code.trouble
+    if code is not None and not (error.connection_invalidated and code.error_class is not ErrorClass.COLLISION):
+        return code.error_class
     if error.connection_invalidated:
-        return Trouble.LOST
+        return ErrorClass.LOST
     origin = error.orig
     if isinstance(error, exc.DataError) or isinstance(origin, (UnicodeError, OverflowError)):
-        return Trouble.VALUE
+        return ErrorClass.VALUE
     if any(words in str(origin) for words in codes.TOO_MANY_VALUES):
-        return Trouble.VALUE
+        return ErrorClass.VALUE
     if not _was_never_connected(error):
-        return Trouble.BUG
-    return Trouble.DENIED if any(words in str(origin) for words in codes.NOT_LET_IN) else Trouble.LOST
+        return ErrorClass.INTERNAL
+    return ErrorClass.DENIED if any(words in str(origin) for words in codes.CONNECTION_DENIED) else ErrorClass.LOST
 
 
 def _was_never_connected(error: exc.DBAPIError) -> bool:
-    """Whether no connection could be opened: PostgreSQL's drivers say so in an OperationalError without a state."""
+    """Whether no connection could be opened: PostgreSQL's drivers then raise OperationalError without a SQLSTATE."""
     origin = error.orig
     if not isinstance(error, exc.OperationalError) or isinstance(origin, sqlite3.Error):
         return False
@@ -66,48 +66,43 @@ def _was_never_connected(error: exc.DBAPIError) -> bool:
 
 
 def is_read_only(error: BaseException) -> bool:
-    """Whether the server said that it takes no writes: it is no primary (any more), and has committed nothing."""
+    """Whether the server takes no writes: it is not the primary, or no longer, and has committed nothing."""
     code = _code(error) if isinstance(error, exc.DBAPIError) else None
     return code is not None and code.read_only
 
 
-def name(error: BaseException) -> ErrorLabel:
-    """A word for what happened, for counting."""
+def label(error: BaseException) -> ErrorLabel:
+    """Return the label under which metrics count the error."""
     if isinstance(error, exc.TimeoutError):
         return "no_free_connection"
     if isinstance(error, exc.IntegrityError):
         return "duplicate"
-    kind = of(error)
+    error_class = classify(error)
     code = _code(error) if isinstance(error, exc.DBAPIError) else None
-    return code.refusal if code is not None and code.trouble is kind else _NAMES[kind]
+    return code.label if code is not None and code.error_class is error_class else _LABELS[error_class]
 
 
-def sentence(error: BaseException) -> str:
-    """The driver's own words on one line, without the statement or its values."""
+def message(error: BaseException) -> str:
+    """Return the driver's message on one line, without the statement or its values."""
     origin = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
     return " ".join(str(origin).split())
 
 
-def behind(failure: BaseException) -> str:
-    """The driver's own words that led to a failure; empty if none did."""
-    return sentence(failure.__cause__) if failure.__cause__ else ""
+def cause_of(failure: BaseException) -> str:
+    """Return the message of the driver error that a failure was raised from; empty if there is none."""
+    return message(failure.__cause__) if failure.__cause__ else ""
 
 
 def is_missing_table(error: BaseException) -> bool:
-    """Whether the statement named a table that is not there: the schema was never made, or is an older one."""
+    """Whether a table does not exist: the schema was never created, or is of an older revision."""
     if not isinstance(error, (exc.ProgrammingError, exc.OperationalError)):
         return False
     state, number, _ = _numbers(error)
     return state == "42P01" or number == 1146 or "no such table" in str(error.orig)
 
 
-def is_refusal(error: BaseException) -> bool:
-    """Whether the server answers, and does not let this service in: a wrong password, or no such database."""
-    return of(error) is Trouble.DENIED
-
-
 def _code(error: exc.DBAPIError) -> Code | None:
-    """The entry of the tables for the error.  MySQL's numbers come first: they say more than its states do."""
+    """Return the entry of the tables for the error.  MySQL's numbers come first: they are finer than its SQLSTATEs."""
     state, number, sqlite_number = _numbers(error)
     if isinstance(number, int):
         return codes.MYSQL.get(number)
@@ -117,7 +112,7 @@ def _code(error: exc.DBAPIError) -> Code | None:
 
 
 def _numbers(error: exc.DBAPIError) -> tuple[Any, Any, int]:
-    """How PostgreSQL, MySQL and SQLite number the error; None, None and 0 where they do not."""
+    """Return PostgreSQL's SQLSTATE, MySQL's number and SQLite's code of the error; None, None and 0 if it has none."""
     origin = error.orig
     state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
     number = origin.args[0] if origin is not None and origin.args else None

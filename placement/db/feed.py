@@ -1,12 +1,13 @@
-"""The feed: which providers each committed transaction changed.
+"""The feed: which providers each committed transaction changed (docs/adr/0004).
 
-A *writer* is used by one transaction at a time, so its transactions commit in the order of their numbers, and a reader
-that has seen number n of a writer has seen all before.  Every write transaction that changes what a search may see
-leaves a row per provider under its writer and number.  No row is shared between writers: the feed adds no contention.
+A *writer* numbers its transactions 1, 2, 3, ...  One transaction at a time uses it, so its transactions commit in the
+order of their sequence numbers: a reader that has seen number n of a writer has seen all before.  Every transaction
+that changes what a search can see inserts a row per provider, under its writer and sequence number.  Writers share no
+row, so the feed adds no lock contention.  A reader's position is one sequence number per writer: a vector clock.
 
-A writer and a number name one transaction for all time: the id of a writer is random and a number that may have been
-committed is never used again, even if the database has lost its newest commits.  Rows are cleared away from the oldest
-on.  So a reader that finds number n, where it stands, has lost nothing and will find all after it (docs/adr/0004).
+A writer and a sequence number name one transaction for ever, even if the database loses its newest commits: writers
+have random ids, and a number that may have been committed is not used again.  Old rows are deleted from the lowest
+number on.  So a reader that finds the row of its own position has missed nothing, and finds every row after it.
 """
 
 from __future__ import annotations
@@ -23,36 +24,44 @@ from sqlalchemy.engine import Connection, Engine
 
 from placement.db.tables import change_writers, provider_changes
 
-#: What changed, from least to most; the strongest wins within one transaction.
+#: What changed, in ascending order of strength; one transaction records the strongest for each provider.
 USAGE = "usage"  # allocations on the provider
 SHAPE = "shape"  # anything else about it: inventory, traits, aggregates, name, parent, generation
 GONE = "gone"  # the provider was deleted
-NAMES = "names"  # resource classes were made, renamed or deleted, or traits deleted; under provider 0
+NAMES = "names"  # resource classes were created, renamed or deleted, or traits deleted; recorded for NO_PROVIDER
 _STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
 NO_PROVIDER = 0
 
-#: Seconds that rows are kept after the next number; the newest of a writer longer than that.
+#: Seconds for which rows are kept after their writer's next number; the newest row of a writer is kept longer.
 RETENTION = 600.0
-#: Seconds after which a writer that was not seen is ended.  It stops writing after half of that, and a reader that did
-#: not look for a quarter must read everything again.
+#: Seconds after which a writer that was not maintained is ended: its lease.  It stops writing after half of this time,
+#: and a reader that did not look for a quarter of it reads everything again.
 LIFETIME = 4 * 3600.0
-_TIDY_INTERVAL = 60.0
-#: Ids of writers.  Those below were counted by the database, as older programs still have them.
+_MAINTENANCE_INTERVAL = 60.0
+#: Ids of writers.  Lower ids were assigned by the database, in earlier releases.
 _LOWEST, _HIGHEST = 2**20, 2**30
 
 
 class Writer:
-    """A numbered sequence of transactions; in the hands of one transaction at a time."""
+    """A numbered sequence of transactions; used by one transaction at a time."""
 
     def __init__(self, writer_id: int) -> None:
         self.id = writer_id
-        #: The number of its newest committed transaction.
+        #: The sequence number of its newest committed transaction.
         self.seq = 0
-        self.seen = self.tidied = time.monotonic()
+        self.seen = self.maintained = time.monotonic()
+        #: Times of maintenance, and the newest sequence number at each.
         self._marks: collections.deque[tuple[float, int]] = collections.deque()
 
     def record(self, connection: Connection, changes: dict[int, str]) -> int:
-        """The number of the running transaction, whose rows are left as its last statement before COMMIT."""
+        """Insert the rows of the running transaction, as its last statement before COMMIT.
+
+        Args:
+            changes: What changed, by the id of the provider.
+
+        Returns:
+            The sequence number of the transaction.
+        """
         seq = self.seq + 1
         rows = [
             {"writer_id": self.id, "seq": seq, "provider_id": provider_id, "what": what}
@@ -61,98 +70,102 @@ class Writer:
         connection.execute(sa.insert(provider_changes), rows)
         return seq
 
-    def tidy_due(self) -> bool:
-        return time.monotonic() - self.tidied > _TIDY_INTERVAL
+    def maintenance_due(self) -> bool:
+        """Whether a minute has passed since the last maintenance."""
+        return time.monotonic() - self.maintained > _MAINTENANCE_INTERVAL
 
-    def tidy(self, engine: Engine) -> None:
-        """Say that this writer lives; clear its old rows, and end the writers that have not been seen for long."""
-        self.tidied = now = time.monotonic()
+    def maintain(self, engine: Engine) -> None:
+        """Renew this writer's lease, delete its old rows, and end the writers whose leases have expired."""
+        self.maintained = now = time.monotonic()
         with engine.begin() as connection:
-            if connection.execute(_SEEN, {"writer": self.id}).rowcount != 1:
-                return  # ended, which its next transaction will find out
+            if connection.execute(_RENEW, {"writer": self.id}).rowcount != 1:
+                return  # the writer was ended; its next transaction fails and drops it
             self._prune(connection, now)
-            here: datetime.datetime = connection.execute(_CLOCK, {"writer": self.id}).scalar_one()
-            dead = here - datetime.timedelta(seconds=LIFETIME)
-            for writer_id in connection.execute(_DEAD, {"dead": dead}).scalars().all():
-                _end(connection, writer_id, dead)
+            database_now: datetime.datetime = connection.execute(_SEEN_AT, {"writer": self.id}).scalar_one()
+            expired = database_now - datetime.timedelta(seconds=LIFETIME)
+            for writer_id in connection.execute(_EXPIRED, {"expired": expired}).scalars().all():
+                _end(connection, writer_id, expired)
         self.seen = now
 
     def _prune(self, connection: Connection, now: float) -> None:
-        """Clear the rows that had a successor long ago: a reader that stands at the newest finds it."""
+        """Delete the rows that had a successor RETENTION seconds ago, so the newest row of that time stays."""
         self._marks.append((now, self.seq))
         while self._marks and self._marks[0][0] < now - RETENTION:
             _, newest_then = self._marks.popleft()
             connection.execute(_PRUNE, {"writer": self.id, "newest": newest_then})
 
 
-def _end(connection: Connection, writer_id: int, dead: datetime.datetime) -> None:
-    """Take a writer away that is still not seen; its last number stays, under its id made negative.
+def _end(connection: Connection, writer_id: int, expired: datetime.datetime) -> None:
+    """End a writer whose lease has expired; its newest row stays, under the negated id.
 
-    The lock waits for a transaction of the writer that is about to commit, so the number is the last there will be:
-    from now on the foreign key refuses it.  A reader that knows less than this number has missed something.
+    The lock waits for a transaction of the writer that is about to commit, so the number that is read after it is the
+    writer's last: from then on the foreign key refuses its rows (fencing).  A reader whose position is below that
+    number has missed a transaction.
     """
-    if connection.execute(_LOCK, {"writer": writer_id, "dead": dead}).first() is None:
-        return
+    if connection.execute(_LOCK, {"writer": writer_id, "expired": expired}).first() is None:
+        return  # the writer has renewed its lease meanwhile
     if writer_id > 0:
         newest = connection.execute(_NEWEST, {"writer": writer_id}).scalar() or 0
         connection.execute(_PRUNE, {"writer": writer_id, "newest": newest})
         connection.execute(sa.insert(change_writers).values(id=-writer_id))
         connection.execute(_MOVE, {"writer": writer_id, "heir": -writer_id})
-    else:  # has been away for long itself
+    else:  # it was ended a LIFETIME ago
         connection.execute(_CLEAR, {"writer": writer_id})
-    connection.execute(_FORGET, {"writer": writer_id})
+    connection.execute(_DELETE, {"writer": writer_id})
 
 
 class Writers:
-    """The writers of one process, lent to transactions; last in, first out, so that few are in use."""
+    """The pool of writers of one process; last in, first out, so that few are in use."""
 
     def __init__(self) -> None:
         self._by_process: dict[int, collections.deque[Writer]] = {}
 
     @property
     def idle(self) -> collections.deque[Writer]:
-        """Those of this process that no transaction uses; a fork's child leaves its parent's alone."""
+        """The writers of this process that no transaction uses; a forked child does not use its parent's."""
         return self._by_process.setdefault(os.getpid(), collections.deque())
 
     def borrow(self, engine: Engine) -> Writer:
-        """A writer that no other transaction uses; made, in a transaction of its own, if none is idle."""
+        """Return an idle writer; if there is none, insert one in a transaction of its own."""
         with contextlib.suppress(IndexError):
             while True:
                 writer = self.idle.pop()
-                # Others will clear away what was not seen for long: leave it to them.
+                # A writer that is close to the end of its lease is dropped; others will end it.
                 if time.monotonic() - writer.seen < LIFETIME / 2:
                     return writer
-        # A database that has lost its newest commits counts again from where it was: it would give an id twice.
+        # Random: a database that has lost its newest commits would assign a sequential id a second time.
         writer_id = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST)
         with engine.begin() as connection:
             connection.execute(sa.insert(change_writers).values(id=writer_id))
         return Writer(writer_id)
 
     def give_back(self, writer: Writer) -> None:
-        """Only after its transaction has surely ended; a writer whose COMMIT went unanswered is dropped instead."""
+        """Return a writer to the pool, once the outcome of its transaction is known; otherwise it is dropped."""
         self.idle.append(writer)
 
     def drop_idle(self) -> None:
-        """Have the next transactions use new writers: the database may not remember what these have committed."""
+        """Drop all idle writers: the database may have lost what they committed."""
         self.idle.clear()
 
 
-def stronger(one: str | None, other: str) -> str:
-    """The change that includes both."""
+def combined(one: str | None, other: str) -> str:
+    """Return the stronger of two changes of one provider, which includes the other."""
     return other if one is None or _STRENGTH[other] > _STRENGTH[one] else one
 
 
-#: What the database's clock said when this writer was last seen, which is just now.
-_CLOCK = sa.select(change_writers.c.seen_at).where(change_writers.c.id == sa.bindparam("writer"))
-_SEEN = (
+#: Right after _RENEW this is the time of the database's clock.
+_SEEN_AT = sa.select(change_writers.c.seen_at).where(change_writers.c.id == sa.bindparam("writer"))
+_RENEW = (
     sa.update(change_writers)
     .where(change_writers.c.id == sa.bindparam("writer"))
     .values(seen_at=sa.func.current_timestamp())
 )
-_DEAD = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("dead")).order_by("id")
+_EXPIRED = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("expired")).order_by("id")
 _THIS = change_writers.c.id == sa.bindparam("writer")
-_LOCK = sa.select(change_writers.c.id).where(_THIS, change_writers.c.seen_at < sa.bindparam("dead")).with_for_update()
-_FORGET = sa.delete(change_writers).where(_THIS)
+_LOCK = (
+    sa.select(change_writers.c.id).where(_THIS, change_writers.c.seen_at < sa.bindparam("expired")).with_for_update()
+)
+_DELETE = sa.delete(change_writers).where(_THIS)
 _OF_THIS = provider_changes.c.writer_id == sa.bindparam("writer")
 _NEWEST = sa.select(sa.func.max(provider_changes.c.seq)).where(_OF_THIS)
 _PRUNE = sa.delete(provider_changes).where(_OF_THIS, provider_changes.c.seq < sa.bindparam("newest"))

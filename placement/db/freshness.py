@@ -1,7 +1,7 @@
-"""Connections that must not be used again although they still work: those to a server that is no primary any more.
+"""Connections that still work but must not be used again: those to a server that is no longer the primary.
 
-After a switchover the old primary goes on answering reads, from its past.  The first write that it refuses ends the use
-of all connections that were made before; and a process that only reads asks now and then.
+After a switchover the old primary goes on answering reads from its outdated state.  The first write that it refuses
+discards all connections made before.  A process that only reads asks its server at intervals whether it takes writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Engine
 
 #: Seconds after which a connection for reads is asked again, before its next use, whether its server takes writes.
-ASKED_EVERY = 5.0
+CHECK_INTERVAL = 5.0
 
 _IS_READ_ONLY = {
     "postgresql": "SHOW transaction_read_only",
@@ -25,32 +25,34 @@ _IS_READ_ONLY = {
 
 
 class Freshness:
-    """What the pools of one database share: the moment before which their connections count as stale."""
+    """Shared by the pools of one database: the time before which their connections are stale."""
 
     def __init__(self) -> None:
         self._since = 0.0
 
-    def renew(self, learned: float) -> None:
-        """Have every connection that was made until now replaced before its next use.
+    def discard_connections(self, began: float) -> None:
+        """Have every connection that exists now replaced before its next use.
 
-        :param learned: when the work began that met the lost server; if others have met it since, they did this.
+        Args:
+            began: When the attempt that lost its server began (monotonic clock).  If connections were discarded after
+                that, by another attempt that lost the same server, nothing is done.
         """
-        if learned > self._since:
+        if began > self._since:
             self._since = time.monotonic()
 
     def watch(self, engine: Engine, *, reads: bool) -> None:
-        """Replace stale connections of the engine's pool; and, of one for reads, those to a server without writes."""
+        """Replace stale connections of the engine's pool, and connections for reads to a server without writes."""
         question = _IS_READ_ONLY.get(engine.url.get_backend_name()) if reads else None
         driver_error = engine.dialect.loaded_dbapi.Error
 
-        def made(_connection: Any, record: Any) -> None:
+        def note_time(_connection: Any, record: Any) -> None:
             record.info["made"] = record.info["asked"] = time.monotonic()
 
         def check(connection: Any, record: Any, _fairy: Any) -> None:
             if record.info["made"] <= self._since:
                 raise exc.DisconnectionError("made before the server was lost")
             now = time.monotonic()
-            if question is None or now - record.info["asked"] < ASKED_EVERY:
+            if question is None or now - record.info["asked"] < CHECK_INTERVAL:
                 return
             record.info["asked"] = now
             try:
@@ -60,7 +62,7 @@ class Freshness:
             if read_only:
                 raise exc.DisconnectionError("the server takes no writes")
 
-        sa.event.listen(engine, "connect", made)
+        sa.event.listen(engine, "connect", note_time)
         sa.event.listen(engine, "checkout", check)
 
 

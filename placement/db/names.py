@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from placement.db import dialects
-from placement.db.engine import Reading, Transaction
 from placement.db.tables import consumer_types, placement_aggregates, projects, users
+from placement.db.transaction import Reading, Transaction
 
 PROJECT, USER, CONSUMER_TYPE, AGGREGATE = "projects", "users", "consumer_types", "placement_aggregates"
 _COLUMNS: dict[str, sa.Column[str]] = {

@@ -13,9 +13,10 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from placement.db import feed, names, schema
-from placement.db.engine import Database, Reading, Transaction
+from placement.db.database import Database
 from placement.db.names import Name
 from placement.db.tables import allocations, consumers, resource_providers, utcnow
+from placement.db.transaction import Reading, Transaction
 
 Result = TypeVar("Result")
 

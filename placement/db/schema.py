@@ -17,13 +17,13 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Engine
 
 from placement.db import driver_errors, tables
-from placement.db.driver_errors import Trouble
+from placement.db.driver_errors import ErrorClass
 
 __all__ = [
     "COMMON_HEADS",
     "CommandError",
     "State",
-    "complaint",
+    "finding",
     "configuration",
     "head",
     "release",
@@ -38,7 +38,7 @@ LOG = logging.getLogger(__name__)
 #: The newest revisions that other Placements know: the newest of them, and that of older ones.
 COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
 #: Seconds to wait for another process that changes the schema.
-PATIENCE = 300
+SCHEMA_LOCK_TIMEOUT = 300
 _LOCK_NAME = "placement-schema"
 _LOCK_NUMBER = 0x706C6163656D656E  # "placemen": PostgreSQL names locks by 64 bits
 #: Seconds that a process which writes is seen after its last sign of life, which comes once a minute.
@@ -55,7 +55,7 @@ class State(enum.Enum):
     UNKNOWN = "newer-unknown"
 
 
-_COMPLAINTS = {
+_FINDINGS = {
     State.MISSING: 'The database has no tables yet. Run "placement-manage db sync".',
     State.OLDER: 'The database is at revision %(version)s, not yet at %(head)s. Run "placement-manage db sync".',
     State.UNKNOWN: "The database is at revision %(version)s, which this program does not know: a newer one made it.",
@@ -82,7 +82,7 @@ def release(engine: Engine, revision: str = COMMON_HEADS[0], *, force: bool = Fa
     with _alone(engine) as connection:
         found = _version(connection)
         if _state(found) in (State.MISSING, State.UNKNOWN):
-            raise CommandError(_COMPLAINTS[_state(found)] % {"version": found})
+            raise CommandError(_FINDINGS[_state(found)] % {"version": found})
         if not force:
             _refuse_while_served(connection)
         if found in _beyond(revision):
@@ -111,10 +111,10 @@ def state(engine: Engine) -> State:
     return _state(version(engine))
 
 
-def complaint(engine: Engine) -> str | None:
+def finding(engine: Engine) -> str | None:
     """What an operator should be told about the schema; None if it is as it should be."""
     found = version(engine)
-    says = _COMPLAINTS.get(_state(found))
+    says = _FINDINGS.get(_state(found))
     return says % {"version": found, "head": head()} if says else None
 
 
@@ -209,12 +209,12 @@ def _alone(engine: Engine) -> Iterator[Connection]:
 def _numbered_lock(connection: Connection) -> None:
     """PostgreSQL's advisory lock, until the transaction ends."""
     try:
-        connection.execute(sa.text(f"SET LOCAL lock_timeout = '{PATIENCE}s'"))
+        connection.execute(sa.text(f"SET LOCAL lock_timeout = '{SCHEMA_LOCK_TIMEOUT}s'"))
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
     except exc.OperationalError as error:
-        if driver_errors.of(error) is not Trouble.COLLISION:
+        if driver_errors.classify(error) is not ErrorClass.COLLISION:
             raise
-        raise CommandError(_TOO_LONG % PATIENCE) from error
+        raise CommandError(_TOO_LONG % SCHEMA_LOCK_TIMEOUT) from error
 
 
 @contextlib.contextmanager
@@ -222,13 +222,13 @@ def _named_lock(connection: Connection) -> Iterator[None]:
     """MySQL's named lock; some Galera clusters forbid it, and run changes of the schema one after the other anyway."""
     name = f"{_LOCK_NAME} {connection.engine.url.database}"[:64]
     try:
-        taken = connection.execute(sa.select(sa.func.get_lock(name, PATIENCE))).scalar()
+        taken = connection.execute(sa.select(sa.func.get_lock(name, SCHEMA_LOCK_TIMEOUT))).scalar()
     except exc.DBAPIError as error:
-        LOG.warning("The schema is changed without a lock: %s", driver_errors.sentence(error))
+        LOG.warning("The schema is changed without a lock: %s", driver_errors.message(error))
         yield
         return
     if not taken:
-        raise CommandError(_TOO_LONG % PATIENCE)
+        raise CommandError(_TOO_LONG % SCHEMA_LOCK_TIMEOUT)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The file of a SQLite database: made so that no other user of the machine may read it."""
+"""The file of a SQLite database, which no other user of the machine can read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import sqlalchemy as sa
 _MODE = 0o600
 
 
-def make_private(url: sa.URL) -> None:
-    """Make the file, empty, if it is not there; its journals get the rights that it has.
+def create_private(url: sa.URL) -> None:
+    """Create the file, empty, with mode 0600, if it does not exist; its journals inherit the mode.
 
-    A file that is there keeps its rights.  Where the file cannot be made, opening the database says why.
+    An existing file keeps its mode.  If the file cannot be created, opening the database reports why.
     """
     path = url.database or ""
     if url.get_backend_name() != "sqlite" or path in ("", ":memory:") or path.startswith("file:"):

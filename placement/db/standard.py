@@ -13,8 +13,9 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Database, Reading, Transaction
+from placement.db.database import Database
 from placement.db.tables import feed_instance, resource_classes, traits
+from placement.db.transaction import Reading, Transaction
 
 LOG = logging.getLogger(__name__)
 

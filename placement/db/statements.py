@@ -1,4 +1,4 @@
-"""Statements made visible, for who looks for the reason of something: in the log, to the database, by the clock."""
+"""Ways to observe SQL statements: in the log, in the database's own tools, and as timings."""
 
 from __future__ import annotations
 
@@ -16,53 +16,56 @@ from sqlalchemy.engine import Engine
 from placement import signals
 
 _PACKAGE = Path(__file__).parent.parent
-#: What every statement passes through, and so says nothing of where it comes from.
-_MACHINERY = {str(_PACKAGE / "db" / name) for name in ("engine.py", "dialects.py", "statements.py")}
-_MACHINERY.add(str(_PACKAGE / "signals.py"))
-#: When this thread's statement was sent; a thread has one at a time.
+#: Files that every statement passes through, so that their lines do not show its source.
+_INTERNALS = {
+    str(_PACKAGE / "db" / name)
+    for name in ("database.py", "dialects.py", "retry.py", "statements.py", "transaction.py")
+}
+_INTERNALS.add(str(_PACKAGE / "signals.py"))
+#: When this thread's statement was sent; a thread sends one at a time.
 _sent = threading.local()
 
 
 def log(verbosity: int) -> None:
-    """Have statements logged from 50 on, and what they return at 100.  Concerns engines that are made afterwards."""
+    """Log the statements of engines that are created afterwards, from verbosity 50 on; at 100, their rows too."""
     if verbosity >= 50:
         logging.getLogger("sqlalchemy.engine").setLevel(logging.DEBUG if verbosity >= 100 else logging.INFO)
 
 
-def trace(engine: Engine) -> None:
-    """Let each statement of the engine carry a comment that says which line of this program it comes from."""
-    sa.event.listen(engine, "before_cursor_execute", _comment, retval=True)
+def add_source_comments(engine: Engine) -> None:
+    """Add to each statement of the engine a comment with the file and line of this package that it comes from."""
+    sa.event.listen(engine, "before_cursor_execute", _add_comment, retval=True)
 
 
-def clock(engine: Engine) -> None:
-    """Have the seconds of each statement of the engine told as a part of its request.
+def publish_timings(engine: Engine) -> None:
+    """Publish the seconds of each statement of the engine as the timing "sql".
 
-    BEGIN is one, where it is sent; a COMMIT is told by whoever sends it.  So is one that failed: waiting in vain for a
-    lock is why its request was slow.
+    BEGIN counts where it is sent as a statement; COMMIT is timed where it is sent.  A statement that fails counts too:
+    a request may be slow because it waited for a lock until the timeout.
     """
-    sa.event.listen(engine, "before_cursor_execute", _begins)
-    sa.event.listen(engine, "after_cursor_execute", _ends)
-    sa.event.listen(engine, "handle_error", _fails)
+    sa.event.listen(engine, "before_cursor_execute", _begin)
+    sa.event.listen(engine, "after_cursor_execute", _end)
+    sa.event.listen(engine, "handle_error", _end_failed)
 
 
-def _begins(*_: Any) -> None:
+def _begin(*_: Any) -> None:
     _sent.at = time.perf_counter()
 
 
-def _ends(*_: Any) -> None:
+def _end(*_: Any) -> None:
     signals.timing("sql", time.perf_counter() - _sent.at)
 
 
-def _fails(failed: Any) -> None:
+def _end_failed(failed: Any) -> None:
     if failed.execution_context is not None:  # otherwise nothing was sent
-        _ends()
+        _end()
 
 
-def _comment(
+def _add_comment(
     _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool
 ) -> tuple[str, Any]:
     frame: FrameType | None = sys._getframe()
-    while frame is not None and not _tells(frame.f_code.co_filename):
+    while frame is not None and not _is_source(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
         return statement, parameters
@@ -70,5 +73,5 @@ def _comment(
     return f"{statement} /* {path}:{frame.f_lineno} */", parameters
 
 
-def _tells(path: str) -> bool:
-    return path.startswith(str(_PACKAGE)) and path not in _MACHINERY
+def _is_source(path: str) -> bool:
+    return path.startswith(str(_PACKAGE)) and path not in _INTERNALS

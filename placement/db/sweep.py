@@ -16,7 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db.engine import Database, Reading
+from placement.db.database import Database
 from placement.db.tables import (
     consumer_types,
     consumers,
@@ -25,6 +25,7 @@ from placement.db.tables import (
     resource_provider_aggregates,
     users,
 )
+from placement.db.transaction import Reading
 
 #: Seconds that a row stays marked at least: more than any transaction lasts.
 GRACE = 3600

@@ -96,4 +96,4 @@ class Timeouts:
 
 
 #: For commands and changes of the schema.
-PATIENT = Timeouts(silence=None)
+UNBOUNDED = Timeouts(silence=None)

@@ -9,7 +9,7 @@ import time
 
 from placement import errors, signals
 from placement.db import standard
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.index.position import Position
 from placement.index.refresh import Indexed, agrees, loaded, refreshed
 from placement.index.snapshot import Snapshot
@@ -50,7 +50,7 @@ class LiveIndex:
         """All providers as of now; raises DatabaseUnavailable, or DatabaseBusy."""
         begun = self._begun
         # Who waits for a refresh of another thread waits for the database.
-        with self._database.bulkhead.entered(), self._lock:
+        with self._database.bulkhead.admit(), self._lock:
             # A refresh that was begun before we came may have missed what we must see; any later one will do.
             if self._ended <= begun:
                 self._renew()

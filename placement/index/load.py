@@ -120,7 +120,7 @@ def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple
     """The rows as the driver gives them: SQLAlchemy's own cost as much again."""
     cursor = cast(Any, db.execute(statement, parameters).cursor)
     rows = list(cursor.fetchall())
-    bulkhead.progressed()
+    bulkhead.note_progress()
     return rows
 
 

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db import feed
-from placement.db.engine import Reading
 from placement.db.tables import change_writers, feed_instance, provider_changes
+from placement.db.transaction import Reading
 
 #: Who has not looked for longer may not find all writers any more that were there meanwhile.
 _TRUSTED = datetime.timedelta(seconds=feed.LIFETIME / 4)
@@ -88,7 +88,7 @@ class Position:
         changes: dict[int, str] = {}
         for _, _, provider_id, what in rows:
             if what is not None:
-                changes[provider_id] = feed.stronger(changes.get(provider_id), what)
+                changes[provider_id] = feed.combined(changes.get(provider_id), what)
         return changes
 
 

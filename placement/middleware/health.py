@@ -16,7 +16,7 @@ from oslo_middleware.healthcheck.pluginbase import HealthcheckResult
 
 from placement import errors
 from placement.db import driver_errors, tables
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.errors import StartError
 from placement.http.request import Environ, Service
 
@@ -98,9 +98,9 @@ class DatabaseCheck:
         try:
             self._database.probe(lambda db: db.execute(_QUESTION).all())
         except (errors.TablesMissing, errors.DatabaseRefuses) as failure:
-            return HealthcheckResult(False, str(failure), driver_errors.behind(failure))
+            return HealthcheckResult(False, str(failure), driver_errors.cause_of(failure))
         except errors.Unavailable as failure:
-            return HealthcheckResult(False, "The database cannot be reached.", driver_errors.behind(failure))
+            return HealthcheckResult(False, "The database cannot be reached.", driver_errors.cause_of(failure))
         except sa.exc.SQLAlchemyError as error:
-            return HealthcheckResult(False, "The database answers with an error.", driver_errors.sentence(error))
+            return HealthcheckResult(False, "The database answers with an error.", driver_errors.message(error))
         return HealthcheckResult(True, "OK")

@@ -7,8 +7,8 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from placement.db import feed, names
-from placement.db.engine import Reading, Transaction
 from placement.db.tables import placement_aggregates, resource_provider_aggregates
+from placement.db.transaction import Reading, Transaction
 from placement.objects.provider import ResourceProvider
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db.engine import Reading
 from placement.db.tables import (
     allocations,
     consumer_types,
@@ -19,6 +18,7 @@ from placement.db.tables import (
     resource_providers,
     users,
 )
+from placement.db.transaction import Reading
 from placement.objects.provider import ResourceProvider
 
 #: The name under which consumers without a type are shown, and asked for.

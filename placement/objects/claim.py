@@ -29,8 +29,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Transaction
 from placement.db.tables import allocations, inventories, resource_classes, resource_providers
+from placement.db.transaction import Transaction
 from placement.objects import capacity
 from placement.objects.consumer import Consumer, Owner
 from placement.objects.provider import ResourceProvider

@@ -17,9 +17,9 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import dialects, names
-from placement.db.engine import Again, Reading, Transaction
 from placement.db.names import Name
 from placement.db.tables import allocations, consumers, utcnow
+from placement.db.transaction import Collision, Reading, Transaction
 
 #: Names that are looked up by the statement that reads consumers; more have statements of their own.
 _FEW_NAMES = 8
@@ -115,7 +115,7 @@ class Consumer:
         db.execute(lock, [{"uuid": uuid, **nobodies} for uuid in sorted(uuids)])
 
     def advance(self, db: Transaction, *, as_read: bool = True) -> None:
-        """One generation on, held for its new owner; raises Again if another writer was faster.
+        """One generation on, held for its new owner; raises Collision if another writer was faster.
 
         Unless ``as_read``, that matters only if the row has gone: ``read_again`` tells what others have changed.
         """
@@ -123,7 +123,7 @@ class Consumer:
         self._write(db, _ADVANCE, as_read, {**new, "now": utcnow()})
 
     def remove(self, db: Transaction, *, as_read: bool = True) -> None:
-        """End the consumer's row, if it has one; raises Again like ``advance``."""
+        """End the consumer's row, if it has one; raises Collision like ``advance``."""
         if self.id is not None:
             self._write(db, _DELETE, as_read, {})
         elif self.held_on:
@@ -135,7 +135,7 @@ class Consumer:
     def _write(self, db: Transaction, statement: Mapping[bool, Any], as_read: bool, values: dict[str, Any]) -> None:
         found = {"id_": self.id, "was": self.generation} if as_read else {"id_": self.id}
         if db.execute(statement[as_read], found | values).rowcount != 1:
-            raise Again
+            raise Collision
 
     @classmethod
     def read_again(cls, db: Transaction, consumers: Collection[Consumer]) -> None:

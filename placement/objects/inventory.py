@@ -10,8 +10,8 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.engine import Reading, Transaction
 from placement.db.tables import allocations, inventories, resource_classes
+from placement.db.transaction import Reading, Transaction
 from placement.objects import capacity
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass

@@ -8,8 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db.engine import Database, Reading
+from placement.db.database import Database
 from placement.db.tables import allocations, inventories, resource_classes, resource_providers
+from placement.db.transaction import Reading
 from placement.objects import capacity
 
 #: Providers in one statement.

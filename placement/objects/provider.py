@@ -16,7 +16,6 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Again, Reading, Transaction
 from placement.db.tables import (
     allocations,
     inventories,
@@ -27,9 +26,10 @@ from placement.db.tables import (
     touched,
     utcnow,
 )
+from placement.db.transaction import Collision, Reading, Transaction
 
 if TYPE_CHECKING:
-    from placement.db.engine import Rows
+    from placement.db.transaction import Rows
 
 #: Ids in one statement.
 _MANY = 5000
@@ -124,14 +124,14 @@ class ResourceProvider:
 
     @classmethod
     def _locked(cls, rows: Iterable[Any]) -> dict[str, Self]:
-        """Providers by uuid, as they are now that they are locked; raises Again if that cannot be told."""
+        """Providers by uuid, as they are now that they are locked; raises Collision if that cannot be told."""
         providers = {row.uuid: cls(*row) for row in rows}
         for provider in providers.values():
             # PostgreSQL waits for a lock and then reads the row anew, but others as of the beginning of the statement:
             # it may not see the parent or root that the provider was given meanwhile.
             there = provider.root_uuid is not None, provider.parent_uuid is not None
             if there != (provider.root_id is not None, provider.parent_id is not None):
-                raise Again
+                raise Collision
         return providers
 
     def expect(self, generation: int, conflict: type[errors.Conflict] = errors.ProviderGenerationConflict) -> None:
@@ -146,7 +146,7 @@ class ResourceProvider:
             _ADVANCE, {"id_": self.id, "was": self.generation, "becomes": self.generation + by, "now": updated_at}
         )
         if moved.rowcount != 1:
-            raise Again
+            raise Collision
         db.changed(self.id, feed.SHAPE)
         return replace(self, generation=self.generation + by, updated_at=updated_at)
 
@@ -154,8 +154,8 @@ class ResourceProvider:
     def advance_all(db: Transaction, ids: Collection[int], perhaps: Collection[int] = ()) -> None:
         """Move these providers one generation on, for a change of usage; their rows are locked by it.
 
-        Raises Again if one of them is gone.  Those that are ``perhaps`` there may be: another implementation may have
-        left allocations without their provider.
+        Raises Collision if one of them is gone.  Those that are ``perhaps`` there may be: another implementation may
+        have left allocations without their provider.
         """
         both = {*ids, *perhaps}
         if not both:
@@ -167,7 +167,7 @@ class ResourceProvider:
         if db.execute(_ADVANCE_ALL, among | {"now": utcnow()}).rowcount != len(both):
             both &= {provider.id for provider in ResourceProvider.of_ids(db, both)}
             if not both.issuperset(ids):
-                raise Again
+                raise Collision
         for provider_id in both:
             # The generation is part of what a provider's record shows, but a search reads only its usage anew.
             db.changed(provider_id, feed.USAGE)
@@ -238,7 +238,7 @@ class ResourceProvider:
             return None
         locked = cls.lock_all(db, (), {found.id, found.top}).get(uuid)
         if locked is None or locked.root_id != found.root_id:
-            raise Again
+            raise Collision
         return locked
 
     def rename(self, db: Transaction, name: str) -> Self:

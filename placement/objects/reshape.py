@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement import errors
-from placement.db.engine import Transaction
+from placement.db.transaction import Transaction
 from placement.objects.claim import Claim, check_named, left, named, read_consumers, settle, write_consumers
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider

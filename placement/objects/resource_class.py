@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Again, Reading, Transaction
 from placement.db.tables import inventories, resource_classes, touch_of, touched
+from placement.db.transaction import Collision, Reading, Transaction
 
 #: Ids of custom classes begin here; those below belong to the standard ones.
 FIRST_CUSTOM_ID = 10000
@@ -78,7 +78,7 @@ class ResourceClass:
 
     @staticmethod
     def hold(db: Transaction, ids: Mapping[str, int]) -> None:
-        """Keep these classes from being deleted or renamed until the transaction ends; raises Again if one was.
+        """Keep these classes from being deleted or renamed until the transaction ends; raises Collision if one was.
 
         Standard ones never are.  The rows of custom ones are written, since a mere lock is unknown to other Galera
         nodes; in the order of their ids.
@@ -87,7 +87,7 @@ class ResourceClass:
             if class_id < FIRST_CUSTOM_ID:
                 continue
             if db.execute(_TOUCH, {"id_": class_id, "name_": name, **touched()}).rowcount != 1:
-                raise Again
+                raise Collision
 
     @classmethod
     def check(cls, db: Reading, names: Collection[str]) -> None:

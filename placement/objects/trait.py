@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Reading, Transaction
 from placement.db.tables import resource_provider_traits, traits
+from placement.db.transaction import Reading, Transaction
 from placement.objects.provider import ResourceProvider
 
 CUSTOM_PREFIX = "CUSTOM_"

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Again, Reading, Transaction
 from placement.db.tables import resource_providers, utcnow
+from placement.db.transaction import Collision, Reading, Transaction
 from placement.objects.provider import ResourceProvider
 
 
@@ -70,7 +70,8 @@ def _refused(provider: ResourceProvider, reason: str) -> errors.Failure:
 def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvider, ResourceProvider, set[int]]:
     """The provider that moves, the root it will have, and the ids of it and all below it, for good.
 
-    ``ends`` are the provider and its parent to be, if there is one.  Raises Again if they are not as they were read.
+    ``ends`` are the provider and its parent to be, if there is one.  Raises Collision if they are not as they were
+    read.
     """
     moving = ends[0].id
     wanted = _subtree(db, moving).union(*((one.id, one.top) for one in ends))
@@ -80,17 +81,17 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     subtree = _subtree(db, moving)
     late = subtree - wanted
     if late and min(late) < max(wanted):
-        raise Again  # its turn among the locks is over
+        raise Collision  # its turn among the locks is over
     ResourceProvider.lock_all(db, (), late)
     return provider, locked[parent[0].top] if parent else provider, subtree
 
 
 def _as_read(wanted: Iterable[ResourceProvider], found: Collection[ResourceProvider]) -> list[ResourceProvider]:
-    """These providers as they are now that they are locked; raises Again if one has gone or has moved."""
+    """These providers as they are now that they are locked; raises Collision if one has gone or has moved."""
     now = {one.id: one for one in found}
     for one in wanted:
         if one.id not in now or (now[one.id].parent_id, now[one.id].root_id) != (one.parent_id, one.root_id):
-            raise Again
+            raise Collision
     return [now[one.id] for one in wanted]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.db import schema, standard, tables
-from placement.db.engine import opened
+from placement.db.database import opened
 from tests import preloaded
 
 _PATIENCE = 240

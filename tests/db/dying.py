@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import Any
 
-from placement.db.engine import Database, opened
+from placement.db.database import Database, opened
 from tests.db import writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement

@@ -18,7 +18,7 @@ import psycopg
 import pymysql
 import sqlalchemy as sa
 
-from placement.db.engine import Database
+from placement.db.database import Database
 
 #: Does its harm to a connection; raises, or leaves it to the statement to fail.
 Harm = Callable[[Any], None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placement import deploy, routes
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.http.application import Application
 from placement.http.request import Service
 from placement.index.live import LiveIndex

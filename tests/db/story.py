@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.db.tables import provider_changes, resource_providers
 from tests.caller import Answer, Caller
 from tests.db.in_process import placement

@@ -9,8 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import engine, schema, timeouts
-from placement.db.engine import Again, opened
+from placement.db import database as databases
+from placement.db import retry, schema, timeouts
+from placement.db.database import opened
+from placement.db.transaction import Collision
 from tests import children
 from tests.clock import Clock
 
@@ -18,7 +20,8 @@ from tests.clock import Clock
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock(1000.0)
-    monkeypatch.setattr(engine, "time", made)
+    for module in (databases, retry):
+        monkeypatch.setattr(module, "time", made)
     return made
 
 
@@ -44,7 +47,7 @@ def tried(run, work, refused, **options):
 
 
 def again(db):
-    raise Again
+    raise Collision
 
 
 def lost(db):
@@ -73,7 +76,7 @@ def test_between_two_attempts_is_a_short_random_pause_that_grows(memory, clock):
 def test_no_attempt_is_begun_after_a_minute(memory, clock):
     def slow(db):
         clock.now += 7
-        raise Again
+        raise Collision
 
     assert tried(memory.write, slow, errors.TooManyConflicts, attempts=1000) == 9
 
@@ -117,7 +120,7 @@ def test_a_connection_may_be_lost_once_whatever_else_happens(memory, clock, coll
 
 
 def test_a_thread_that_waits_long_for_its_turn_at_sqlite_collides(memory, monkeypatch):
-    monkeypatch.setattr(engine, "LOCK_TIMEOUT", 0.01)
+    monkeypatch.setattr(databases, "LOCK_TIMEOUT", 0.01)
     refusals = []
 
     def nested(db):

@@ -12,7 +12,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import consumers
 from tests.db.in_process import placement
 

@@ -11,7 +11,7 @@ import urllib.parse
 import pytest
 
 from placement.db import schema, standard
-from placement.db.engine import opened
+from placement.db.database import opened
 from tests.db.in_process import placement
 
 UUID = "11111111-1111-4111-8111-111111111111"

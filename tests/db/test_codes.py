@@ -12,31 +12,31 @@ from sqlalchemy import exc
 
 from placement import errors
 from placement.db import codes, driver_errors
-from placement.db.codes import Trouble
-from placement.db.engine import opened
+from placement.db.codes import ErrorClass
+from placement.db.database import opened
 from placement.objects.provider import ResourceProvider
 
 #: Written down a second time, by number alone: an entry that is lost or changed is noticed.
 MYSQL = {
-    Trouble.COLLISION: "1020 1022 1205 1213 1412 1615 1689 3101 3572",
-    Trouble.LOST: "1015 1021 1023 1024 1026 1028 1030 1032 1034 1036 1037 1038 1039 1040 1041 1042 1043 1047 1053 1077 "
-    "1078 1079 1080 1114 1135 1152 1154 1155 1156 1157 1158 1159 1160 1161 1180 1181 1184 1194 1195 1203 1206 1226 "
-    "1290 1296 1297 1317 1461 1467 1534 1598 1637 1712 1792 1812 1814 1815 1836 1874 1927 1932 1969 3019 3024 3032 "
-    "3100 3168 3169 3170 4031 9001",
-    Trouble.DENIED: "1044 1045 1049 1129 1130 1142 1143 1227 1251 1524 1698 1820 1862 3118 3159 3955 4151",
-    Trouble.VALUE: "1119 1153 1197 1264 1265 1267 1270 1271 1292 1300 1366 1390 1406 1436 1690 1713 3988",
+    ErrorClass.COLLISION: "1020 1022 1205 1213 1412 1615 1689 3101 3572",
+    ErrorClass.LOST: "1015 1021 1023 1024 1026 1028 1030 1032 1034 1036 1037 1038 1039 1040 1041 1042 1043 1047 1053 "
+    "1077 1078 1079 1080 1114 1135 1152 1154 1155 1156 1157 1158 1159 1160 1161 1180 1181 1184 1194 1195 1203 1206 "
+    "1226 1290 1296 1297 1317 1461 1467 1534 1598 1637 1712 1792 1812 1814 1815 1836 1874 1927 1932 1969 3019 3024 "
+    "3032 3100 3168 3169 3170 4031 9001",
+    ErrorClass.DENIED: "1044 1045 1049 1129 1130 1142 1143 1227 1251 1524 1698 1820 1862 3118 3159 3955 4151",
+    ErrorClass.VALUE: "1119 1153 1197 1264 1265 1267 1270 1271 1292 1300 1366 1390 1406 1436 1690 1713 3988",
 }
 OF_CLIENTS = {
-    Trouble.LOST: "2001 2002 2003 2004 2005 2006 2008 2012 2013 2014 2026 2027 2055",
-    Trouble.DENIED: "2059 2061",
-    Trouble.VALUE: "2020",
+    ErrorClass.LOST: "2001 2002 2003 2004 2005 2006 2008 2012 2013 2014 2026 2027 2055",
+    ErrorClass.DENIED: "2059 2061",
+    ErrorClass.VALUE: "2020",
 }
 POSTGRESQL = {
-    Trouble.COLLISION: "40001 40002 40P01 55006 55P03 72000 23505 23503 23514",
-    Trouble.LOST: "25006 25P03 25P04 40003 26000 42P05 08000 08006 08P01 53000 53100 53200 53300 57014 57P01 57P02 "
+    ErrorClass.COLLISION: "40001 40002 40P01 55006 55P03 72000 23505 23503 23514",
+    ErrorClass.LOST: "25006 25P03 25P04 40003 26000 42P05 08000 08006 08P01 53000 53100 53200 53300 57014 57P01 57P02 "
     "57P03 57P04 57P05 58000 58030 F0000 XX000 XX001",
-    Trouble.DENIED: "28000 28P01 3D000 42501",
-    Trouble.VALUE: "22001 22003 22021 22P05 54000 54001 54023",
+    ErrorClass.DENIED: "28000 28P01 3D000 42501",
+    ErrorClass.VALUE: "22001 22003 22021 22P05 54000 54001 54023",
 }
 BUGS = {"mariadb": "1054 1064 1146 1305", "postgresql": "25P02 42601 42703 42P01 0A000"}
 READ_ONLY = {"mariadb": "1036 1290 1792 1836 1874 3100", "postgresql": "25006"}
@@ -58,11 +58,11 @@ def raised(database, code):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_what_the_server_raises_means_what_the_table_says(backend, database):
     wanted = MYSQL if backend.kind == "mariadb" else POSTGRESQL
-    wanted = wanted | {Trouble.BUG: BUGS[backend.kind]}
+    wanted = wanted | {ErrorClass.INTERNAL: BUGS[backend.kind]}
     for meaning, numbers in wanted.items():
         for number in numbers.split():
             error = raised(database, number)
-            assert driver_errors.of(error) is meaning, number
+            assert driver_errors.classify(error) is meaning, number
             assert driver_errors.is_read_only(error) == (number in READ_ONLY[backend.kind].split()), number
 
 

@@ -9,7 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import engine, schema
+from placement.db import schema
+from placement.db.database import opened
 from placement.objects.provider import ResourceProvider
 from tests import web
 
@@ -19,14 +20,14 @@ def connected(database_url):
     """Gives the database with options of the test's."""
     with contextlib.ExitStack() as stack:
 
-        def connect(**options):
+        def open_with(**options):
             named = {f"placement_database__{name}": value for name, value in options.items()}
             conf = web.configuration(placement_database__connection=database_url, **named)
-            database = engine.connect(conf)
+            database = connect(conf)
             stack.callback(database.dispose)
             return database
 
-        yield connect
+        yield open_with
 
 
 def taken(database, most):
@@ -78,7 +79,7 @@ def told():
 
 def use(url):
     """Write, read and probe."""
-    with engine.opened(url) as database:
+    with opened(url) as database:
         if database.url.get_backend_name() == "sqlite":
             schema.sync(database.engine)
         for run in (database.read, database.snapshot, database.write, database.probe):

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import inventories, placement_aggregates, resource_provider_traits, resource_providers
 from tests import web
 from tests.costs import cost

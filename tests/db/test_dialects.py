@@ -8,8 +8,8 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from placement.db.database import opened
 from placement.db.dialects import LOCK_TIMEOUT
-from placement.db.engine import opened
 from placement.objects.provider import ResourceProvider
 
 

@@ -5,7 +5,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import schema
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 from placement.search.query import names

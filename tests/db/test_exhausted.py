@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db import engine
-from placement.db.engine import ATTEMPTS
+from placement.db import retry
+from placement.db.retry import ATTEMPTS
 from placement.objects.resource_class import CREATE_ATTEMPTS
 from tests.db import faults
 from tests.db.faults import Plan, planted
@@ -37,7 +37,7 @@ RESHAPE = {
 )
 def test_a_client_is_told_that_others_were_in_the_way(database, monkeypatch, before, call, says, attempts):
     """With the code by which clients know that the same request may succeed."""
-    monkeypatch.setattr(engine, "_LONGEST_PAUSE", 0)
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
     names, service = Names(), placement(database)
     for one in before:
         assert service(*names.fill(one)).status < 300

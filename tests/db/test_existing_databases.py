@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic.util import CommandError
 
 from placement.db import online, schema, standard, tables
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.objects import over_commitment
 from tests.db import in_process, original, watch
 from tests.db.original import CN1, CROWD, FULL, GHOST, INSTANCE, LOST, MIGRATION, NUMA0, OWNERLESS, ROOTLESS, SECOND

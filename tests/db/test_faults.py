@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db import engine
-from placement.db.engine import Database, opened
+from placement.db import retry
+from placement.db.database import Database, opened
 from tests.caller import Answer
 from tests.conftest import chosen
 from tests.db import faults, writes
@@ -56,7 +56,7 @@ class Trial:
 
 @pytest.fixture
 def trial(write, database, monkeypatch):
-    monkeypatch.setattr(engine, "_LONGEST_PAUSE", 0)
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
     return Trial(write, database)
 
 

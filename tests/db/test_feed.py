@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed, schema
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import change_writers, provider_changes
 from tests.clock import Clock
 from tests.db import faults, watch, writes
@@ -181,7 +181,7 @@ def clock(monkeypatch):
     """The feed's clock; it tidies with every write."""
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
-    monkeypatch.setattr(feed, "_TIDY_INTERVAL", -1.0)
+    monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", -1.0)
     return clock
 
 
@@ -314,7 +314,7 @@ def test_a_writer_that_was_ended_leaves_the_tidying_to_others(database, clock, c
     execute(database, sa.delete(change_writers))
     seen = []
     with watch.statements(database.engine, seen.append):
-        writer.tidy(database.engine)
+        writer.maintain(database.engine)
     assert [statement.split()[0] for statement in seen if not statement.startswith("BEGIN")] == ["UPDATE"]
 
 

@@ -11,7 +11,7 @@ import sys
 import sqlalchemy as sa
 
 from placement.db import feed
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import provider_changes
 from tests import preloaded
 

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import freshness
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.freshness import Freshness
 from tests.clock import Clock
 

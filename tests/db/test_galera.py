@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import schema, standard, sweep
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import resource_providers
 from tests import galera, servers
 from tests.conftest import chosen, missing

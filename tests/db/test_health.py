@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from placement import deploy
 from placement.db import schema, standard
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import feed_instance
 from placement.errors import StartError
 from tests import web

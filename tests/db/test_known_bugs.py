@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from placement.db.engine import opened
+from placement.db.database import opened
 from tests.db import watch
 from tests.db.in_process import placement
 from tests.nonsense.things import NOWHERE

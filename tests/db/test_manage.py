@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from placement.cmd import manage, program
 from placement.cmd.progress import Progress
 from placement.db import online, schema, standard, tables
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.objects.provider import ResourceProvider
 from tests import children
 from tests.db import in_process, watch

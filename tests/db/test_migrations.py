@@ -12,7 +12,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from placement.db import schema, tables
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.schema import CommandError, State
 from tests.db import watch
 from tests.db.portrait import portrait, written
@@ -176,20 +176,20 @@ def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(eng
 
 def test_state_is_told_in_a_sentence(engine):
     def told():
-        return schema.state(engine).value, schema.complaint(engine)
+        return schema.state(engine).value, schema.finding(engine)
 
     assert told() == ("missing", 'The database has no tables yet. Run "placement-manage db sync".')
     schema.sync(engine, LAST_COMMON)
-    state, complaint = told()
+    state, finding = told()
     assert state == "older"
-    assert LAST_COMMON in complaint
-    assert schema.head() in complaint
+    assert LAST_COMMON in finding
+    assert schema.head() in finding
     schema.sync(engine)
     assert told() == ("current", None)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    state, complaint = told()
+    state, finding = told()
     assert state == "newer-unknown"
-    assert "ffffffffffff" in complaint
+    assert "ffffffffffff" in finding
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -206,7 +206,7 @@ def test_sync_where_named_locks_are_forbidden(engine):
 
 
 def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monkeypatch):
-    monkeypatch.setattr(schema, "PATIENCE", 1)
+    monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
     schema.sync(engine, INITIAL)
     execute(engine, provider(id=1))
     with pytest.raises(CommandError, match="root"):
@@ -229,7 +229,7 @@ def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_sync_that_waits_too_long_says_so(database_url, engine, monkeypatch):
-    monkeypatch.setattr(schema, "PATIENCE", 1)
+    monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
     with schema._alone(engine), opened(database_url) as other, pytest.raises(CommandError, match="for 1 seconds"):
         schema.sync(other.engine)
     schema.sync(engine)

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import resource_providers
 from placement.objects import tree
 from placement.objects.provider import ResourceProvider

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import names, schema, standard, sweep, tables
-from placement.db.engine import Again, opened
+from placement.db.database import opened
 from placement.db.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
 from placement.db.tables import (
     allocations,
@@ -23,6 +23,7 @@ from placement.db.tables import (
     resource_provider_aggregates,
     users,
 )
+from placement.db.transaction import Collision
 from tests.db import watch
 from tests.db.in_process import placement
 from tests.length import LONG
@@ -285,7 +286,7 @@ def test_what_is_made_first_has_attempts_of_its_own(database):
     def first(db):
         tried.append(db.attempt)
         if len(tried) < 3:
-            raise Again
+            raise Collision
 
     def work(db):
         if len(tried) < 3:

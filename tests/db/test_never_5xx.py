@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import (
     change_writers,
     consumer_types,

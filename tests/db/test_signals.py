@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from placement import errors, signals
 from placement.db import feed
-from placement.db.engine import Again
 from placement.db.tables import inventories, projects, resource_providers
+from placement.db.transaction import Collision
 from placement.index.live import LiveIndex
 from tests.db.in_process import placement
 from tests.load.storm import holding
@@ -114,7 +114,7 @@ def test_a_transaction_that_is_run_again_tells_why(database, heard):
     def work(_db):
         attempts.append(None)
         if len(attempts) == 1:
-            raise Again
+            raise Collision
 
     database.write(work)
     assert heard.of("retried") == [("changed",)]
@@ -123,7 +123,7 @@ def test_a_transaction_that_is_run_again_tells_why(database, heard):
 
 def test_who_is_told_no_more_attempts_is_not_told_another(database, heard):
     def work(_db):
-        raise Again
+        raise Collision
 
     with pytest.raises(errors.TooManyConflicts):
         database.write(work, attempts=3)
@@ -185,7 +185,7 @@ def test_each_statement_and_commit_is_told_once_the_database_is_clocked(database
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
     assert [name for name, _ in heard.of("timing")].count("sql") == 1  # COMMIT
 
-    database.clock_statements()
+    database.time_statements()
     heard.clear()
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
     spent = heard.of("timing")

@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from placement import deploy, errors
 from placement.cmd import program
 from placement.db import dialects, schema
-from placement.db.engine import connect, opened
+from placement.db.connect import connect
+from placement.db.database import opened
 from placement.objects.provider import ResourceProvider
 from tests import proxies, web
 
@@ -77,7 +78,7 @@ def test_changes_of_the_schema_may_take_their_time(backend, database):
     slow = sa.text(SLOW[backend.kind])
     with opened(database.url, **SHORT) as bounded:
         assert seconds(bounded.write, lambda db: db.execute(slow)) < SOON
-        with bounded.patient_engine() as engine, engine.begin() as connection:
+        with bounded.unbounded_engine() as engine, engine.begin() as connection:
             connection.execute(slow)
 
 

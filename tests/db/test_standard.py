@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import schema, standard
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import feed_instance, resource_classes, traits
 from placement.index.live import LiveIndex
 from tests.db import crowd, watch

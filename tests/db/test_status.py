@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from placement.cmd import status
 from placement.db import online, schema
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.objects import over_commitment
 from tests import children
 from tests.db import original

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import freshness, schema, standard
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import traits
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
@@ -121,7 +121,7 @@ def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypa
         assert database.read(find("new"))
         # A process that writes nothing learns it before long.
         assert only_reads.read(find("old"))
-        monkeypatch.setattr(freshness, "ASKED_EVERY", 0)
+        monkeypatch.setattr(freshness, "CHECK_INTERVAL", 0)
         assert only_reads.read(find("new"))
 
 
@@ -154,7 +154,7 @@ def test_where_there_is_no_other_primary_writes_are_refused_and_reads_go_on(pair
         with caplog.at_level(logging.ERROR), pytest.raises(errors.DatabaseUnavailable):
             database.write(create("new"))
         assert "read" in caplog.text
-        monkeypatch.setattr(freshness, "ASKED_EVERY", 0.01)
+        monkeypatch.setattr(freshness, "CHECK_INTERVAL", 0.01)
         for _ in range(3):
             time.sleep(0.02)
             assert database.read(find("old"))

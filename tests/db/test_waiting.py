@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from placement.db import feed, schema, standard
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.objects import tree
 from placement.objects.provider import ResourceProvider
 from tests.db.in_process import placement
@@ -60,7 +60,7 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///file:/crowd?vfs=memdb&uri=true"])
 def test_threads_take_turns_at_a_database_in_memory(monkeypatch, caplog, url):
     """It is one connection, which is also used to make writers of the feed, and to tidy it."""
-    monkeypatch.setattr(feed, "_TIDY_INTERVAL", -1.0)
+    monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", -1.0)
     with opened(url) as database:
         schema.sync(database.engine)
         standard.insert(database)

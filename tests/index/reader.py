@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlalchemy.engine import Connection
 
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.index.refresh import Indexed, loaded, refreshed
 from tests.index.contents import meaning
 

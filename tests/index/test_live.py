@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import bulkhead, feed, schema, standard
 from placement.db.bulkhead import Bulkhead
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import allocations, resource_providers
 from placement.index import live as index_keeper
 from placement.index.live import LiveIndex
@@ -64,7 +64,7 @@ def seen(snapshot, uuid):
 
 def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_stalled(database, monkeypatch):
     """A claim beside it waits, and is not refused."""
-    monkeypatch.setattr(bulkhead, "STALLED", 1)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 1)
     database.bulkhead = Bulkhead(1)
     begun = threading.Event()
 

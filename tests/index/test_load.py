@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import dialects
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import allocations, inventories, resource_providers, traits
 from placement.index import load
 from placement.index.build import build

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from placement import errors
 from placement.db import feed
-from placement.db.engine import Database, Transaction, opened
+from placement.db.database import Database, opened
 from placement.db.tables import (
     allocations,
     change_writers,
@@ -26,6 +26,7 @@ from placement.db.tables import (
     provider_changes,
     resource_providers,
 )
+from placement.db.transaction import Transaction
 from placement.index.refresh import agrees, loaded, refreshed
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
@@ -35,11 +36,11 @@ from tests.index.reader import Reader
 from tests.index.writes import Writer
 
 
-def tidy(database: Database, **lifetimes: float) -> None:
+def maintain(database: Database, **lifetimes: float) -> None:
     """What the writers of a process do once a minute, at a time when their rows (or writers) are too old."""
     with mock.patch.multiple(feed, **lifetimes):
         for writer in list(database.writers.idle):
-            writer.tidy(database.engine)
+            writer.maintain(database.engine)
 
 
 class Play:
@@ -98,7 +99,7 @@ class Play:
 
     def clear_rows(self) -> None:
         """Who has not looked since may not be able to follow; who notices reads everything."""
-        tidy(self.chance.choice(self.databases), RETENTION=-1.0)
+        maintain(self.chance.choice(self.databases), RETENTION=-1.0)
         self.undisturbed.clear()
 
     def forget_writers(self) -> None:
@@ -110,7 +111,7 @@ class Play:
             else:
                 reader.age(feed.LIFETIME)
                 self.undisturbed.discard(reader)
-        tidy(self.chance.choice(self.databases), LIFETIME=-3600.0)
+        maintain(self.chance.choice(self.databases), LIFETIME=-3600.0)
 
     def note(self) -> None:
         """A backup is made, or what is here is all that reaches the disk."""
@@ -283,7 +284,7 @@ LONG_AGO = datetime.datetime(2001, 1, 1)
 def taken_for_dead(reader, writer):
     """Another one tidies, and finds that the writer was not seen for long."""
     by_hand(reader, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=LONG_AGO))
-    tidy(reader.database, LIFETIME=feed.LIFETIME)
+    maintain(reader.database, LIFETIME=feed.LIFETIME)
 
 
 @pytest.mark.parametrize("writes_on", [True, False])
@@ -336,7 +337,7 @@ def test_who_was_away_for_less_follows_rows_that_are_still_there(reader):
 def test_who_missed_rows_that_were_cleared_away_reads_everything(reader):
     rename(reader, "one")
     rename(reader, "two")
-    tidy(reader.database, RETENTION=-1.0)
+    maintain(reader.database, RETENTION=-1.0)
     reader.look()
     assert not reader.followed
     rename(reader, "three")

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from placement import errors
-from placement.db.engine import Database, Transaction, opened
+from placement.db.database import Database, opened
+from placement.db.transaction import Transaction
 from placement.index.snapshot import SHARES
 from placement.objects import aggregate, tree
 from placement.objects.claim import UNCHECKED, Claim, place, release

@@ -10,7 +10,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import resource_providers
 from tests import conftest, running
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from placement.db import schema
-from placement.db.engine import opened
+from placement.db.database import opened
 from tests import running
 from tests.db import original
 

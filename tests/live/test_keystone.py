@@ -16,7 +16,7 @@ import pytest
 
 from placement.cmd import status as status_command
 from placement.db import schema
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from tests import children, doors, identity, running, servers, web

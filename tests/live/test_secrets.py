@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from oslo_log import log
 
 from placement import deploy
-from placement.db import engine
+from placement.db.connect import connect
 from tests import children, preloaded, web
 
 #: Answers a request with these headers as a server would, and a search and a claim, and ends.
@@ -155,7 +155,7 @@ def test_the_password_of_the_database(database_url, tmp_path, right):
 def complaint(connection):
     """What the operator is told of a URL; nothing if it is taken."""
     try:
-        engine.connect(web.configuration(placement_database__connection=connection)).dispose()
+        connect(web.configuration(placement_database__connection=connection)).dispose()
     except sa.exc.ArgumentError as error:
         return str(error)
     return ""

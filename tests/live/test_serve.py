@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from placement.cmd import metrics, program, serve
 from placement.db import schema
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.errors import StartError
 from tests import children, preloaded, running
 

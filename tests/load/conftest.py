@@ -7,7 +7,7 @@ import secrets
 
 import pytest
 
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.metrics.directory import Directory
 from tests import children, running, servers
 from tests.conftest import missing

@@ -16,8 +16,9 @@ from oslo_config import cfg
 
 from placement import conf as options
 from placement import deploy
-from placement.db import engine, feed
-from placement.db.engine import Database
+from placement.db import feed
+from placement.db.connect import connect
+from placement.db.database import Database
 
 #: Which process opened a connection.
 _OPENED: dict[int, tuple[Any, int]] = {}
@@ -62,7 +63,7 @@ class Probe:
 def _probe(url: str) -> Probe:
     conf: cfg.ConfigOpts = options.load()
     conf.set_override("connection", url, group="placement_database")
-    database = engine.connect(conf)
+    database = connect(conf)
     for one in {database.engine, database.reading_engine}:
         sa.event.listen(one, "connect", _opened)
     return Probe(deploy.loadapp(conf, database), database)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.db.tables import provider_changes
 from tests import running, servers, web_servers
 from tests.conftest import chosen, missing, shared_server

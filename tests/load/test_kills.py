@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from placement.db.engine import opened
+from placement.db.database import opened
 from tests import running
 from tests.length import LONG
 from tests.load.books import Books

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from placement import deploy
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.handlers import provider
 from placement.http.response import Listed, encode, ok
 from placement.index.snapshot import Snapshot

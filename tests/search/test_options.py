@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from placement import deploy
-from placement.db.engine import Database
+from placement.db.database import Database
 from tests import caller, web
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.search.query.query import SearchQuery
 from tests.caller import Caller
 from tests.db.in_process import placement

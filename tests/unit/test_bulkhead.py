@@ -31,7 +31,7 @@ def inside():
             came = threading.Barrier(count + 1)
 
             def stay():
-                with wall.entered():
+                with wall.admit():
                     came.wait(30)
                     leave.wait(30)
 
@@ -45,12 +45,12 @@ def inside():
 
 
 def enters(wall):
-    with wall.entered():
+    with wall.admit():
         return True
 
 
 def test_a_thread_waits_for_one_that_has_just_come_and_no_longer(inside, monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALLED", 60)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 60)
     wall = Bulkhead(2)
     leave = inside(wall, 2)
     threading.Timer(0.2, leave.set).start()
@@ -60,7 +60,7 @@ def test_a_thread_waits_for_one_that_has_just_come_and_no_longer(inside, monkeyp
 
 
 def test_one_thread_that_is_stalled_does_not_count_for_all(inside, monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALLED", 1.5)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 1.5)
     wall = Bulkhead(2)
     inside(wall, 1)
     time.sleep(1.6)
@@ -70,13 +70,13 @@ def test_one_thread_that_is_stalled_does_not_count_for_all(inside, monkeypatch):
 
 
 def test_a_thread_does_not_wait_for_those_that_are_stalled(inside, monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALLED", 0.1)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
     wall = Bulkhead(2)
     leave = inside(wall, 2)
     with pytest.raises(errors.DatabaseBusy):
         enters(wall)
     leave.set()
-    monkeypatch.setattr(bulkhead, "STALLED", 30)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 30)
     assert enters(wall)
 
 
@@ -99,7 +99,7 @@ def test_a_thread_waits_if_one_of_many_has_just_come(inside, clock):
 
 
 def test_a_thread_enters_when_another_leaves(inside, monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALLED", 3600)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
     wall, entered = Bulkhead(1), threading.Event()
     leave = inside(wall, 1)
     threading.Thread(target=lambda: enters(wall) and entered.set(), daemon=True).start()
@@ -108,22 +108,22 @@ def test_a_thread_enters_when_another_leaves(inside, monkeypatch):
 
 
 def test_a_thread_that_is_inside_may_enter_again(monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALLED", 0)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
     wall = Bulkhead(1)
-    with wall.entered():
+    with wall.admit():
         assert enters(wall)
     assert enters(wall)
 
 
 def test_a_thread_whose_statements_are_answered_is_not_stalled(monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALLED", 0.5)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.5)
     wall = Bulkhead(1)
-    bulkhead.progressed()  # outside it means nothing
-    with ThreadPoolExecutor() as threads, wall.entered():
+    bulkhead.note_progress()  # outside it means nothing
+    with ThreadPoolExecutor() as threads, wall.admit():
         waiting = threads.submit(enters, wall)
         for _ in range(8):
             time.sleep(0.2)
-            bulkhead.progressed()
+            bulkhead.note_progress()
             assert not waiting.done()
         assert isinstance(waiting.exception(10), errors.DatabaseBusy)
     assert enters(wall)

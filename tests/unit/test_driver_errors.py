@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from placement.db import driver_errors
-from placement.db.driver_errors import Trouble
+from placement.db.driver_errors import ErrorClass
 from placement.signals import ErrorLabel
 from tests import children
 
@@ -129,7 +129,7 @@ BUGS = {
     "SQLAlchemy: misuse": lambda: exc.InvalidRequestError("This connection has already begun"),
     "anything else": lambda: ValueError("x"),
 }
-MEANING = {Trouble.COLLISION: COLLISIONS, Trouble.LOST: LOST, Trouble.VALUE: VALUES, Trouble.BUG: BUGS}
+MEANING = {ErrorClass.COLLISION: COLLISIONS, ErrorClass.LOST: LOST, ErrorClass.VALUE: VALUES, ErrorClass.INTERNAL: BUGS}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ MEANING = {Trouble.COLLISION: COLLISIONS, Trouble.LOST: LOST, Trouble.VALUE: VAL
     [pytest.param(make, meaning, id=name) for meaning, errors in MEANING.items() for name, make in errors.items()],
 )
 def test_an_error_means_one_thing(error, meaning):
-    assert driver_errors.of(error()) is meaning
+    assert driver_errors.classify(error()) is meaning
 
 
 NAMES = {
@@ -155,25 +155,25 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "error"), [(name, make) for name, makers in NAMES.items() for make in makers])
 def test_an_error_has_one_name_to_count_it_by(name, error):
-    assert driver_errors.name(error()) == name
+    assert driver_errors.label(error()) == name
 
 
 @pytest.mark.parametrize(
-    ("code", "meaning", "name"), [(1406, Trouble.LOST, "lost"), (1213, Trouble.COLLISION, "deadlock")]
+    ("code", "meaning", "name"), [(1406, ErrorClass.LOST, "lost"), (1213, ErrorClass.COLLISION, "deadlock")]
 )
 def test_what_was_lost_with_its_connection_is_lost_unless_it_collided(code, meaning, name):
     """After a collision the transaction is rolled back for certain, also where the connection is lost."""
     origin = pymysql.err.OperationalError(code, "told to")
     error = exc.DBAPIError.instance("x", {}, origin, pymysql.err.Error, connection_invalidated=True)
-    assert driver_errors.of(error) is meaning
-    assert driver_errors.name(error) == name
+    assert driver_errors.classify(error) is meaning
+    assert driver_errors.label(error) == name
 
 
 @pytest.mark.parametrize(
     "error", [make for errors in MEANING.values() for name, make in errors.items() if "nobody listens" not in name]
 )
 def test_there_are_few_names(error):
-    assert driver_errors.name(error()) in get_args(ErrorLabel)
+    assert driver_errors.label(error()) in get_args(ErrorLabel)
 
 
 def test_sqlite_that_is_locked_is_a_collision(tmp_path):
@@ -182,8 +182,8 @@ def test_sqlite_that_is_locked_is_a_collision(tmp_path):
     with sqlite3.connect(path, isolation_level=None) as somebody:
         somebody.execute("BEGIN IMMEDIATE")
         error = sqlite("BEGIN IMMEDIATE", path=path)
-        assert driver_errors.of(error) is Trouble.COLLISION
-        assert driver_errors.name(error) == "lock_timeout"
+        assert driver_errors.classify(error) is ErrorClass.COLLISION
+        assert driver_errors.label(error) == "lock_timeout"
         somebody.execute("ROLLBACK")
     somebody.close()
 
@@ -194,13 +194,13 @@ def test_sqlite_that_was_closed_is_a_lost_connection():
         connection.connection.driver_connection.close()
         with pytest.raises(exc.DBAPIError) as raised:
             connection.exec_driver_sql("SELECT 1")
-    assert driver_errors.of(raised.value) is Trouble.LOST
+    assert driver_errors.classify(raised.value) is ErrorClass.LOST
 
 
 @pytest.mark.parametrize("error", [mariadb(1205), postgresql("40001")], ids=["MySQL", "PostgreSQL"])
 def test_the_sentence_is_the_servers_on_one_line_without_the_statement(error):
     """LP 1664117: SQL text was shown."""
-    told = driver_errors.sentence(error)
+    told = driver_errors.message(error)
     assert "said by the" in told
     assert "\n" not in told
     assert "secret" not in told

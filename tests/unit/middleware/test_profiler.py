@@ -12,7 +12,7 @@ from osprofiler.drivers import base
 
 from placement import deploy
 from placement.db import schema
-from placement.db.engine import opened
+from placement.db.database import opened
 from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.response import ok

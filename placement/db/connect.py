@@ -1,0 +1,45 @@
+"""The database that the configuration names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement.db import dialects, sqlite_file, statements
+from placement.db.database import Database
+
+
+def connect(conf: Any, *, unbounded: bool = False) -> Database:
+    """Return the database of ``[placement_database]``; it opens its first connection when it is used.
+
+    Args:
+        conf: A ``ConfigOpts`` with the options of the service.
+        unbounded: Whether statements have no time limit, for commands.
+
+    Raises:
+        sqlalchemy.exc.ArgumentError: The URL is malformed.
+        ImportError: The driver is not installed.
+    """
+    group = conf.placement_database
+    url = dialects.normalise(group.connection)
+    if group.connection_parameters:
+        url = url.update_query_string(group.connection_parameters)
+    options = {
+        "connect_timeout": group.connect_timeout,
+        "read_timeout": group.read_timeout,
+        "pool_size": group.max_pool_size,
+        "max_overflow": group.max_overflow,
+        "pool_timeout": group.pool_timeout,
+        "pool_recycle": group.connection_recycle_time,
+        "mysql_sql_mode": group.mysql_sql_mode,
+        "sqlite_synchronous": group.sqlite_synchronous,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    if unbounded:
+        given["read_timeout"] = None
+    statements.log(group.connection_debug)
+    sqlite_file.create_private(url)
+    database = Database(url, **given)
+    if group.connection_trace:
+        for engine in (database.engine, database.reading_engine):
+            statements.add_source_comments(engine)
+    return database

@@ -1,0 +1,287 @@
+"""A database: its connections, its feed's writers, and the two ways to use it, reads and writes.
+
+A write is a function of a transaction.  It runs as an attempt at READ COMMITTED: begin, work, commit.  An attempt that
+collides with other transactions, in any statement or at COMMIT, is rolled back and run again as a whole
+(placement/db/retry.py).
+
+A read runs in autocommit mode: every statement sees its own committed state.  Code that needs two statements reads the
+generation first, so that what it returns is at least as new as the generation it returns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection
+
+from placement import errors, signals
+from placement.db import bulkhead, dialects, driver_errors, feed, retry, statements
+from placement.db.driver_errors import ErrorClass
+from placement.db.timeouts import LOCK_TIMEOUT, UNBOUNDED
+from placement.db.transaction import Collision, Prerequisite, Reading, Transaction
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+class _WriteLock:
+    """A reentrant lock of the threads of this process; a thread that waits too long for it collides.
+
+    SQLite has one writer at a time.  Threads wait here instead of polling the file's lock.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=LOCK_TIMEOUT):
+            raise Collision
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class Database:
+    """One database, shared by the threads of a process.
+
+    A forked child uses no connection and no writer of its parent.  Both remember the process that made them, because
+    servers written in C (uWSGI) fork without Python's hooks.
+    """
+
+    def __init__(self, url: str | sa.URL, **options: Any) -> None:
+        """:param options: those of ``dialects.Setup.of``, and of SQLAlchemy's engines."""
+        self.url = dialects.normalise(url)
+        self._setup = dialects.Setup.of(self.url, **options)
+        self.engine = dialects.writing_engine(self._setup)
+        self.reading_engine = dialects.reading_engine(self._setup, self.engine)
+        self._probing_engine = dialects.probing_engine(self._setup, self.reading_engine)
+        self.bulkhead = bulkhead.Bulkhead()
+        self.writers = feed.Writers()
+        sqlite = self.url.get_backend_name() == "sqlite"
+        self._write_lock: Any = _WriteLock() if sqlite else contextlib.nullcontext()
+        # A database in memory is one connection, which reads use too.
+        self._read_lock: Any = self._write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
+
+    def time_statements(self) -> None:
+        """Publish the seconds of every statement from now on; called once, at start."""
+        for engine in {self.engine, self.reading_engine}:
+            statements.publish_timings(engine)
+
+    def dispose(self) -> None:
+        """Close all idle connections."""
+        self.engine.dispose()
+        self.reading_engine.dispose()
+        self._probing_engine.dispose()
+
+    @contextlib.contextmanager
+    def unbounded_engine(self) -> Iterator[sa.Engine]:
+        """Provide an engine whose statements have no time limit, for changes of the schema."""
+        if dialects.in_memory(self.url):
+            yield self.engine
+            return
+        engine = dialects.writing_engine(dataclasses.replace(self._setup, timeouts=UNBOUNDED))
+        try:
+            yield engine
+        finally:
+            engine.dispose()
+
+    def probe(self, work: Callable[[Reading], Result]) -> Result:
+        """Return what ``work(db)`` returns, on a connection of its own and within seconds, for health checks.
+
+        Raises:
+            Unavailable: The server does not answer, lacks tables, or refuses the service.
+            SQLAlchemyError: The server answers with another error.
+        """
+        deadline = time.monotonic() + dialects.PROBING.connect / 2
+        while True:
+            try:
+                with self._read_lock, self._probing_engine.connect() as connection:
+                    return work(connection)
+            except exc.SQLAlchemyError as error:
+                if driver_errors.classify(error) is not ErrorClass.LOST:
+                    retry.raise_for_operator(error)
+                    raise
+                # A connection that failed at once is replaced; one that was silent has used up the time.
+                if time.monotonic() > deadline:
+                    raise retry.unavailable(error) from error
+                time.sleep(0.1)
+
+    def read(self, work: Callable[[Reading], Result]) -> Result:
+        """Return what ``work(db)`` returns; raises DatabaseUnavailable or DatabaseBusy."""
+
+        def attempt() -> Result:
+            with self._read_lock, self.reading_engine.connect() as connection:
+                return work(connection)
+
+        return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.deadline())
+
+    def snapshot(self, work: Callable[[Connection], Result]) -> Result:
+        """Return what ``work(db)`` returns, whose statements all see one committed state; raises like ``read``."""
+
+        def attempt() -> Result:
+            with self._read_lock, self.reading_engine.connect() as connection, dialects.snapshot(connection):
+                return work(connection)
+
+        return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.deadline())
+
+    def write(
+        self,
+        work: Callable[[Transaction], Result],
+        *,
+        attempts: int = retry.ATTEMPTS,
+        exhausted: type[errors.Conflict] = errors.TooManyConflicts,
+    ) -> Result:
+        """Return what ``work(db)`` returned in the attempt that was committed.
+
+        Args:
+            work: Reads and writes in the transaction; it may be called several times.
+            attempts: The largest number of attempts.
+            exhausted: The failure if every attempt collided.
+
+        Raises:
+            Conflict: ``exhausted``.
+            DatabaseUnavailable: The server cannot be reached; nothing was changed.
+            DatabaseBusy: Too many threads wait for the server; nothing was changed.
+            OutcomeUnknown: The connection was lost during COMMIT.
+        """
+        deadline = retry.deadline()
+        for round_ in range(retry.PREREQUISITES):
+            numbers = itertools.count(1)
+            try:
+                return self._until_done(
+                    lambda: self._attempt(work, next(numbers)),  # noqa: B023
+                    *(attempts, exhausted, deadline),
+                )
+            except Prerequisite as prerequisite:
+                # After the first prerequisite the work is always run once more, even after the deadline.
+                if round_ and retry.is_over(deadline):
+                    break
+                self.write(prerequisite.work, exhausted=exhausted)
+        raise exhausted()
+
+    def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
+        """Return once the server answers.
+
+        Args:
+            max_retries: Tries after the first; -1 is no limit.
+            retry_interval: Seconds between two tries.
+
+        Raises:
+            DatabaseUnavailable: No try succeeded, or the server answers with an error that does not pass by itself.
+        """
+        tries = 0
+        while True:
+            try:
+                with self.reading_engine.connect() as connection:
+                    connection.execute(sa.select(1))
+                return
+            except exc.SQLAlchemyError as error:
+                if driver_errors.classify(error) is not ErrorClass.LOST or 0 <= max_retries <= tries:
+                    raise retry.unavailable(error) from error
+                LOG.warning("The database does not answer yet: %s", driver_errors.message(error))
+            tries += 1
+            time.sleep(retry_interval)
+
+    @signals.timed("database")
+    def _until_done(
+        self, attempt: Callable[[], Result], attempts: int, exhausted: type[errors.Failure], deadline: float
+    ) -> Result:
+        with self.bulkhead.admit():
+            return retry.until_done(
+                attempt, attempts=attempts, exhausted=exhausted, deadline=deadline, on_lost=self._discard_stale
+            )
+
+    def _discard_stale(self, error: Exception, began: float) -> None:
+        """Stop using what was made before the server was lost: connections of all pools, writers of the feed.
+
+        The server that answers next may be another one, or the same one without its newest commits.  An error that
+        leaves its connection intact, or that prevents a new connection, does not show that the server was lost.
+        """
+        if isinstance(error, exc.DBAPIError) and (error.connection_invalidated or driver_errors.is_read_only(error)):
+            self.writers.drop_idle()
+            self._setup.freshness.discard_connections(began)
+
+    def _attempt(self, work: Callable[[Transaction], Result], number: int) -> Result:
+        with self._write_lock:
+            writer = self.writers.borrow(self.engine)
+            try:
+                connection = self.engine.connect()
+            except BaseException:
+                self.writers.give_back(writer)
+                raise
+            with connection:
+                result = self._transact(work, Transaction(connection, number), connection, writer)
+        if writer.maintenance_due():
+            self._maintain_feed(writer)
+        return result
+
+    def _transact(
+        self,
+        work: Callable[[Transaction], Result],
+        transaction: Transaction,
+        connection: Connection,
+        writer: feed.Writer,
+    ) -> Result:
+        """Begin, work, commit; give the writer back if the outcome of its sequence number is known."""
+        try:
+            connection.begin()
+            result = work(transaction)
+            transaction.check_prerequisite()
+        except BaseException:
+            # Nothing is recorded under the sequence number yet: it can be used again, even if the rollback fails.
+            self.writers.give_back(writer)
+            raise
+        try:
+            seq = transaction.record(writer)
+            self._commit(connection)
+        except exc.DBAPIError as error:
+            # An IntegrityError means that another process has ended the writer: its row or its number is taken.
+            collision = driver_errors.classify(error) is ErrorClass.COLLISION
+            if collision and not isinstance(error, exc.IntegrityError):
+                self.writers.give_back(writer)
+            raise
+        writer.seq = seq
+        self.writers.give_back(writer)
+        return result
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            _commit(connection)
+        except exc.SQLAlchemyError as error:
+            if driver_errors.classify(error) is ErrorClass.LOST and not driver_errors.is_read_only(error):
+                LOG.error("The answer to a COMMIT was lost: %s", driver_errors.message(error))
+                self._discard_stale(error, time.monotonic())
+                raise errors.OutcomeUnknown() from error
+            raise
+
+    def _maintain_feed(self, writer: feed.Writer) -> None:
+        """Maintain the feed after a request's COMMIT; an error is logged, and does not fail the request."""
+        try:
+            with self._write_lock:
+                writer.maintain(self.engine)
+        except Exception as error:
+            LOG.warning("The change feed could not be tidied: %s", driver_errors.message(error))
+
+
+@signals.timed("sql")
+def _commit(connection: Connection) -> None:
+    connection.commit()
+
+
+@contextlib.contextmanager
+def opened(url: str | sa.URL, **options: Any) -> Iterator[Database]:
+    """Provide a database for the length of a block."""
+    database = Database(url, **options)
+    try:
+        yield database
+    finally:
+        database.dispose()

@@ -1,0 +1,76 @@
+"""What the work of a read or a write is given to run its statements on, and how an attempt asks to be run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sqlalchemy.engine import Connection, CursorResult
+
+from placement.db import feed
+
+if TYPE_CHECKING:
+    Rows = CursorResult[*tuple[Any, ...]]
+
+
+class Reading(Protocol):
+    """Anything that executes statements which only read: a connection, or the transaction of a write."""
+
+    def execute(self, statement: Any, parameters: Any = None, /) -> Rows: ...
+
+
+class Collision(Exception):
+    """Raised by an attempt that finds its data changed since it was read: it is rolled back and run again."""
+
+
+class Prerequisite(Exception):
+    """Raised at the end of an attempt that is rolled back, and run again once ``work`` is committed."""
+
+    def __init__(self, work: Callable[[Transaction], object]) -> None:
+        self.work = work
+
+
+class Transaction:
+    """One attempt of a write: its connection, and the providers that it has changed so far."""
+
+    __slots__ = ("_changes", "_connection", "_prerequisite", "attempt")
+
+    def __init__(self, connection: Connection, attempt: int = 1) -> None:
+        self._connection = connection
+        self._changes: dict[int, str] = {}
+        self._prerequisite: Callable[[Transaction], object] | None = None
+        #: The number of this attempt, from 1; after a prerequisite was committed it is 1 again.
+        self.attempt = attempt
+
+    @property
+    def dialect(self) -> str:
+        """SQLAlchemy's name of the kind of database."""
+        return self._connection.dialect.name
+
+    def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
+        return self._connection.execute(statement, parameters)
+
+    def changed(self, provider_id: int, what: str) -> None:
+        """Record in the feed, in this transaction, that the provider changed; ``what`` is a constant of the feed."""
+        self._changes[provider_id] = feed.combined(self._changes.get(provider_id), what)
+
+    def require(self, work: Callable[[Transaction], object]) -> None:
+        """Have ``work`` committed in a transaction of its own, and this attempt run again after it.
+
+        This attempt first runs to its end, and is then rolled back.  If it fails, ``work`` is not done.  For rows that
+        outlive this transaction and must not hold locks in it.  An attempt can require one thing.
+        """
+        self._prerequisite = work
+
+    def check_prerequisite(self) -> None:
+        """Raise Prerequisite if the attempt requires something."""
+        if self._prerequisite is not None:
+            raise Prerequisite(self._prerequisite)
+
+    def record(self, writer: feed.Writer) -> int:
+        """Insert the changes into the feed, as the last statements before COMMIT.
+
+        Returns:
+            The sequence number of the writer's newest transaction once this one is committed.
+        """
+        return writer.record(self._connection, self._changes) if self._changes else writer.seq
