@@ -69,7 +69,7 @@ def test_what_the_server_raises_means_what_the_table_says(backend, database):
 def test_the_tables_have_what_is_written_down_here_and_a_reason_each():
     kinds = [*MYSQL.items(), *OF_CLIENTS.items()]
     told = {number: meaning for meaning, text in kinds for number in text.split()}
-    assert {str(number): code.trouble for number, code in codes.MYSQL.items()} == told
+    assert {str(number): code.error_class for number, code in codes.MYSQL.items()} == told
     states = {state for text in POSTGRESQL.values() for state in text.split()}
     assert states >= codes.POSTGRESQL.keys()
     assert {state[:2] for state in states} >= codes.POSTGRESQL_CLASSES.keys()
