@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db import feed
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.db.tables import (
     allocations,
     inventories,

@@ -13,7 +13,7 @@ import pytest
 
 from placement import microversion as mv
 from placement.db import feed
-from placement.db.engine import Transaction
+from placement.db.transaction import Transaction
 from placement.http.endpoint import Endpoint
 from placement.index.refresh import loaded
 from placement.routes import TABLE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from placement import errors
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.index.snapshot import Snapshot
 from placement.objects.trait import Trait
 from placement.search.query.query import ProviderFilter, SearchQuery
