@@ -1,4 +1,4 @@
-"""So many candidates, from as many trees as there may be, made no earlier than they are asked for."""
+"""A number of candidates from all trees, each computed only when it is needed."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, islice
 
 from placement.search.budget import Budget, Exhausted
-from placement.search.solver.canonical import Memory
-from placement.search.solver.combine import combine
-from placement.search.solver.effort import Patience
-from placement.search.solver.problem import Candidate, Problem
+from placement.search.solver.cache import SolutionCache
+from placement.search.solver.combine import Refused, combine
+from placement.search.solver.constraints import NotOnlyShared
+from placement.search.solver.problem import Candidate, TreeProblem
 
-#: Looking at a candidate that may have been found before takes so many operations; to know it again takes so many
-#: bytes, and so many for each pick.
-_MET, _KEY, _PART = 10, 600, 200
+#: Operations to look a candidate up among those of other trees; bytes to remember it, and for each of its demands.
+_LOOK_UP, _REMEMBERED, _DEMAND = 10, 600, 200
 
 DEPTH_FIRST = "depth-first"
 BREADTH_FIRST = "breadth-first"
 
 
 def choose(
-    problems: Iterable[Problem],
+    problems: Iterable[TreeProblem],
     limit: int | None = None,
     strategy: str = BREADTH_FIRST,
-    patience: Patience | None = None,
+    budget: Budget | None = None,
+    refused: Refused | None = None,
 ) -> list[Candidate]:
-    """The first ``limit`` candidates, or all, each once.
+    """Return the first ``limit`` candidates, each once; what was found before the budget was used up.
 
-    Depth-first gives all candidates of one tree, then those of the next; breadth-first one of each tree, then a second
-    one of each, so that few candidates do not all come from one host.  What was found until the budget was used up is
-    what there is.
+    Args:
+        problems: one for each tree.
+        limit: None for all.
+        strategy: depth-first returns all candidates of one tree, then those of the next.  Breadth-first returns one of
+            each tree, then a second one of each, so that few candidates do not all come from one host.
+        refused: called once for each tree that has no candidate, with the name of the reason.
     """
     seen: set[Hashable] = set()
-    memory: Memory = {}
-    patience = Patience() if patience is None else patience
-    trees = (_unseen(problem, combine(problem, memory, patience), seen, patience.budget) for problem in problems)
+    cache = SolutionCache(budget)
+    trees = (_new_candidates(problem, cache, seen, refused) for problem in problems)
     in_order = chain.from_iterable(trees) if strategy == DEPTH_FIRST else _round_robin(trees)
     chosen: list[Candidate] = []
     with contextlib.suppress(Exhausted):
@@ -44,47 +46,57 @@ def choose(
     return chosen
 
 
-def _unseen(
-    problem: Problem, candidates: Iterator[Candidate], seen: set[Hashable], budget: Budget
+def _new_candidates(
+    problem: TreeProblem, cache: SolutionCache, seen: set[Hashable], refused: Refused | None
 ) -> Iterator[Candidate]:
-    """Those that no other tree came to before."""
-    return _first_time(problem, candidates, seen, budget) if problem.repeats else candidates
+    """Return an iterator over the candidates of the tree that no other tree has yielded."""
+    candidates = combine(problem, cache, refused)
+    return _without_seen(problem, candidates, seen, cache.budget, refused) if problem.may_repeat else candidates
 
 
-def _first_time(
-    problem: Problem, candidates: Iterator[Candidate], seen: set[Hashable], budget: Budget
+def _without_seen(
+    problem: TreeProblem,
+    candidates: Iterator[Candidate],
+    seen: set[Hashable],
+    budget: Budget,
+    refused: Refused | None,
 ) -> Iterator[Candidate]:
+    demands = len(problem.requirements.demands)
+    repeated = new = False
     for candidate in candidates:
-        picks = len(problem.plan.picks)
-        budget.spend(_MET + picks * 2)
-        if all(problem.suppliers[provider].shares for places in candidate.mappings.values() for provider in places):
-            # Only those who share can be met again elsewhere.
+        budget.spend(_LOOK_UP + demands * 2)
+        # Other trees can use sharing providers only.
+        if all(problem.facts[provider].shares for used in candidate.mappings.values() for provider in used):
             key = _identity(candidate)
             if key in seen:
+                repeated = True
                 continue
-            budget.hold(_KEY + _PART * picks)
+            budget.hold(_REMEMBERED + _DEMAND * demands)
             seen.add(key)
+        new = True
         yield candidate
+    if repeated and not new and refused is not None:
+        refused(NotOnlyShared.name)
 
 
 def _identity(candidate: Candidate) -> Hashable:
     return (
-        frozenset((provider, *item) for provider, given in candidate.amounts.items() for item in given.items()),
-        frozenset((suffix, frozenset(places)) for suffix, places in candidate.mappings.items()),
+        frozenset((provider, *item) for provider, amounts in candidate.amounts.items() for item in amounts.items()),
+        frozenset((suffix, frozenset(used)) for suffix, used in candidate.mappings.items()),
     )
 
 
 def _round_robin(trees: Iterator[Iterator[Candidate]]) -> Iterator[Candidate]:
-    """One candidate of each tree in turn, until there are no more.  Trees are entered as late as can be."""
-    entered: deque[Iterator[Candidate]] = deque()
+    """Yield one candidate of each tree in turn.  A tree is searched only when its first candidate is needed."""
+    begun: deque[Iterator[Candidate]] = deque()
     for tree in trees:
         for candidate in tree:
             yield candidate
-            entered.append(tree)
+            begun.append(tree)
             break
-    while entered:
-        tree = entered.popleft()
+    while begun:
+        tree = begun.popleft()
         for candidate in tree:
             yield candidate
-            entered.append(tree)
+            begun.append(tree)
             break

@@ -15,7 +15,6 @@ from placement.search.narrow.narrowing import Narrowed, narrow
 from placement.search.narrow.trees import problems
 from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusal
-from placement.search.solver.effort import Patience
 from placement.search.solver.problem import Candidate
 
 LOG = logging.getLogger(__name__)
@@ -88,10 +87,10 @@ def _chosen(
     narrowed: Narrowed, limit: int | None, strategy: str, order: random.Random | None, budget: Budget
 ) -> list[Candidate]:
     """So many candidates, or as many as there is memory for."""
-    each = _CANDIDATE + _PICK * len(narrowed.plan.picks)
+    each = _CANDIDATE + _PICK * len(narrowed.requirements.demands)
     affordable = budget.memory // _SHARE // each
     few = affordable if limit is None else min(limit, affordable)
-    candidates = choose(problems(narrowed, order, budget), few, strategy, Patience(budget=budget))
+    candidates = choose(problems(narrowed, order, budget), few, strategy, budget)
     if len(candidates) == affordable != limit:
         budget.fall_short("memory")
     budget.memory = max(budget.memory - each * len(candidates), 0)

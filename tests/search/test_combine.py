@@ -4,45 +4,46 @@ from __future__ import annotations
 
 import doctest
 import itertools
+from collections import Counter
 
 import pytest
 
-from placement.search.budget import Budget, Exhausted
+from placement.search.budget import FRUITLESS, Budget, Exhausted
 from placement.search.choose import BREADTH_FIRST, DEPTH_FIRST, choose
 from placement.search.solver import combine as module
-from placement.search.solver.canonical import Memory
+from placement.search.solver.cache import SolutionCache
 from placement.search.solver.combine import combine
-from placement.search.solver.effort import WORK, Patience, Turn
-from placement.search.solver.problem import Candidate, Pick, Plan, Problem, Supplier
+from placement.search.solver.problem import Candidate, Demand, ProviderFacts, Requirements, TreeProblem
+from placement.search.solver.work_limit import WorkLimit
 
 ROOT = 100
 
 
-def devices(groups: int, count: int, *, isolate: bool = True, root: int = ROOT, room: int = 1) -> Problem:
-    """A root with ``count`` children, each of which can serve any of the groups."""
-    plan = Plan(tuple(Pick(f"_{number}", {"PGPU": 1}) for number in range(groups)), isolate=isolate)
+def devices(groups: int, count: int, *, isolate: bool = True, root: int = ROOT, each: int = 1) -> TreeProblem:
+    """A root with ``count`` children, each of which can supply any of the groups."""
+    requirements = Requirements(tuple(Demand(f"_{number}", {"PGPU": 1}) for number in range(groups)), isolate=isolate)
     children = tuple(range(root + 1, root + 1 + count))
-    suppliers = {child: Supplier((child, root), room={"PGPU": room}) for child in children}
-    return Problem(plan, (children,) * groups, suppliers)
+    facts = {child: ProviderFacts((child, root), available={"PGPU": each}) for child in children}
+    return TreeProblem(requirements, (children,) * groups, facts)
 
 
-def chosen(candidate: Candidate) -> tuple[int, ...]:
-    return tuple(provider for places in candidate.mappings.values() for provider in places)
+def assigned(candidate: Candidate) -> tuple[int, ...]:
+    return tuple(provider for providers in candidate.mappings.values() for provider in providers)
 
 
-def test_the_example_in_the_docstring() -> None:
+def test_the_examples_in_the_docstring() -> None:
     assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
 def test_every_way_to_give_devices_to_groups_is_a_candidate(isolate: bool) -> None:
-    found = [chosen(candidate) for candidate in combine(devices(3, 4, isolate=isolate))]
+    found = [assigned(candidate) for candidate in combine(devices(3, 4, isolate=isolate))]
     assert found == [*itertools.permutations(range(ROOT + 1, ROOT + 5), 3)]
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
-def test_more_groups_than_devices_is_seen_before_anything_is_tried(isolate: bool) -> None:
-    # Tried one by one, 16 devices for 17 groups are 16! ways to nowhere.
+def test_more_groups_than_devices_is_seen_before_anything_is_assigned(isolate: bool) -> None:
+    # One by one, 16 devices for 17 groups have 16! dead ends.
     assert not [*combine(devices(17, 16, isolate=isolate))]
 
 
@@ -52,82 +53,85 @@ def test_the_first_candidates_do_not_wait_for_the_others(isolate: bool) -> None:
     assert len([*itertools.islice(combine(devices(16, 16, isolate=isolate)), 1000)]) == 1000
 
 
-def test_some_places_for_many_groups_and_many_for_one() -> None:
-    # Groups 1 and 2 fit nowhere but in 1 and 2, so group 0 must leave them alone.
-    plan = Plan(tuple(Pick(name, {}) for name in "012"), isolate=True)
-    suppliers = {provider: Supplier((provider, ROOT)) for provider in range(1, 5)}
-    found = combine(Problem(plan, ((1, 2, 3), (1, 2), (2, 1)), suppliers))
-    assert sorted(map(chosen, found)) == [(3, 1, 2), (3, 2, 1)]
+def test_a_group_with_many_providers_leaves_the_few_to_groups_that_have_no_others() -> None:
+    # Groups 1 and 2 fit on providers 1 and 2 only, so group 0 has to take the third.
+    requirements = Requirements(tuple(Demand(name, {}) for name in "012"), isolate=True)
+    facts = {provider: ProviderFacts((provider, ROOT)) for provider in range(1, 5)}
+    found = combine(TreeProblem(requirements, ((1, 2, 3), (1, 2), (2, 1)), facts))
+    assert sorted(map(assigned, found)) == [(3, 1, 2), (3, 2, 1)]
 
 
-def test_whoever_is_above_all_may_be_chosen_last() -> None:
-    plan = Plan(tuple(Pick(name, {}) for name in "0123"), same_subtrees=(frozenset("0123"),))
-    suppliers = {ROOT: Supplier((ROOT,)), **{child: Supplier((child, ROOT)) for child in (1, 2, 3, 4)}}
-    found = combine(Problem(plan, ((1,), (2,), (3,), (4, ROOT)), suppliers))
-    assert [*map(chosen, found)] == [(1, 2, 3, ROOT)]
+def test_the_common_ancestor_may_be_assigned_last() -> None:
+    requirements = Requirements(tuple(Demand(name, {}) for name in "0123"), same_subtrees=(frozenset("0123"),))
+    facts = {ROOT: ProviderFacts((ROOT,)), **{child: ProviderFacts((child, ROOT)) for child in (1, 2, 3, 4)}}
+    found = combine(TreeProblem(requirements, ((1,), (2,), (3,), (4, ROOT)), facts))
+    assert [*map(assigned, found)] == [(1, 2, 3, ROOT)]
 
 
-@pytest.mark.parametrize("alike", [True, False], ids=["devices that are alike", "devices that are not"])
-def test_what_cannot_work_out_is_not_tried_in_every_way(alike: bool) -> None:
-    """Twelve groups can be served in 12! ways, but the two classes never without a second provider of one tree."""
+@pytest.mark.parametrize("alike", [True, False], ids=["interchangeable devices", "devices that differ"])
+def test_the_same_dead_end_is_not_met_in_every_way(alike: bool) -> None:
+    """Twelve groups have 12! assignments, but the two classes always need a second provider of one tree."""
     names = [f"_{number}" for number in range(12)]
     children, processors, disks = range(1, 13), tuple(range(20, 40)), tuple(range(40, 60))
-    plan = Plan(
-        (*(Pick(name, {}) for name in names), Pick("", {"VCPU": 1}), Pick("", {"DISK_GB": 1})), True, nested=False
-    )
-    options = [tuple(child for child in children if alike or child != number) for number in range(12)]
-    suppliers = {provider: Supplier((provider, ROOT)) for provider in range(1, 60)}
-    assert not [*combine(Problem(plan, (*options, processors, disks), suppliers))]
+    groups = [Demand(name, {}) for name in names]
+    requirements = Requirements((*groups, Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 1})), True, nested=False)
+    domains = [tuple(child for child in children if alike or child != number) for number in range(12)]
+    facts = {provider: ProviderFacts((provider, ROOT)) for provider in range(1, 60)}
+    assert not [*combine(TreeProblem(requirements, (*domains, processors, disks), facts))]
 
 
-def test_a_provider_that_serves_already_is_not_like_its_twin() -> None:
-    """One after the other lead nowhere with two twins, because the root has nothing left; with one of them they do."""
-    plan = Plan(
-        (Pick("_root", {"VCPU": 1}), Pick("_A", {}), Pick("_B", {}), Pick("_C", {"VCPU": 1})),
+def test_an_assigned_provider_is_not_interchangeable_with_its_twin() -> None:
+    """With two twins there is no solution, because the root has nothing left; with one of them twice there is."""
+    requirements = Requirements(
+        (Demand("_root", {"VCPU": 1}), Demand("_A", {}), Demand("_B", {}), Demand("_C", {"VCPU": 1})),
         same_subtrees=(frozenset({"_A", "_B", "_C"}),),
     )
-    room = {"VCPU": 1}
-    suppliers = {ROOT: Supplier((ROOT,), room=room), **{twin: Supplier((twin, ROOT), room=room) for twin in (1, 2)}}
-    found = combine(Problem(plan, ((ROOT,), (1, 2), (2, 1), (1, 2, ROOT)), suppliers))
-    assert [*map(chosen, found)] == [(ROOT, 1, 1, 1), (ROOT, 2, 2, 2)]
+    lineages = {ROOT: (ROOT,), 1: (1, ROOT), 2: (2, ROOT)}
+    facts = {provider: ProviderFacts(lineage, available={"VCPU": 1}) for provider, lineage in lineages.items()}
+    found = combine(TreeProblem(requirements, ((ROOT,), (1, 2), (2, 1), (1, 2, ROOT)), facts))
+    assert [*map(assigned, found)] == [(ROOT, 1, 1, 1), (ROOT, 2, 2, 2)]
 
 
-def test_a_provider_that_can_serve_others_too_is_not_like_its_twin() -> None:
-    plan = Plan((Pick("_A", {}), Pick("_B", {})), same_subtrees=(frozenset({"_A", "_B"}),))
-    suppliers = {child: Supplier((child, ROOT)) for child in (1, 2, 3)}
-    found = combine(Problem(plan, ((1, 2), (2, 3)), suppliers))
-    assert [*map(chosen, found)] == [(2, 2)]
+def test_a_provider_that_is_in_other_domains_is_not_interchangeable_with_its_twin() -> None:
+    requirements = Requirements((Demand("_A", {}), Demand("_B", {})), same_subtrees=(frozenset({"_A", "_B"}),))
+    facts = {child: ProviderFacts((child, ROOT)) for child in (1, 2, 3)}
+    found = combine(TreeProblem(requirements, ((1, 2), (2, 3)), facts))
+    assert [*map(assigned, found)] == [(2, 2)]
 
 
 def test_groups_that_meet_on_one_provider_are_summed() -> None:
-    plan = Plan((Pick("", {"VCPU": 1}), Pick("", {"DISK_GB": 5}), Pick("_A", {"VCPU": 2})))
-    (candidate,) = combine(Problem(plan, ((1,), (1,), (1,)), {1: Supplier((1,), room={"VCPU": 3})}))
-    assert candidate == Candidate({1: {"VCPU": 3, "DISK_GB": 5}}, {"": (1,), "_A": (1,)})
-    assert not [*combine(Problem(plan, ((1,), (1,), (1,)), {1: Supplier((1,), room={"VCPU": 2})}))]
+    requirements = Requirements((Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 5}), Demand("_A", {"VCPU": 2})))
+
+    def candidates(available: int) -> list[Candidate]:
+        facts = {1: ProviderFacts((1,), available={"VCPU": available})}
+        return [*combine(TreeProblem(requirements, ((1,), (1,), (1,)), facts))]
+
+    assert candidates(3) == [Candidate({1: {"VCPU": 3, "DISK_GB": 5}}, {"": (1,), "_A": (1,)})]
+    assert candidates(2) == []
 
 
-def test_who_serves_a_group_without_resources_gives_nothing() -> None:
-    plan = Plan((Pick("_A", {"VCPU": 1}), Pick("_B", {})))
-    (candidate,) = combine(Problem(plan, ((1,), (2,)), {1: Supplier((1,)), 2: Supplier((2,))}))
+def test_a_group_without_resources_takes_nothing_from_its_provider() -> None:
+    requirements = Requirements((Demand("_A", {"VCPU": 1}), Demand("_B", {})))
+    (candidate,) = combine(TreeProblem(requirements, ((1,), (2,)), {1: ProviderFacts((1,)), 2: ProviderFacts((2,))}))
     assert candidate == Candidate({1: {"VCPU": 1}}, {"_A": (1,), "_B": (2,)})
 
 
-def test_one_provider_cannot_serve_two_isolated_groups() -> None:
-    plan = Plan((Pick("_A", {"VCPU": 1}), Pick("_B", {"DISK_GB": 1})), isolate=True)
-    assert not [*combine(Problem(plan, ((1,), (1,)), {1: Supplier((1,))}))]
+def test_one_provider_cannot_supply_two_isolated_groups() -> None:
+    requirements = Requirements((Demand("_A", {"VCPU": 1}), Demand("_B", {"DISK_GB": 1})), isolate=True)
+    assert not [*combine(TreeProblem(requirements, ((1,), (1,)), {1: ProviderFacts((1,))}))]
 
 
 def test_one_provider_meets_the_traits_alone_or_not_at_all() -> None:
-    plan = Plan((Pick("", {"VCPU": 1}),), required=(frozenset({"T0"}), frozenset({"T1", "T2"})))
-    assert not [*combine(Problem(plan, ((1,),), {1: Supplier((1,), frozenset({"T1", "T2"}))}))]
-    assert len([*combine(Problem(plan, ((1,),), {1: Supplier((1,), frozenset({"T0", "T2"}))}))]) == 1
+    requirements = Requirements((Demand("", {"VCPU": 1}),), required=(frozenset({"T0"}), frozenset({"T1", "T2"})))
+    assert not [*combine(TreeProblem(requirements, ((1,),), {1: ProviderFacts((1,), frozenset({"T1", "T2"}))}))]
+    assert len([*combine(TreeProblem(requirements, ((1,),), {1: ProviderFacts((1,), frozenset({"T0", "T2"}))}))]) == 1
 
 
-def test_what_was_found_for_one_tree_is_true_of_its_like() -> None:
-    memory: Memory = {}
+def test_trees_with_equal_canonical_forms_share_solutions() -> None:
+    cache = SolutionCache()
     problems = [devices(3, 3, root=root) for root in (100, 200, 300)]
-    found = [[chosen(candidate) for candidate in combine(problem, memory)] for problem in problems]
-    assert len(memory) == 1
+    found = [[assigned(candidate) for candidate in combine(problem, cache)] for problem in problems]
+    assert len(cache) == 1
     for root, answers in zip((100, 200, 300), found, strict=True):
         assert answers == [*itertools.permutations(range(root + 1, root + 4))]
 
@@ -135,103 +139,190 @@ def test_what_was_found_for_one_tree_is_true_of_its_like() -> None:
 EVEN = tuple(2 * half for half in (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161))
 
 
-def packing(root: int, *rooms: int) -> Problem:
-    """Groups that ask for even amounts of devices with so much."""
-    plan = Plan(tuple(Pick(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN)))
-    suppliers = {child: Supplier((child, root), room={"VGPU": room}) for child, room in enumerate(rooms, root + 1)}
-    return Problem(plan, (tuple(suppliers),) * len(EVEN), suppliers)
+def packing(root: int, *available: int) -> TreeProblem:
+    """Groups that demand even amounts of devices with so much available."""
+    requirements = Requirements(tuple(Demand(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN)))
+    devices = enumerate(available, root + 1)
+    facts = {child: ProviderFacts((child, root), available={"VGPU": amount}) for child, amount in devices}
+    return TreeProblem(requirements, (tuple(facts),) * len(EVEN), facts)
 
 
-def odd(root: int, difference: int = 0) -> Problem:
-    """Just enough room, were it not that each device has an odd one: there are 4**17 ways to find out."""
-    room = sum(EVEN) // 4
-    assert (room % 2, sum(EVEN) % 4) == (1, 0)
-    return packing(root, room - difference, room + difference, room, room)
+def odd(root: int, difference: int = 0) -> TreeProblem:
+    """Just enough in total, but each device has an odd amount: only trying 4**17 assignments shows it."""
+    each = sum(EVEN) // 4
+    assert (each % 2, sum(EVEN) % 4) == (1, 0)
+    return packing(root, each - difference, each + difference, each, each)
 
 
-def test_what_cannot_be_told_without_trying_everything_is_given_up() -> None:
-    patience = Patience()
-    assert not choose([odd(0)], patience=patience)
-    assert patience.lost
+# --- limits ---
 
 
-def test_trees_that_were_given_up_leave_patience_for_others() -> None:
-    patience = Patience()
+def test_a_tree_that_takes_too_much_work_is_given_up() -> None:
+    budget = Budget()
+    assert not choose([odd(0)], budget=budget)
+    assert budget.shortage == "operations"
+
+
+def test_trees_that_are_given_up_leave_work_for_others() -> None:
+    budget = Budget()
     hard = [odd(100 * number, 2 * number) for number in range(20)]
-    assert [chosen(one)[0] for one in choose([*hard, packing(5000, *[5000] * 4)], 1, patience=patience)] == [5001]
-    assert patience.lost
+    assert [assigned(one)[0] for one in choose([*hard, packing(5000, *[5000] * 4)], 1, budget=budget)] == [5001]
+    assert budget.shortage == "operations"
 
 
-def test_there_is_an_end_to_large_trees_too() -> None:
-    """Each has another number of devices, so that nothing is known from those before."""
-    patience = Patience()
-    plan = Plan(tuple(Pick(f"_{number}", {"VGPU": 1}) for number in range(250)), isolate=True)
+def test_the_budget_ends_a_search_of_large_trees() -> None:
+    """Each has another number of devices, so that no two have the same canonical form."""
+    budget = Budget()
+    requirements = Requirements(tuple(Demand(f"_{number}", {"VGPU": 1}) for number in range(250)), isolate=True)
     problems = []
     for count in range(300, 360):
-        suppliers = {child: Supplier((child, ROOT)) for child in range(count)}
-        problems.append(Problem(plan, (tuple(suppliers),) * 250, suppliers))
-    assert 10 <= len(choose(problems, patience=patience)) < 60
-    assert patience.budget.shortage == "operations"
+        facts = {child: ProviderFacts((child, ROOT)) for child in range(count)}
+        problems.append(TreeProblem(requirements, (tuple(facts),) * 250, facts))
+    assert 10 <= len(choose(problems, budget=budget)) < 60
+    assert budget.shortage == "operations"
 
 
-def test_trees_that_make_no_trouble_have_as_much_again() -> None:
-    patience = Patience()
-    patience.lose(2 * WORK - 1)
-    assert not patience.exhausted()
-    assert not patience.lost
-    patience.lose(1000)
-    assert patience.exhausted()
-    assert patience.lost
+def test_trees_that_need_little_work_have_as_much_again() -> None:
+    budget = Budget()
+    budget.count_fruitless(2 * FRUITLESS - 1)
+    assert not budget.fruitless_exhausted()
+    assert budget.shortage is None
+    budget.count_fruitless(1000)
+    assert budget.fruitless_exhausted()
+    assert budget.shortage == "operations"
 
 
-def test_work_in_vain_leaves_less_for_each_tree_after_it_and_for_what_follows_in_the_same() -> None:
-    patience = Patience()
-    turn = Turn(patience, 0)
-    turn.work = 80_000
-    turn.found()
-    turn.work = (WORK - 80_000) // 8 - 1
-    assert not turn.over()
-    turn.work += 1
-    assert turn.over()
-    turn.end()
-    assert patience.share(0) == (WORK - 80_000) * 7 // 64
+def test_fruitless_work_leaves_less_for_the_trees_that_follow_and_for_the_rest_of_the_same() -> None:
+    budget = Budget()
+    limit = WorkLimit(budget, 0)
+    limit.work = 80_000
+    limit.restart()
+    limit.work = (FRUITLESS - 80_000) // 8 - 1
+    assert not limit.exceeded()
+    limit.work += 1
+    assert limit.exceeded()
+    limit.finish()
+    assert budget.allowance(0) == (FRUITLESS - 80_000) * 7 // 64
     for _ in range(1000):
-        patience.lose(500)  # so little is not counted
-    assert patience.share(0) == (WORK - 80_000) * 7 // 64
+        budget.count_fruitless(500)  # so little is not counted
+    assert budget.allowance(0) == (FRUITLESS - 80_000) * 7 // 64
 
 
-def test_the_budget_knows_of_all_work_once() -> None:
+def test_the_budget_is_charged_once_for_all_work() -> None:
     budget = Budget(1000)
-    turn = Turn(Patience(budget=budget), 0)
-    turn.work = 100
-    turn.found()
-    turn.work = 50
-    assert not turn.over()
-    turn.end()
+    limit = WorkLimit(budget, 0)
+    limit.work = 100
+    limit.restart()
+    limit.work = 50
+    assert not limit.exceeded()
+    limit.finish()
     assert budget.operations == 850
-    turn.work += 851
+    limit.work += 851
     with pytest.raises(Exhausted):
-        turn.over()
+        limit.exceeded()
 
 
-def test_little_that_is_found_takes_no_patience() -> None:
-    """However many candidates there are, and trees that are seen through at once."""
-    patience = Patience(1000)
+def test_easy_trees_do_no_fruitless_work() -> None:
+    """However many candidates there are, and trees that are refused at once."""
+    budget = Budget(fruitless=1000)
     problems = [devices(5, 5 - number % 2, isolate=number % 3 > 0, root=100 * number) for number in range(50)]
-    assert len(choose(problems, patience=patience)) > 1000
-    assert not patience.lost
+    assert len(choose(problems, budget=budget)) > 1000
+    assert budget.shortage is None
+
+
+# --- the choice among trees ---
 
 
 def test_choosing_goes_round_the_trees_or_through_them() -> None:
     problems = [devices(2, 2, root=root) for root in (100, 200, 300)]
 
     def trees(strategy: str) -> list[int]:
-        return [chosen(candidate)[0] // 100 for candidate in choose(problems, 4, strategy)]
+        return [assigned(candidate)[0] // 100 for candidate in choose(problems, 4, strategy)]
 
     assert trees(BREADTH_FIRST) == [1, 2, 3, 1]
     assert trees(DEPTH_FIRST) == [1, 1, 2, 2]
 
 
-def test_a_limit_is_not_exceeded_and_all_are_given_without() -> None:
+def test_a_limit_is_not_exceeded_and_all_are_returned_without() -> None:
     problems = [devices(2, 3, root=root) for root in (100, 200)]
     assert [len(choose(problems, limit)) for limit in (0, 1, 5, 12, 13, None)] == [0, 1, 5, 12, 12, 12]
+
+
+# --- refusals ---
+
+
+def refusals(*problems: TreeProblem, budget: Budget | None = None, limit: int | None = None) -> Counter[str]:
+    names: list[str] = []
+    choose(problems, limit, budget=budget, refused=names.append)
+    return Counter(names)
+
+
+def two(
+    *domains: tuple[int, ...], isolate: bool = False, skip_shared: bool = False, may_repeat: bool = False
+) -> TreeProblem:
+    """Two groups of one PGPU each.  Provider 10 is the root of 11 and 12, which have one PGPU; 20 is shared."""
+    requirements = Requirements((Demand("_A", {"PGPU": 1}), Demand("_B", {"PGPU": 1})), isolate=isolate)
+    one = {"PGPU": 1}
+    facts = {number: ProviderFacts((number, 10), available=one) for number in (11, 12)}
+    facts[20] = ProviderFacts((20,), shares=True, available={"PGPU": 9})
+    return TreeProblem(requirements, domains, facts, may_repeat, skip_shared)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["one provider", "several"])
+def test_the_constraint_that_refuses_a_tree_is_reported(alone: bool) -> None:
+    few = (11,) if alone else (11, 11)
+    shared = (20,) if alone else (20, 20)
+    assert refusals(two(few, few, isolate=True)) == {"isolation": 1}
+    assert refusals(two(few, few)) == {"resources:PGPU": 1}
+    assert refusals(two(shared, shared, skip_shared=True)) == {"already found in another tree": 1}
+    traits = Requirements((Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 1})), required=(frozenset({"T0"}),))
+    facts = {1: ProviderFacts((1,)), 2: ProviderFacts((2,))}
+    domains = ((1,), (1,)) if alone else ((1,), (2,))
+    assert refusals(TreeProblem(traits, domains, facts)) == {"required": 1}
+
+
+def test_rules_that_one_provider_always_meets_are_reported() -> None:
+    facts = {1: ProviderFacts((1, ROOT)), 2: ProviderFacts((2, ROOT))}
+    groups = Demand("_A", {"VCPU": 1}), Demand("_B", {"DISK_GB": 1})
+    apart = Requirements(groups, same_subtrees=(frozenset({"_A", "_B"}),))
+    assert refusals(TreeProblem(apart, ((1,), (2,)), facts)) == {"same_subtree": 1}
+    assert refusals(TreeProblem(Requirements(groups, nested=False), ((1,), (2,)), facts)) == {
+        "one provider per tree": 1
+    }
+    assert refusals(TreeProblem(Requirements(groups), ((1,), ()), facts)) == {"no provider": 1}
+
+
+def test_the_deepest_refusal_is_reported() -> None:
+    """Isolation refuses the second group one of two providers, but the third group is what has none."""
+    requirements = Requirements(
+        (Demand("_A", {}), Demand("_B", {}), Demand("_C", {})),
+        isolate=True,
+        same_subtrees=(frozenset({"_B", "_C"}),),
+    )
+    facts = {number: ProviderFacts((number, ROOT)) for number in range(1, 8)}
+    problem = TreeProblem(requirements, ((1, 2), (1, 2, 3), (4, 5, 6, 7)), facts)
+    assert refusals(problem) == {"same_subtree": 1}
+
+
+def test_trees_that_share_a_search_are_each_reported() -> None:
+    problems = [devices(3, 2, root=100 * number) for number in range(5)]
+    assert refusals(*problems) == {"isolation": 5}
+
+
+def test_a_tree_with_candidates_is_not_reported() -> None:
+    assert refusals(devices(2, 2), devices(3, 2, root=200)) == {"isolation": 1}
+
+
+def test_a_tree_that_is_not_searched_is_not_reported() -> None:
+    assert refusals(devices(2, 2), devices(3, 2, root=200), limit=1) == {}
+
+
+def test_a_tree_whose_candidates_are_those_of_another_is_reported() -> None:
+    same = [two((20,), (20,), may_repeat=True) for _ in range(3)]
+    assert refusals(*same) == {"already found in another tree": 2}
+
+
+def test_trees_that_are_given_up_are_reported() -> None:
+    assert refusals(odd(0), odd(100)) == {"work limit": 2}
+    exhausted = Budget(fruitless=-FRUITLESS)
+    assert refusals(devices(2, 2), budget=exhausted) == {"work limit": 1}

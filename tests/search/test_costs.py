@@ -178,8 +178,8 @@ def test_masks_are_counted_as_memory() -> None:
 
 def test_a_budget_is_not_overdrawn() -> None:
     budget = Budget(operations=10, memory=10)
-    assert budget.fits(4)
-    assert not budget.fits(7)
+    assert budget.try_hold(4)
+    assert not budget.try_hold(7)
     budget.hold(6)
     with pytest.raises(Exhausted):
         budget.hold(1)

@@ -17,7 +17,7 @@ from placement.search.budget import Budget
 from placement.search.narrow.selection import Selection
 from placement.search.query.query import UNSUFFIXED, AnyOf, Group, SearchQuery
 from placement.search.refusals import Refusal
-from placement.search.solver.problem import Plan
+from placement.search.solver.problem import Requirements
 
 #: Looking at one provider by itself, or beginning to look at all of them, takes some operations; looking at so many
 #: providers at once is another; and whether an amount fits, which is calculated, takes so many looks.
@@ -40,7 +40,7 @@ class Narrowed(NamedTuple):
     """What is left for combining."""
 
     snapshot: Snapshot
-    plan: Plan
+    requirements: Requirements
     #: For each pick; the same object where picks ask for the same.
     fields: tuple[Field, ...]
     #: Of the trees in which every pick could be served.
@@ -52,15 +52,15 @@ class Narrowed(NamedTuple):
 def narrow(request: SearchQuery, snapshot: Snapshot, budget: Budget) -> Narrowed:
     """Providers and trees that could serve the request; no fields if there are none.  Raises Exhausted."""
     narrowing = _Narrowing(snapshot, budget)
-    plan = Plan.of(request)
+    requirements = Requirements.of(request)
     narrowing.look_at_roots(request)
     fields: list[Field] = []
     for group in request.groups:
         if not narrowing.roots:
-            return Narrowed(snapshot, plan, (), narrowing.roots, tuple(narrowing.steps))
+            return Narrowed(snapshot, requirements, (), narrowing.roots, tuple(narrowing.steps))
         fields.extend(narrowing.fields(group))
     narrowing.count()
-    return Narrowed(snapshot, plan, tuple(fields), narrowing.roots, tuple(narrowing.steps))
+    return Narrowed(snapshot, requirements, tuple(fields), narrowing.roots, tuple(narrowing.steps))
 
 
 def serving(group: Group, snapshot: Snapshot) -> Selection:

@@ -12,7 +12,7 @@ from placement.index.slots import Slots
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Field, Narrowed
-from placement.search.solver.problem import Plan, Problem, Supplier
+from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
 #: Trees are looked at in pieces, so that a search that ends early has not begun with all of them.
 _PIECE = 256
@@ -24,7 +24,7 @@ _LISTED, _AT_ONCE = 10, 200
 _NUMBER = 8
 
 
-def problems(narrowed: Narrowed, order: random.Random | None, budget: Budget) -> Iterator[Problem]:
+def problems(narrowed: Narrowed, order: random.Random | None, budget: Budget) -> Iterator[TreeProblem]:
     """The problem of each tree, as late as it is asked for; trees and options in random order, if one is given.
 
     Raises Exhausted.
@@ -82,9 +82,9 @@ def _one_of_each(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) 
 class _Trees:
     def __init__(self, narrowed: Narrowed, order: random.Random | None, budget: Budget) -> None:
         self._budget = budget
-        self._plan = narrowed.plan
+        self._requirements = narrowed.requirements
         #: Where there is only one provider, it has the traits that the tree was found to have.
-        self._plan_for_one = replace(narrowed.plan, required=())
+        self._requirements_for_one = replace(narrowed.requirements, required=())
         self._snapshot = narrowed.snapshot
         self._order = order
         self._fields = list(dict.fromkeys(narrowed.fields))
@@ -95,21 +95,21 @@ class _Trees:
         #: By field, and by the aggregates that a tree is in.
         self._reaching: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
         self._seen: set[Hashable] = set()
-        self._suppliers = _Suppliers(self._snapshot, narrowed.plan)
+        self._facts = _Facts(self._snapshot, narrowed.requirements)
 
-    def problem(self, root: int) -> Problem | None:
+    def problem(self, root: int) -> TreeProblem | None:
         """The problem of one tree; None if all its candidates are those of an earlier tree."""
         tree = self._snapshot.forest.tree(root)
         if len(tree) == 1 and not self._sharing:
             # Its only provider serves every pick, or the tree would not be here.
-            return Problem(self._plan_for_one, ((root,),) * len(self._places), self._suppliers)
+            return TreeProblem(self._requirements_for_one, ((root,),) * len(self._places), self._facts)
         if len(tree) > _LISTED:
             self._budget.spend(len(self._fields) * len(tree) // _LISTED)
         aggregates = self._aggregates(tree) if self._sharing else frozenset()
         options = [self._options(number, root, tree, aggregates) for number in range(len(self._fields))]
         repeats = repeated = False
         if self._sharing:
-            shared = tuple(tuple(slot for slot in places if self._suppliers[slot].shares) for places in options)
+            shared = tuple(tuple(slot for slot in places if self._facts[slot].shares) for places in options)
             repeats = all(shared)
             repeated = repeats and shared in self._seen
             if repeats and not repeated:
@@ -120,7 +120,7 @@ class _Trees:
         if self._order is not None:
             options = [tuple(self._order.sample(places, len(places))) for places in options]
         chosen = tuple([options[place] for place in self._places])
-        return Problem(self._plan, chosen, self._suppliers, repeats, repeated)
+        return TreeProblem(self._requirements, chosen, self._facts, repeats, repeated)
 
     def _aggregates(self, tree: tuple[int, ...]) -> frozenset[str]:
         """Those that any provider of the tree is in."""
@@ -186,24 +186,24 @@ class _Line:
             slot = self._snapshot.provider(slot).parent
 
 
-class _Suppliers(dict[int, Supplier]):
-    """Providers as combining sees them, made when they are asked for; nothing is told that the plan does not ask."""
+class _Facts(dict[int, ProviderFacts]):
+    """The facts of providers, made on demand; only those that the requirements depend on."""
 
-    def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
+    def __init__(self, snapshot: Snapshot, requirements: Requirements) -> None:
         super().__init__()
         self._snapshot = snapshot
-        self._lines = bool(plan.same_subtrees) or not plan.nested
-        columns = [(name, snapshot.column(name)) for name in plan.contended]
+        self._lines = bool(requirements.same_subtrees) or not requirements.nested
+        columns = [(name, snapshot.column(name)) for name in requirements.summed_classes]
         self._most = [(name, column.most(snapshot.size)) for name, column in columns if column is not None]
 
-    def __missing__(self, slot: int) -> Supplier:
+    def __missing__(self, slot: int) -> ProviderFacts:
         provider = self._snapshot.provider(slot)
         traits = provider.traits
-        supplier = self[slot] = Supplier(
+        facts = self[slot] = ProviderFacts(
             ancestry=_Line(self._snapshot, slot) if self._lines else (slot,),
             root=provider.root,
             traits=traits,
             shares=SHARES in traits,
-            room={name: most.item(slot) for name, most in self._most},
+            available={name: most.item(slot) for name, most in self._most},
         )
-        return supplier
+        return facts

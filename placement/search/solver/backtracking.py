@@ -1,136 +1,185 @@
-"""The solutions of a shape: a depth-first search that turns back as early as it can."""
+"""Backtracking search for the solutions of a canonical form.
+
+Depth first over the variables, one value of the domain after the other.  Four techniques of constraint satisfaction
+keep it small:
+
+- the variable with the smallest domain comes first (fail first), and constraints look ahead before each assignment
+  (forward checking): Haralick and Elliott, "Increasing tree search efficiency for constraint satisfaction problems",
+  Artificial Intelligence 14, 1980;
+- states that have no solution are recorded as no-goods: Dechter, "Enhancement schemes for constraint processing",
+  Artificial Intelligence 41, 1990.  A state is the depth with what all constraints know; the future depends on no more;
+- values that can replace each other are tried once: Freuder, "Eliminating interchangeable values in constraint
+  satisfaction problems", AAAI 1991.  Only failures: solutions with interchangeable providers are different candidates;
+- a work limit ends a search that finds nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from placement.search.solver.canonical import Assignment, Shape
-from placement.search.solver.constraints import Choice, Rule, rules_of
-from placement.search.solver.effort import Patience, Turn
-from placement.search.solver.problem import Pick, Plan
+from placement.search.budget import Budget
+from placement.search.solver.canonical_form import Assignment, CanonicalForm
+from placement.search.solver.constraints import Constraint, Variable, constraints_of
+from placement.search.solver.problem import Demand, Requirements
+from placement.search.solver.work_limit import WORK_LIMIT, WorkLimit
 
+#: The name under which a tree is reported that has no provider for one of the demands.
+NO_PROVIDER = "no provider"
 
-def solve(plan: Plan, shape: Shape, patience: Patience | None = None) -> Iterator[Assignment]:
-    """Every way to make all picks, once each, one by one; as far as patience lasts."""
-    patience = Patience() if patience is None else patience
-    if patience.exhausted():
-        return iter(())
-    return _Search(plan, shape, patience).all_solutions()
-
-
-def _weight(pick: Pick, plan: Plan) -> float:
-    """How much of what is asked for of the classes that others ask for, too."""
-    return sum(pick.amounts[name] / plan.whole[name] for name in plan.contended if name in pick.amounts)
-
-
-#: Looking at so many numbers of a list is as much work as looking at an option.
-_LISTED = 20
-#: Choosing a provider, and going on from there, takes so many operations.
-_CHOICE = 4
-#: Bytes of a number, and of what is round those of a state.
+#: Elements of a list that are as much work as one value.
+_PER_WORK = 20
+#: Operations of an assignment and of what follows from it.
+_ASSIGN = 4
+#: Bytes of a number, and of a recorded state without its numbers.
 _NUMBER, _STATE = 8, 300
 
 
-class _Search:
-    def __init__(self, plan: Plan, shape: Shape, patience: Patience) -> None:
-        self._shape = shape
-        picks = enumerate(zip(plan.picks, shape.options, strict=True))
-        patience.budget.spend(len(plan.picks) * (2 + len(plan.contended) // _LISTED))
-        choices = [Choice(pick, options, place) for place, (pick, options) in picks]
-        # Whoever has the fewest options chooses first, and of these who asks for most.
-        self._choices = sorted(choices, key=lambda choice: (len(choice.options), -_weight(choice.pick, plan)))
-        #: Of looking at an option: most plans have few rules, but nobody says how many subtrees there may be.
-        self._price = 1 + (len(plan.same_subtrees) + len(plan.contended)) // 4
-        # Without a mistake, every option is looked at once or twice, and every pick by those before it.
-        least = (1 + self._price) * sum(len(options) for options in shape.options) + len(choices) ** 2
-        self._turn = Turn(patience, least)
-        self._turn.work += len(plan.same_subtrees) * len(choices)
-        self._rules: list[Rule] = list(rules_of(plan, shape, self._choices, self._turn))
-        #: By place in the plan.
-        self._chosen = [-1] * len(choices)
-        #: What leads nowhere: the number of a choice, and what all rules know by then.
-        self._dead: set[Hashable] = set()
-        self._kinds: dict[int, Hashable] = {}
-        #: What a state holds: mostly, how much every provider has left of every class.
-        self._held = sum(map(len, shape.room)) + len(shape.family) + len(plan.required) + 2 * len(plan.same_subtrees)
-        distinct = {id(choice.options): choice.options for choice in choices}
-        self._places = [frozenset(places) for places in distinct.values()]
-        self._above = frozenset(shape.above)
+class Backtracking:
+    """The search of one canonical form.
 
-    def _hopeless(self) -> bool:
-        """Whether some rule sees at once that there is no solution."""
-        return not all(choice.options for choice in self._choices) or any(rule.hopeless() for rule in self._rules)
+    Attributes:
+        refusal: the name of the constraint that refused last at the greatest depth, or of the work limit.  It
+            explains a search without solutions.
+    """
 
-    def all_solutions(self) -> Iterator[Assignment]:
-        """Everything that can be found."""
-        if not self._hopeless():
-            for solution in self._solutions(0):
-                self._turn.found()
-                self._turn.budget.spend(len(solution) // 2)
-                self._turn.budget.hold(_NUMBER * len(solution))
-                yield solution
-        self._turn.end()
-
-    def _solutions(self, number: int) -> Iterator[Assignment]:
-        """Everything that can be made of the choices before ``number``."""
-        if number == len(self._choices):
-            yield tuple(self._chosen)
-            return
-        if self._dead and self._state(number) in self._dead:
-            return
-        fruitful = False
-        barren: set[Hashable] = set()
-        for provider in self._choices[number].options:
-            if self._turn.over():
-                return
-            self._turn.work += self._price
-            if (barren and self._kind(provider) in barren) or not self._admits(number, provider):
-                continue
-            bears = False
-            self._turn.budget.spend(_CHOICE * self._price)
-            self._choose(number, provider)
-            for solution in self._solutions(number + 1):
-                bears = True
-                yield solution
-            self._undo(number, provider)
-            fruitful |= bears
-            if not bears and (kind := self._kind(provider)) is not None:
-                barren.add(kind)
-        if not fruitful and self._turn.budget.fits(_STATE + _NUMBER * self._held):
-            self._dead.add(self._state(number))
-
-    def _admits(self, number: int, provider: int) -> bool:
-        return all(rule.admits(number, provider) for rule in self._rules)
-
-    def _choose(self, number: int, provider: int) -> None:
-        self._chosen[self._choices[number].place] = provider
-        for rule in self._rules:
-            rule.choose(number, provider)
-
-    def _undo(self, number: int, provider: int) -> None:
-        self._chosen[self._choices[number].place] = -1
-        for rule in self._rules:
-            rule.undo(number, provider)
-
-    def _state(self, number: int) -> Hashable:
-        self._turn.work += self._held // _LISTED
-        return number, tuple(rule.state() for rule in self._rules)
-
-    def _kind(self, provider: int) -> Hashable:
-        """Providers of one kind can stand for each other while none of them is chosen; None: it is one of a kind."""
-        if provider in self._chosen:
-            return None
-        if provider not in self._kinds:
-            self._kinds[provider] = self._kind_of(provider)
-        return self._kinds[provider]
-
-    def _kind_of(self, provider: int) -> Hashable:
-        shape = self._shape
-        if provider in self._above:
-            return None
-        self._turn.work += len(self._places) // _LISTED
-        told = (shape.above, shape.family, shape.traits, shape.shares, *shape.room)
-        return (
-            tuple(facts[provider] if facts else None for facts in told),
-            tuple(provider in places for places in self._places),
+    def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
+        demands = requirements.demands
+        budget.spend(len(demands) * (2 + len(requirements.summed_classes) // _PER_WORK))
+        self._form = form
+        self._variables = _ordered(requirements, form)
+        #: Work of one value: most requests have few constraints, but the client decides how many subtrees there are.
+        self._work = 1 + (len(requirements.same_subtrees) + len(requirements.summed_classes)) // 4
+        # Without a wrong decision each value is tried once or twice, and each variable compared with those before it.
+        minimum = (1 + self._work) * sum(map(len, form.domains)) + len(demands) ** 2
+        self._limit = WorkLimit(budget, minimum)
+        self._limit.work += len(requirements.same_subtrees) * len(demands)
+        self._constraints: list[Constraint] = list(constraints_of(requirements, form, self._variables, self._limit))
+        #: By position of the demand: the provider, or -1.
+        self._assignment = [-1] * len(demands)
+        self._no_goods: set[Hashable] = set()
+        self._classes: dict[int, Hashable] = {}
+        #: Numbers in a state, mostly the available amounts.
+        self._state_size = (
+            sum(map(len, form.available))
+            + len(form.trees)
+            + len(requirements.required)
+            + 2 * len(requirements.same_subtrees)
         )
+        distinct = {id(variable.domain): variable.domain for variable in self._variables}
+        self._domains = [frozenset(domain) for domain in distinct.values()]
+        self._parents = frozenset(form.parents)
+        self.refusal: str | None = None
+        self._deepest = 0
+
+    def solutions(self) -> Iterator[Assignment]:
+        """Yield every solution once.
+
+        Raises:
+            Exhausted: the budget of the request is used up.
+        """
+        if self._feasible():
+            for solution in self._extend(0):
+                self._limit.restart()
+                self._limit.budget.spend(len(solution) // 2)
+                self._limit.budget.hold(_NUMBER * len(solution))
+                yield solution
+        self._limit.finish()
+
+    def _feasible(self) -> bool:
+        """Whether nothing rules out a solution before the first assignment."""
+        if not all(variable.domain for variable in self._variables):
+            self.refusal = NO_PROVIDER
+            return False
+        for constraint in self._constraints:
+            if not constraint.feasible():
+                self.refusal = constraint.name
+                return False
+        return True
+
+    def _extend(self, depth: int) -> Iterator[Assignment]:
+        """Yield the solutions that extend the assignment of the variables before ``depth``."""
+        if depth == len(self._variables):
+            yield tuple(self._assignment)
+            return
+        if self._no_goods and self._state(depth) in self._no_goods:
+            return
+        solved = False
+        failed: set[Hashable] = set()
+        for provider in self._variables[depth].domain:
+            if self._limit.exceeded():
+                self.refusal = WORK_LIMIT
+                return
+            self._limit.work += self._work
+            if (failed and self._class(provider) in failed) or not self._allows(depth, provider):
+                continue
+            extended = False
+            self._limit.budget.spend(_ASSIGN * self._work)
+            self._assign(depth, provider)
+            for solution in self._extend(depth + 1):
+                extended = True
+                yield solution
+            self._unassign(depth, provider)
+            solved |= extended
+            if not extended and (interchangeable := self._class(provider)) is not None:
+                failed.add(interchangeable)
+        if not solved and self._limit.budget.try_hold(_STATE + _NUMBER * self._state_size):
+            self._no_goods.add(self._state(depth))
+
+    def _allows(self, depth: int, provider: int) -> bool:
+        for constraint in self._constraints:
+            if not constraint.allows(depth, provider):
+                if depth >= self._deepest:
+                    self._deepest = depth
+                    self.refusal = constraint.name
+                return False
+        return True
+
+    def _assign(self, depth: int, provider: int) -> None:
+        self._assignment[self._variables[depth].position] = provider
+        for constraint in self._constraints:
+            constraint.assign(depth, provider)
+
+    def _unassign(self, depth: int, provider: int) -> None:
+        self._assignment[self._variables[depth].position] = -1
+        for constraint in self._constraints:
+            constraint.unassign(depth, provider)
+
+    def _state(self, depth: int) -> Hashable:
+        self._limit.work += self._state_size // _PER_WORK
+        return depth, tuple(constraint.state() for constraint in self._constraints)
+
+    def _class(self, provider: int) -> Hashable:
+        """Return the class of providers that are interchangeable with this one at the moment; None: only itself.
+
+        A provider that is assigned already differs from those that are not.
+        """
+        if provider in self._assignment:
+            return None
+        if provider not in self._classes:
+            self._classes[provider] = self._class_of(provider)
+        return self._classes[provider]
+
+    def _class_of(self, provider: int) -> Hashable:
+        form = self._form
+        if provider in self._parents:
+            # Its descendants are not those of another.
+            return None
+        self._limit.work += len(self._domains) // _PER_WORK
+        facts = (form.parents, form.trees, form.traits, form.shares, *form.available)
+        return (
+            tuple(known[provider] if known else None for known in facts),
+            tuple(provider in domain for domain in self._domains),
+        )
+
+
+def _ordered(requirements: Requirements, form: CanonicalForm) -> list[Variable]:
+    """Return the variables: smallest domain first, and of equal ones the one that demands most."""
+    demands = enumerate(zip(requirements.demands, form.domains, strict=True))
+    variables = [Variable(demand, domain, position) for position, (demand, domain) in demands]
+    return sorted(variables, key=lambda variable: (len(variable.domain), -_share(variable.demand, requirements)))
+
+
+def _share(demand: Demand, requirements: Requirements) -> float:
+    """Return the part of the total amounts that the demand makes up, added over the summed classes."""
+    classes = requirements.summed_classes
+    return sum(demand.amounts[name] / requirements.total[name] for name in classes if name in demand.amounts)

@@ -1,82 +1,105 @@
-"""The candidates of one problem, as late as they are asked for.
+"""The candidates of one tree, found on demand.
 
->>> from placement.search.solver.problem import Pick, Plan, Problem, Supplier
->>> plan = Plan((Pick("1", {"PGPU": 1}), Pick("2", {"PGPU": 1})), isolate=True)
->>> host = {10: Supplier((10,)), 11: Supplier((11, 10)), 12: Supplier((12, 10))}
->>> for candidate in combine(Problem(plan, ((11, 12), (11, 12)), host)):
+Two isolated groups on the two devices of a host have two candidates:
+
+>>> from placement.search.solver.problem import Demand, ProviderFacts, Requirements, TreeProblem
+>>> groups = Requirements((Demand("1", {"PGPU": 1}), Demand("2", {"PGPU": 1})), isolate=True)
+>>> host = {10: ProviderFacts((10,)), 11: ProviderFacts((11, 10)), 12: ProviderFacts((12, 10))}
+>>> for candidate in combine(TreeProblem(groups, ((11, 12), (11, 12)), host)):
 ...     print(candidate.mappings)
 {'1': (11,), '2': (12,)}
 {'1': (12,), '2': (11,)}
+
+Where only one of the devices will do, there is none:
+
+>>> list(combine(TreeProblem(groups, ((11,), (11,)), host), refused=print))
+isolation
+[]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from placement.search.query.query import UNSUFFIXED
-from placement.search.solver.backtracking import solve
-from placement.search.solver.canonical import Known, Memory, shape_of
-from placement.search.solver.effort import Patience
-from placement.search.solver.problem import Candidate, Plan, Problem
+from placement.search.solver.cache import SolutionCache
+from placement.search.solver.canonical_form import canonical_form
+from placement.search.solver.constraints import Isolation, NotOnlyShared, RequiredTraits, SummedAmounts
+from placement.search.solver.problem import Candidate, Requirements, TreeProblem
+
+#: Called with the name of what refused a tree: that of a constraint, or of the work limit.
+Refused = Callable[[str], object]
 
 
-def combine(problem: Problem, memory: Memory | None = None, patience: Patience | None = None) -> Iterator[Candidate]:
-    """Every candidate of the tree, once each, one by one.
+def combine(
+    problem: TreeProblem, cache: SolutionCache | None = None, refused: Refused | None = None
+) -> Iterator[Candidate]:
+    """Return an iterator over the candidates of the tree, each once.
 
-    :param memory: what was found for other problems of the same plan.
-    :param patience: that of the search which these problems are of.
+    Args:
+        cache: shared by all trees of a request.
+        refused: called once if the tree turns out to have no candidate.
     """
-    first = problem.options[0]
-    if len(first) == 1 and problem.options.count(first) == len(problem.options):
-        candidate = _alone(problem, first[0])
-        return iter(()) if candidate is None else iter((candidate,))
-    return _solved(problem, {} if memory is None else memory, Patience() if patience is None else patience)
+    first = problem.domains[0]
+    if len(first) == 1 and problem.domains.count(first) == len(problem.domains):
+        refusal = _refusal_of_one(problem, first[0])
+        if refusal is None:
+            return iter((_candidate_of_one(problem.requirements, first[0]),))
+        if refused is not None:
+            refused(refusal)
+        return iter(())
+    return _combinations(problem, SolutionCache() if cache is None else cache, refused)
 
 
-def _alone(problem: Problem, provider: int) -> Candidate | None:
-    """The one candidate there may be when one provider has to serve everything."""
-    plan = problem.plan
-    if plan.isolate and plan.suffixed > 1:
-        return None
-    if plan.required or plan.contended or problem.repeated:
-        supplier = problem.suppliers[provider]
-        if problem.repeated and supplier.shares:
-            return None
-        if any(any_of.isdisjoint(supplier.traits) for any_of in plan.required):
-            return None
-        if any(plan.whole[name] > supplier.room[name] for name in plan.contended):
-            return None
-    return Candidate({provider: plan.whole}, dict.fromkeys(plan.suffixes, (provider,)))
+def _refusal_of_one(problem: TreeProblem, provider: int) -> str | None:
+    """Return the name of the constraint that keeps the provider from supplying everything, or None."""
+    requirements = problem.requirements
+    if requirements.isolate and requirements.suffixed_count > 1:
+        return Isolation.name
+    if requirements.required or requirements.summed_classes or problem.skip_shared:
+        facts = problem.facts[provider]
+        if problem.skip_shared and facts.shares:
+            return NotOnlyShared.name
+        if any(any_of.isdisjoint(facts.traits) for any_of in requirements.required):
+            return RequiredTraits.name
+        for name in requirements.summed_classes:
+            if requirements.total[name] > facts.available[name]:
+                return SummedAmounts.name_for(name)
+    return None
 
 
-def _solved(problem: Problem, memory: Memory, patience: Patience) -> Iterator[Candidate]:
-    shape, providers = shape_of(problem, patience.budget)
-    known = memory.get(shape)
-    if known is None:
-        patience.budget.hold(shape.nbytes)
-        known = memory[shape] = Known(solve(problem.plan, shape, patience))
-    for assignment in known:
-        yield _candidate(problem.plan, [providers[number] for number in assignment])
+def _candidate_of_one(requirements: Requirements, provider: int) -> Candidate:
+    return Candidate({provider: requirements.total}, dict.fromkeys(requirements.suffixes, (provider,)))
 
 
-def _candidate(plan: Plan, chosen: list[int]) -> Candidate:
+def _combinations(problem: TreeProblem, cache: SolutionCache, refused: Refused | None) -> Iterator[Candidate]:
+    form, providers = canonical_form(problem, cache.budget)
+    solutions = cache.solutions(problem.requirements, form)
+    for assignment in solutions:
+        yield _candidate(problem.requirements, [providers[number] for number in assignment])
+    if solutions.refusal is not None and refused is not None:
+        refused(solutions.refusal)
+
+
+def _candidate(requirements: Requirements, assigned: list[int]) -> Candidate:
+    """Return the candidate in which each demand is supplied by the provider at its position."""
     amounts: dict[int, Mapping[str, int]] = {}
-    #: Those of the amounts that are nobody else's.
+    #: The amounts of providers that supply several demands: copies, since those of a demand are not ours to change.
     sums: dict[int, dict[str, int]] = {}
     mappings: dict[str, tuple[int, ...]] = {}
-    for (suffix, asked), provider in zip(plan.picks, chosen, strict=True):
+    for (suffix, demanded), provider in zip(requirements.demands, assigned, strict=True):
         if suffix != UNSUFFIXED or suffix not in mappings:
             mappings[suffix] = (provider,)
         elif provider not in mappings[suffix]:
             mappings[suffix] += (provider,)
-        if not asked:
+        if not demanded:
             continue
         if provider not in amounts:
-            amounts[provider] = asked
+            amounts[provider] = demanded
             continue
         if provider not in sums:
             amounts[provider] = sums[provider] = dict(amounts[provider])
-        given = sums[provider]
-        for name, amount in asked.items():
-            given[name] = given.get(name, 0) + amount
+        supplied = sums[provider]
+        for name, amount in demanded.items():
+            supplied[name] = supplied.get(name, 0) + amount
     return Candidate(amounts, mappings)

@@ -1,82 +1,98 @@
-"""Can everybody be seated?  Whether picks that compete for providers can all be served, before any is tried."""
+"""Bipartite matching with capacities: can every variable have a value, if a value has a limited number of uses?
+
+A necessary condition for a solution that constraints test before they assign anything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from placement.search.solver.effort import Turn
+from placement.search.solver.work_limit import WorkLimit
 
-Seats = Callable[[int], int]
+#: How many variables a value can be assigned to.
+CapacityOf = Callable[[int], int]
+
+#: Values whose capacity one unit of work looks up.
+_CAPACITIES_PER_WORK = 20
+#: Values that one operation tries to free.
+_MOVES_PER_OPERATION = 5
 
 
-#: Looking at so many places is as much work as looking at an option with all that follows from it.
-_PLACES = 20
-#: Looking at so many is one operation.
-_LISTED = 5
+def is_slack(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> bool:
+    """Whether each variable finds a value in its domain, whatever those before it were assigned.
 
-
-def roomy(options: Sequence[Sequence[int]], seats: Seats, turn: Turn) -> bool:
-    """Whether whoever chooses next finds a seat, however those before chose.  Cheap, and False now and then in vain."""
-    known: dict[Sequence[int], int] = {}
-    for earlier, places in enumerate(options):
-        total = known.get(places)
+    A sufficient condition for a matching, and cheap: the capacity of each domain exceeds the number of variables before
+    it.
+    """
+    totals: dict[Sequence[int], int] = {}
+    for earlier, domain in enumerate(domains):
+        total = totals.get(domain)
         if total is None:
-            turn.budget.spend(len(places) // _PLACES)
-            total = known[places] = sum(map(seats, places))
+            limit.budget.spend(len(domain) // _CAPACITIES_PER_WORK)
+            total = totals[domain] = sum(map(capacity, domain))
         if total <= earlier:
             return False
     return True
 
 
-def seated(options: Sequence[Sequence[int]], seats: Seats, turn: Turn) -> bool:
-    """Whether there is a seat for everybody: a matching of picks and the seats of their options."""
-    return _Table(options, seats, turn).seats_all()
+def has_matching(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> bool:
+    """Whether there is a matching that gives each variable a value of its domain, within the capacities."""
+    return _Matching(domains, capacity, limit).complete()
 
 
-class _Table:
-    """Guests sit down one after another, where there is room or where others make room by changing places."""
+class _Matching:
+    """A matching that grows by augmenting paths.
 
-    def __init__(self, options: Sequence[Sequence[int]], seats: Seats, turn: Turn) -> None:
-        self._turn = turn
-        self._options = options
-        #: Guests with the very same options are like each other.
-        self._kind = [id(places) for places in options]
-        distinct = {id(places): places for places in options}
-        turn.work += sum(map(len, distinct.values())) // _PLACES
-        self._seats = {place: seats(place) for place in set().union(*distinct.values())}
-        self._taken: dict[int, list[int]] = {place: [] for place in self._seats}
-        #: By kind: the first of their options that may have a seat.  Places never become empty again.
-        self._first = dict.fromkeys(distinct, 0)
+    Kuhn's algorithm (H. W. Kuhn, "The Hungarian method for the assignment problem", 1955): a variable takes a free
+    value, or takes one from a variable that can move to another.  By Berge's theorem (1957) a matching is maximal if
+    there is no such path.  Two refinements: a value can be used up to its capacity, and variables with the same domain
+    object are visited once for each path, since they can move to the same values.
+    """
 
-    def seats_all(self) -> bool:
-        if sum(self._seats.values()) < len(self._options):
+    def __init__(self, domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> None:
+        self._limit = limit
+        self._domains = domains
+        #: By variable: the identity of its domain.
+        self._domain_id = [id(domain) for domain in domains]
+        distinct = {id(domain): domain for domain in domains}
+        limit.work += sum(map(len, distinct.values())) // _CAPACITIES_PER_WORK
+        self._capacity = {value: capacity(value) for value in set().union(*distinct.values())}
+        #: By value: the variables that use it.
+        self._users: dict[int, list[int]] = {value: [] for value in self._capacity}
+        #: By domain: the index of the first value that may be free.  A value that is full stays full.
+        self._first_free = dict.fromkeys(distinct, 0)
+
+    def complete(self) -> bool:
+        """Whether all variables can be matched."""
+        if sum(self._capacity.values()) < len(self._domains):
             return False
-        return all(self._seat(guest, set()) for guest in range(len(self._options)))
+        return all(self._augment(variable, set()) for variable in range(len(self._domains)))
 
-    def _free(self, guest: int) -> int | None:
-        """A place with a seat."""
-        kind, places = self._kind[guest], self._options[guest]
-        for number in range(self._first[kind], len(places)):
-            if len(self._taken[places[number]]) < self._seats[places[number]]:
-                self._first[kind] = number
-                return places[number]
-        self._first[kind] = len(places)
+    def _free_value(self, variable: int) -> int | None:
+        """Return a value of the domain with capacity to spare, if there is one."""
+        domain_id, domain = self._domain_id[variable], self._domains[variable]
+        for index in range(self._first_free[domain_id], len(domain)):
+            if len(self._users[domain[index]]) < self._capacity[domain[index]]:
+                self._first_free[domain_id] = index
+                return domain[index]
+        self._first_free[domain_id] = len(domain)
         return None
 
-    def _seat(self, guest: int, asked: set[int]) -> bool:
-        """Whether the guest found a seat.
+    def _augment(self, variable: int, visited: set[int]) -> bool:
+        """Match the variable along an augmenting path, if there is one.
 
-        :param asked: the kinds of guests that were asked to move already, in vain or for this one's sake.
+        Args:
+            visited: the identities of the domains that are on the path or were searched without success.
         """
-        place = self._free(guest)
-        if place is not None:
-            self._taken[place].append(guest)
+        value = self._free_value(variable)
+        if value is not None:
+            self._users[value].append(variable)
             return True
-        asked.add(self._kind[guest])
-        self._turn.budget.spend(len(self._options[guest]) // _LISTED)
-        for place in self._options[guest]:
-            for chair, other in enumerate(self._taken[place]):
-                if self._kind[other] not in asked and self._seat(other, asked):
-                    self._taken[place][chair] = guest
+        visited.add(self._domain_id[variable])
+        self._limit.budget.spend(len(self._domains[variable]) // _MOVES_PER_OPERATION)
+        for value in self._domains[variable]:
+            for place, other in enumerate(self._users[value]):
+                if self._domain_id[other] not in visited and self._augment(other, visited):
+                    self._users[value][place] = variable
                     return True
         return False

@@ -1,6 +1,6 @@
-"""What combining has to solve: one tree, the picks to make in it, and who can serve each of them.
+"""The combination problem of one tree: what is demanded, and which providers can supply each demand.
 
-Plain records: a problem can be written by hand.  Providers are numbers that mean something to whoever asks.
+Plain records: a problem can be written by hand.  A provider is an integer whose meaning is the caller's.
 """
 
 from __future__ import annotations
@@ -14,106 +14,106 @@ from typing import NamedTuple
 from placement.search.query.query import UNSUFFIXED, AnyOf, SearchQuery
 
 
-class Pick(NamedTuple):
-    """One decision: the provider of a suffixed group, or of one class of the unsuffixed group."""
+class Demand(NamedTuple):
+    """What one provider has to supply: a suffixed group, or one resource class of the unsuffixed group."""
 
     suffix: str
-    #: Nothing, for a group without resources.
+    #: By resource class; empty for a group without resources.
     amounts: Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The decisions to make, and what must hold for them together; the same in every tree."""
+class Requirements:
+    """The demands of a request and the rules between them; the same for every tree."""
 
-    picks: tuple[Pick, ...]
-    #: Whether suffixed groups must be served by different providers.
+    demands: tuple[Demand, ...]
+    #: Whether suffixed groups need different providers.
     isolate: bool = False
-    #: Sets of suffixes; one of the providers that serve them must be above, or be, all the others.
+    #: Sets of suffixes; of the providers that supply them, one must be an ancestor of (or be) all the others.
     same_subtrees: tuple[frozenset[str], ...] = ()
     #: Traits that the providers of the unsuffixed group must have between them.
     required: AnyOf = ()
-    #: Whether several providers of one tree may give something.
+    #: Whether several providers of one tree may supply resources.
     nested: bool = True
 
     @classmethod
-    def of(cls, request: SearchQuery) -> Plan:
-        """The plan for a request."""
-        picks: list[Pick] = []
+    def of(cls, query: SearchQuery) -> Requirements:
+        """Return the requirements of a query."""
+        demands: list[Demand] = []
         required: AnyOf = ()
-        for group in request.groups:
+        for group in query.groups:
             if group.suffix != UNSUFFIXED:
-                picks.append(Pick(group.suffix, group.resources))
+                demands.append(Demand(group.suffix, group.resources))
                 continue
             required = group.traits.any_of
-            picks.extend(Pick(UNSUFFIXED, {name: amount}) for name, amount in group.resources.items())
-        return cls(tuple(picks), request.isolate, request.same_subtrees, required, request.nested)
+            demands.extend(Demand(UNSUFFIXED, {name: amount}) for name, amount in group.resources.items())
+        return cls(tuple(demands), query.isolate, query.same_subtrees, required, query.nested)
 
     @cached_property
     def suffixes(self) -> tuple[str, ...]:
-        """The groups that the picks are for."""
-        return tuple(dict.fromkeys(pick.suffix for pick in self.picks))
+        """The suffixes of the groups, once each."""
+        return tuple(dict.fromkeys(demand.suffix for demand in self.demands))
 
     @cached_property
-    def suffixed(self) -> int:
-        """How many of the picks are for suffixed groups."""
-        return sum(pick.suffix != UNSUFFIXED for pick in self.picks)
+    def suffixed_count(self) -> int:
+        """The number of demands of suffixed groups."""
+        return sum(demand.suffix != UNSUFFIXED for demand in self.demands)
 
     @cached_property
-    def whole(self) -> Mapping[str, int]:
-        """What one provider gives that serves every pick."""
+    def total(self) -> Mapping[str, int]:
+        """The amounts of all demands together, by resource class."""
         total: Counter[str] = Counter()
-        for pick in self.picks:
-            total.update(pick.amounts)
+        for demand in self.demands:
+            total.update(demand.amounts)
         return dict(total)
 
     @cached_property
-    def contended(self) -> tuple[str, ...]:
-        """Classes of which a provider may have to serve the sum of several picks."""
-        times = Counter(name for pick in self.picks for name in pick.amounts)
+    def summed_classes(self) -> tuple[str, ...]:
+        """Resource classes of which one provider may have to supply several demands."""
+        times = Counter(name for demand in self.demands for name in demand.amounts)
         if self.isolate:
-            # Suffixed groups meet no other suffixed group, but perhaps the unsuffixed one.
-            unsuffixed = {name for pick in self.picks if pick.suffix == UNSUFFIXED for name in pick.amounts}
+            # A suffixed group shares its provider with no other suffixed group, but it may with the unsuffixed one.
+            unsuffixed = {name for demand in self.demands if demand.suffix == UNSUFFIXED for name in demand.amounts}
             return tuple(sorted(name for name in unsuffixed if times[name] > 1))
         return tuple(sorted(name for name, count in times.items() if count > 1))
 
     @cached_property
-    def wanted(self) -> frozenset[str]:
-        """The traits that are named."""
+    def named_traits(self) -> frozenset[str]:
+        """All traits that ``required`` names."""
         return frozenset().union(*self.required)
 
 
-class Supplier(NamedTuple):
-    """A provider, as far as combinations depend on it."""
+class ProviderFacts(NamedTuple):
+    """What combining needs to know of a provider."""
 
-    #: Itself, its parent, and so on to the root.
+    #: The provider, its parent, and so on to the root.
     ancestry: Iterable[int]
     traits: frozenset[str] = frozenset()
-    #: Whether it also serves trees that are not its own.
+    #: Whether it also supplies trees that are not its own.
     shares: bool = False
-    #: The most that it can give, of each class that is contended.
-    room: Mapping[str, int] = {}
-    #: Where the ancestry ends; None: not known, follow the parents.
+    #: The largest amount that it can supply, for each of ``summed_classes``.
+    available: Mapping[str, int] = {}
+    #: The root of its tree; None: the last of ``ancestry``.
     root: int | None = None
 
 
-class Problem(NamedTuple):
-    """One tree: who can serve each pick of the plan, by itself."""
+class TreeProblem(NamedTuple):
+    """The combination problem of one tree."""
 
-    plan: Plan
-    #: For each pick.
-    options: tuple[tuple[int, ...], ...]
-    suppliers: Mapping[int, Supplier]
-    #: Whether providers that share could serve every pick, so that other trees may come to the same candidate.
-    repeats: bool = False
-    #: Whether an earlier tree has all candidates of sharing providers alone that this one has.
-    repeated: bool = False
+    requirements: Requirements
+    #: For each demand, the providers that can supply it by themselves, in order of preference.
+    domains: tuple[tuple[int, ...], ...]
+    facts: Mapping[int, ProviderFacts]
+    #: Whether sharing providers alone could supply every demand, so that other trees may yield the same candidate.
+    may_repeat: bool = False
+    #: Whether to leave out candidates of sharing providers alone, because an earlier tree yields all of them.
+    skip_shared: bool = False
 
 
 class Candidate(NamedTuple):
-    """Who gives what, and which groups it serves."""
+    """Which provider supplies which amounts, and which groups."""
 
-    #: By provider and class.  Not to be written to: candidates share what is equal.
+    #: By provider and resource class.  Not to be written to: candidates share equal mappings.
     amounts: Mapping[int, Mapping[str, int]]
-    #: By suffix; one provider each, but for the unsuffixed group.
+    #: By suffix; one provider for a suffixed group, one or more for the unsuffixed group.
     mappings: Mapping[str, tuple[int, ...]]

@@ -1,0 +1,36 @@
+"""No candidate twice: those of sharing providers alone may be those of an earlier tree."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from placement.search.solver.constraints.constraint import Variable
+
+
+class NotOnlyShared:
+    """At least one provider is not shared.  An earlier tree yields the candidates of sharing providers alone."""
+
+    name = "already found in another tree"
+
+    def __init__(self, shares: tuple[bool, ...], variables: Sequence[Variable]) -> None:
+        self._shares = shares
+        own = [not all(shares[provider] for provider in variable.domain) for variable in variables]
+        #: By depth: whether a domain from it on has a provider that is not shared.
+        self._reachable = [any(own[depth:]) for depth in range(len(own) + 1)]
+        #: How many variables are assigned a provider that is not shared.
+        self._count = 0
+
+    def feasible(self) -> bool:
+        return self._reachable[0]
+
+    def allows(self, depth: int, provider: int) -> bool:
+        return self._count > 0 or self._reachable[depth + 1] or not self._shares[provider]
+
+    def assign(self, depth: int, provider: int) -> None:  # noqa: ARG002 - all variables count
+        self._count += not self._shares[provider]
+
+    def unassign(self, depth: int, provider: int) -> None:  # noqa: ARG002
+        self._count -= not self._shares[provider]
+
+    def state(self) -> Hashable:
+        return self._count > 0

@@ -1,0 +1,107 @@
+"""What several demands take of one resource class from one provider."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from placement.search.solver import matching
+from placement.search.solver.constraints.constraint import Variable
+from placement.search.solver.work_limit import WorkLimit
+
+#: Elements of a list that one operation handles; bytes of a number in a list, and in a set.
+_PER_OPERATION, _NUMBER, _IN_A_SET = 10, 8, 60
+#: How many different amounts the look-ahead counts pieces for.
+_AMOUNTS = 8
+
+
+class _Unassigned(NamedTuple):
+    """The variables that demand the class, from some depth on."""
+
+    domains: list[tuple[int, ...]]
+    #: In descending order.
+    amounts: list[int]
+    #: The union of the domains.
+    providers: frozenset[int]
+    #: For some of the amounts: the amount, and how many of the variables demand it or more.
+    at_least: list[tuple[int, int]]
+
+
+class SummedAmounts:
+    """The demands of one class add up, at each provider, to no more than it has available.
+
+    This is bin packing, so looking ahead tests necessary conditions only.
+    """
+
+    def __init__(
+        self, class_: str, available: tuple[int, ...], variables: Sequence[Variable], limit: WorkLimit
+    ) -> None:
+        self.name = self.name_for(class_)
+        self._limit = limit
+        self._amounts = [variable.demand.amounts.get(class_, 0) for variable in variables]
+        self._domains = [variable.domain for variable in variables]
+        self._available = list(available)
+        #: By depth.
+        self._unassigned: dict[int, _Unassigned] = {}
+        domains, amounts, *_ = self._unassigned_from(0)
+        self._tight = not matching.is_slack(domains, lambda provider: self._available[provider] // amounts[0], limit)
+
+    @staticmethod
+    def name_for(class_: str) -> str:
+        """Return what a refusal for lack of the class is reported as."""
+        return f"resources:{class_}"
+
+    def _unassigned_from(self, depth: int) -> _Unassigned:
+        if depth not in self._unassigned:
+            concerned = [later for later in range(depth, len(self._amounts)) if self._amounts[later]]
+            amounts = sorted((self._amounts[later] for later in concerned), reverse=True)
+            domains = [self._domains[later] for later in concerned]
+            distinct = {id(domain): domain for domain in domains}
+            self._limit.budget.spend((len(self._amounts) + sum(map(len, distinct.values()))) // _PER_OPERATION)
+            providers = frozenset().union(*distinct.values())
+            self._limit.budget.hold(_NUMBER * len(amounts) * 3 + _IN_A_SET * len(providers))
+            at_least = [*dict(zip(amounts, itertools.count(1), strict=False)).items()]
+            some = at_least[:: 1 + len(at_least) // _AMOUNTS]
+            self._unassigned[depth] = _Unassigned(domains, amounts, providers, some)
+        return self._unassigned[depth]
+
+    def _possible(self, depth: int) -> bool:
+        """Whether three necessary conditions hold for the variables from ``depth`` on.
+
+        The total demanded is available; for an amount, the providers can supply as many pieces of it as there are
+        variables that demand so much or more; and there is a matching if all demand only the smallest amount.
+        """
+        domains, amounts, providers, at_least = self._unassigned_from(depth)
+        if not amounts:
+            return True
+        self._limit.work += len(amounts) + len(providers)
+        available = [self._available[provider] for provider in providers]
+        if sum(amounts) > sum(available):
+            return False
+        if any(sum(free // amount for free in available) < count for amount, count in at_least):
+            return False
+        return matching.has_matching(domains, lambda provider: self._available[provider] // amounts[-1], self._limit)
+
+    def feasible(self) -> bool:
+        return not self._tight or self._possible(0)
+
+    def allows(self, depth: int, provider: int) -> bool:
+        amount = self._amounts[depth]
+        if amount > self._available[provider]:
+            return False
+        if not (amount and self._tight):
+            return True
+        self._available[provider] -= amount
+        possible = self._possible(depth + 1)
+        self._available[provider] += amount
+        return possible
+
+    def assign(self, depth: int, provider: int) -> None:
+        self._available[provider] -= self._amounts[depth]
+
+    def unassign(self, depth: int, provider: int) -> None:
+        self._available[provider] += self._amounts[depth]
+
+    def state(self) -> Hashable:
+        return tuple(self._available)
