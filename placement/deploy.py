@@ -17,7 +17,7 @@ from placement.db.connect import connect
 from placement.db.database import Database
 from placement.errors import StartError
 from placement.http.application import Application
-from placement.http.request import Service
+from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.middleware.authentication import authentication
 from placement.middleware.cross_origin import cross_origin
@@ -33,7 +33,7 @@ from placement.policy import Policy
 
 LOG = log.getLogger(__name__)
 
-# Outermost first (contract 5.2).  CORS is outside authentication, so that a browser may read a 401; the version is told
+# Outermost first (docs: layers).  CORS is outside authentication, so that a browser may read a 401; the version is told
 # further in than bugs are caught, so that a 500 tells none.
 Layers = tuple[Callable[[Any, Service], Any], ...]
 LAYERS: Layers = (
@@ -119,7 +119,7 @@ def reached(conf: cfg.ConfigOpts) -> Database:
 
 
 def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
-    """Make sure of the schema and of the standard rows; others may be doing the same (contract 5.5)."""
+    """Make sure of the schema and of the standard rows; others may be doing the same (docs: entry-points)."""
     if conf.placement_database.sync_on_startup:
         try:
             with database.unbounded_engine() as engine:

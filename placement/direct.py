@@ -9,6 +9,7 @@ import wsgiref.util
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
+from wsgiref.types import WSGIEnvironment
 
 import requests
 import urllib3
@@ -18,14 +19,13 @@ from oslo_config import cfg
 from oslo_context import context
 
 from placement import deploy
-from placement.http.request import Environ
 from placement.middleware.authentication import Noauth2, authentication
 
 _ENDPOINT = "http://placement.direct"
 
 
 class PlacementDirect:
-    """A context manager that gives a client of the service, and the service with it (contract 5.5).
+    """A context manager that gives a client of the service, and the service with it (docs: entry-points).
 
     ::
 
@@ -98,11 +98,11 @@ class Transport(requests.adapters.HTTPAdapter):
         super().close()
 
 
-def _environ(request: requests.PreparedRequest) -> Environ:
+def _environ(request: requests.PreparedRequest) -> WSGIEnvironment:
     """The request as a server would pass it on."""
     url = urllib.parse.urlsplit(str(request.url))
     content = _content(request.body)
-    environ: Environ = {
+    environ: WSGIEnvironment = {
         "REQUEST_METHOD": request.method,
         "PATH_INFO": urllib.parse.unquote_to_bytes(url.path).decode("latin-1"),
         "QUERY_STRING": url.query,

@@ -23,7 +23,7 @@ from placement.http.application import Table
 TABLE: Table = {
     "/": {"GET": root.show},
     "/resource_classes": {
-        "GET": resource_class.list,
+        "GET": resource_class.list_classes,
         "POST": resource_class.create,
     },
     "/resource_classes/{name}": {
@@ -32,7 +32,7 @@ TABLE: Table = {
         "DELETE": resource_class.delete,
     },
     "/resource_providers": {
-        "GET": provider.list,
+        "GET": provider.list_providers,
         "POST": provider.create,
     },
     "/resource_providers/{uuid}": {
@@ -41,7 +41,7 @@ TABLE: Table = {
         "PUT": provider.update,
     },
     "/resource_providers/{uuid}/inventories": {
-        "GET": inventory.list,
+        "GET": inventory.list_inventories,
         "POST": inventory.create,
         "PUT": inventory.replace,
         "DELETE": inventory.remove_all,
@@ -53,7 +53,7 @@ TABLE: Table = {
     },
     "/resource_providers/{uuid}/usages": {"GET": usage.of_provider},
     "/resource_providers/{uuid}/aggregates": {
-        "GET": aggregate.list,
+        "GET": aggregate.list_aggregates,
         "PUT": aggregate.replace,
     },
     "/resource_providers/{uuid}/allocations": {"GET": allocation.of_provider},
@@ -68,8 +68,8 @@ TABLE: Table = {
         "PUT": allocation.replace,
         "DELETE": allocation.delete,
     },
-    "/allocation_candidates": {"GET": allocation_candidate.list},
-    "/traits": {"GET": trait.list},
+    "/allocation_candidates": {"GET": allocation_candidate.list_candidates},
+    "/traits": {"GET": trait.list_traits},
     "/traits/{name}": {
         "GET": trait.show,
         "PUT": trait.ensure,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import webob
 from oslo_config import cfg
@@ -13,8 +13,20 @@ from placement import conf as options
 from placement import deploy
 from placement import microversion as mv
 from placement.http.application import Application, Table
-from placement.http.request import CONTEXT, REQUEST_ID, VERSION, Service
+from placement.http.environ import CONTEXT, REQUEST_ID, VERSION
+from placement.http.request import Request
+from placement.http.service import Service
 from placement.policy import Policy
+
+
+class User(NamedTuple):
+    """The caller, as the authentication identified it."""
+
+    user_id: str | None
+    project_id: str | None
+    roles: list[str]
+    system_scope: str | None
+
 
 REQUEST = "req-00000000-0000-4000-8000-000000000000"
 
@@ -34,13 +46,13 @@ def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.Con
 def application(table: Table, **overrides: Any) -> Application:
     """The innermost application: no layers, so a test says itself who asks, and in which version."""
     conf = configuration(**overrides)
-    return Application(table, Service(conf, None, Policy(conf)))
+    return Application(table, Service(conf, None, Policy(conf), None))
 
 
 def service(table: Table, database: Any = None, **overrides: Any) -> Any:
     """The application with all its layers."""
     conf = configuration(**overrides)
-    return deploy.onion(Application(table, Service(conf, database, Policy(conf))))
+    return deploy.onion(Application(table, Service(conf, database, Policy(conf), None)))
 
 
 def ask(
@@ -70,6 +82,12 @@ def ask_inside(
 ) -> webob.Response:
     """The answer to a request as the innermost layer would pass it on."""
     return ask(app, method, path, headers, body, insider(version, roles))
+
+
+def user(req: Request) -> User:
+    """The caller of a request."""
+    context = req.environ[CONTEXT]
+    return User(context.user_id, context.project_id, [*context.roles], context.system_scope)
 
 
 def insider(version: mv.Version = mv.LATEST, roles: str = "admin") -> dict[str, Any]:

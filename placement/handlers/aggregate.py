@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.transaction import Transaction
+from placement.db.transaction import Reading, Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -17,10 +17,10 @@ from placement.schemas import aggregate as schema
 
 
 @endpoint(since=mv.AGGREGATES, gate="after media types", policy="placement:resource_providers:aggregates:list")
-def list(req: Request, uuid: str) -> Reply:
-    """The aggregates that the provider belongs to."""
+def list_aggregates(req: Request, uuid: str) -> Reply:
+    """Show the aggregates that the provider belongs to."""
 
-    def work(db: Any) -> tuple[ResourceProvider, Iterable[str]]:
+    def work(db: Reading) -> tuple[ResourceProvider, Iterable[str]]:
         provider = ResourceProvider.get(db, uuid)
         return provider, aggregate.of_provider(db, provider)
 
@@ -32,18 +32,18 @@ def list(req: Request, uuid: str) -> Reply:
     gate="after media types",
     policy="placement:resource_providers:aggregates:update",
     body=schema.REPLACE,
+    limits={"aggregates": lambda document: len(_uuids(document))},
+    lookup=ResourceProvider.get,
 )
 def replace(req: Request, uuid: str) -> Reply:
     """Make the provider belong to exactly these aggregates."""
     guarded = req.version >= mv.AGGREGATE_GENERATION
-    req.read(lambda db: ResourceProvider.get(db, uuid))
-    uuids = req.body["aggregates"] if guarded else req.body
-    req.check_count("aggregates", len(uuids))
+    uuids = _uuids(req.document)
 
     def work(db: Transaction) -> ResourceProvider:
         provider = ResourceProvider.lock(db, uuid)
         if guarded:
-            provider.expect(req.body["resource_provider_generation"], errors.ProviderGenerationMoved)
+            provider.expect(req.document["resource_provider_generation"], errors.ProviderGenerationMoved)
         aggregate.replace(db, provider, uuids)
         if guarded:
             return provider.advance(db)
@@ -53,8 +53,14 @@ def replace(req: Request, uuid: str) -> Reply:
     return _present(req, req.write(work), uuids)
 
 
+def _uuids(document: Any) -> Collection[str]:
+    """Return the aggregates of a body: before AGGREGATE_GENERATION it is a list, since then an object."""
+    uuids: list[str] = document["aggregates"] if isinstance(document, dict) else document
+    return uuids
+
+
 def _present(req: Request, provider: ResourceProvider, uuids: Iterable[str]) -> Reply:
-    body: dict[str, Any] = {"aggregates": [*uuids]}
+    document: dict[str, Any] = {"aggregates": [*uuids]}
     if req.version >= mv.AGGREGATE_GENERATION:
-        body["resource_provider_generation"] = provider.generation
-    return ok(body, modified=NOW)
+        document["resource_provider_generation"] = provider.generation
+    return ok(document, modified=NOW)

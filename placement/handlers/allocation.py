@@ -11,6 +11,7 @@ from oslo_utils import uuidutils
 
 from placement import claims, errors
 from placement import microversion as mv
+from placement.db.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, newest, no_content, ok
@@ -23,20 +24,24 @@ from placement.schemas import allocation as schema
 
 @endpoint(policy="placement:allocations:list")
 def show(req: Request, consumer_uuid: str) -> Reply:
-    """All that the consumer holds; a consumer that holds nothing is shown as such, not as missing."""
+    """Show all allocations of the consumer; a consumer without any is shown with none, not as missing."""
     held = req.read(lambda db: allocation.of_consumer(db, consumer_uuid))
     if held is None:
         return ok({"allocations": {}}, modified=newest([]))
     return ok(_present(held, req.version), modified=newest([held.modified]))
 
 
-@endpoint(policy="placement:allocations:update", body=schema.REPLACE)
-def replace(req: Request, consumer_uuid: str) -> Reply:
-    """Make this all that the consumer holds."""
+def _check_uuid(_req: Request, consumer_uuid: str) -> None:
+    """Refuse a path that names no consumer."""
     if not uuidutils.is_uuid_like(consumer_uuid):
         raise errors.MalformedConsumerUuid(uuid=consumer_uuid)
+
+
+@endpoint(policy="placement:allocations:update", path=_check_uuid, body=schema.REPLACE)
+def replace(req: Request, consumer_uuid: str) -> Reply:
+    """Replace all allocations of the consumer."""
     consumer = str(uuid_module.UUID(consumer_uuid))
-    claim = claims.of_consumer(req, consumer, req.body)
+    claim = claims.of_consumer(req, consumer, req.document)
     with errors.saying(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
         _place(req, [claim])
     return no_content()
@@ -44,33 +49,33 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
 
 @endpoint(since=mv.POST_ALLOCATIONS, policy="placement:allocations:manage", body=schema.CREATE)
 def create(req: Request) -> Reply:
-    """Make this all that each of several consumers holds, all of them or none."""
+    """Replace all allocations of each of several consumers, or of none of them."""
     with errors.saying("Unable to allocate inventory ", errors.UnknownResourceClass):
-        _place(req, claims.of_consumers(req, req.body))
+        _place(req, claims.of_consumers(req, req.document))
     return no_content()
 
 
 @endpoint(policy="placement:allocations:delete")
 def delete(req: Request, consumer_uuid: str) -> Reply:
-    """End all that the consumer holds."""
+    """Delete all allocations of the consumer."""
     req.write(lambda db: objects.release(db, consumer_uuid))
     return no_content()
 
 
 @endpoint(policy="placement:resource_providers:allocations:list")
 def of_provider(req: Request, uuid: str) -> Reply:
-    """Who holds what of the provider."""
+    """Show the allocations on the provider, by consumer."""
 
-    def work(db: Any) -> tuple[ResourceProvider, dict[str, HeldHere], datetime.datetime | None]:
+    def work(db: Reading) -> tuple[ResourceProvider, dict[str, HeldHere], datetime.datetime | None]:
         provider = ResourceProvider.get(db, uuid, errors.ProviderOfAllocationsNotFound)
         return provider, *allocation.of_provider(db, provider)
 
     provider, held, modified = req.read(work)
-    body = {
+    document = {
         "resource_provider_generation": provider.generation,
         "allocations": {consumer: _present_here(held_here, req.version) for consumer, held_here in held.items()},
     }
-    return ok(body, modified=newest([modified]))
+    return ok(document, modified=newest([modified]))
 
 
 def _place(req: Request, wanted: Sequence[objects.Claim]) -> None:
@@ -82,19 +87,19 @@ def _place(req: Request, wanted: Sequence[objects.Claim]) -> None:
 
 
 def _present(held: Held, version: mv.Version) -> dict[str, Any]:
-    body: dict[str, Any] = {
+    document: dict[str, Any] = {
         "allocations": {
             uuid: {"resources": resources, "generation": held.provider_generations[uuid]}
             for uuid, resources in held.resources.items()
         }
     }
     if version >= mv.ALLOCATIONS_BY_PROVIDER:
-        body |= {"project_id": held.project, "user_id": held.user}
+        document |= {"project_id": held.project, "user_id": held.user}
     if version >= mv.CONSUMER_GENERATION:
-        body["consumer_generation"] = held.consumer_generation
+        document["consumer_generation"] = held.consumer_generation
     if version >= mv.CONSUMER_TYPES:
-        body["consumer_type"] = held.consumer_type
-    return body
+        document["consumer_type"] = held.consumer_type
+    return document
 
 
 def _present_here(held: HeldHere, version: mv.Version) -> dict[str, Any]:

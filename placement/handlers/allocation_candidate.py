@@ -15,17 +15,17 @@ from placement.search.find import search
 from placement.search.present import Form, present
 from placement.search.query import names, parse
 
-#: In the reply of a search that was ended: there may be more candidates than it tells.  The value is what there was too
-#: little of, "operations" or "memory".
+#: The header of a reply that may lack candidates, because the search ran out of its budget.  Its value is what ran out,
+#: "operations" or "memory".
 INCOMPLETE = "x-placement-incomplete"
 
 
 @endpoint(since=mv.ALLOCATION_CANDIDATES, policy="placement:allocation_candidates:list", query=schema.LIST)
-def list(req: Request) -> Reply:
-    """Where what is asked for would fit."""
+def list_candidates(req: Request) -> Reply:
+    """List allocation candidates: providers on which the request fits."""
     conf = req.conf.placement
     budget = Budget(conf.max_search_operations, conf.max_search_memory * 2**20)
-    query = parse.search_query(req.query, req.version)
+    query = parse.search_query(req.parameters, req.version)
     if query.demand_count > conf.max_request_groups:
         raise errors.TooManyGroups(count=query.demand_count, most=conf.max_request_groups)
     snapshot = req.index.current()
@@ -39,4 +39,6 @@ def list(req: Request) -> Reply:
         budget=budget,
     )
     reply = ok(present(found, Form.of(req.version), query.resource_classes, budget), modified=NOW)
-    return reply if budget.shortage is None else reply._replace(more=((INCOMPLETE, budget.shortage),))
+    if budget.shortage is not None:
+        reply.headers[INCOMPLETE] = budget.shortage
+    return reply

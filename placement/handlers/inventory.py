@@ -7,7 +7,7 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.transaction import Transaction
+from placement.db.transaction import Reading, Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, UNDATED, Reply, created, newest, no_content, ok
@@ -17,10 +17,10 @@ from placement.schemas import inventory as schema
 
 
 @endpoint(policy="placement:resource_providers:inventories:list")
-def list(req: Request, uuid: str) -> Reply:
-    """All that the provider has."""
+def list_inventories(req: Request, uuid: str) -> Reply:
+    """Show all inventories of the provider."""
 
-    def work(db: Any) -> tuple[ResourceProvider, Iterable[Inventory]]:
+    def work(db: Reading) -> tuple[ResourceProvider, Iterable[Inventory]]:
         provider = ResourceProvider.get(db, uuid)
         return provider, Inventory.of_provider(db, provider)
 
@@ -28,13 +28,17 @@ def list(req: Request, uuid: str) -> Reply:
     return _all(provider, records)
 
 
-@endpoint(policy="placement:resource_providers:inventories:create", body=schema.CREATE)
+@endpoint(
+    policy="placement:resource_providers:inventories:create",
+    body=schema.CREATE,
+    lookup=ResourceProvider.get,
+)
 def create(req: Request, uuid: str) -> Reply:
-    """Give the provider one class more."""
+    """Add an inventory of one class to the provider."""
 
     def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
         provider = ResourceProvider.lock(db, uuid)
-        record = Inventory.of_body(req.body["resource_class"], req.body)
+        record = Inventory.of_body(req.document["resource_class"], req.document)
         with errors.saying(f"Unable to create inventory for resource provider {uuid}: "):
             _check(req, provider, [record])
         with errors.saying(f"Unable to create inventory for resource provider {uuid}: ", errors.UnknownResourceClass):
@@ -45,15 +49,19 @@ def create(req: Request, uuid: str) -> Reply:
     return created(location, _one(provider, record), NOW)
 
 
-@endpoint(policy="placement:resource_providers:inventories:update", body=schema.REPLACE)
+@endpoint(
+    policy="placement:resource_providers:inventories:update",
+    body=schema.REPLACE,
+    limits={"inventories": lambda document: len(document["inventories"])},
+    lookup=ResourceProvider.get,
+)
 def replace(req: Request, uuid: str) -> Reply:
-    """Make this all that the provider has."""
+    """Replace all inventories of the provider."""
 
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Inventory]]:
         provider = ResourceProvider.lock(db, uuid)
-        provider.expect(req.body["resource_provider_generation"])
-        req.check_count("inventories", len(req.body["inventories"]))
-        records = [Inventory.of_body(name, body) for name, body in req.body["inventories"].items()]
+        provider.expect(req.document["resource_provider_generation"])
+        records = [Inventory.of_body(name, body) for name, body in req.document["inventories"].items()]
         with errors.saying(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, provider, records)
         unknown = f"Unknown resource class in inventory for resource provider {uuid}: "
@@ -70,7 +78,7 @@ def replace(req: Request, uuid: str) -> Reply:
 
 @endpoint(since=mv.DELETE_INVENTORIES, gate="method", policy="placement:resource_providers:inventories:delete")
 def remove_all(req: Request, uuid: str) -> Reply:
-    """Take everything from the provider."""
+    """Delete all inventories of the provider."""
 
     def work(db: Transaction) -> None:
         provider = ResourceProvider.lock(db, uuid)
@@ -83,9 +91,9 @@ def remove_all(req: Request, uuid: str) -> Reply:
 
 @endpoint(policy="placement:resource_providers:inventories:show")
 def show(req: Request, uuid: str, resource_class: str) -> Reply:
-    """What the provider has of one class."""
+    """Show the provider's inventory of one class."""
 
-    def work(db: Any) -> tuple[ResourceProvider, Inventory]:
+    def work(db: Reading) -> tuple[ResourceProvider, Inventory]:
         provider = ResourceProvider.get(db, uuid)
         return provider, Inventory.get(db, provider, resource_class)
 
@@ -93,14 +101,18 @@ def show(req: Request, uuid: str, resource_class: str) -> Reply:
     return ok(_one(provider, record), modified=newest([record.modified]))
 
 
-@endpoint(policy="placement:resource_providers:inventories:update", body=schema.UPDATE)
+@endpoint(
+    policy="placement:resource_providers:inventories:update",
+    body=schema.UPDATE,
+    lookup=lambda db, uuid, resource_class: ResourceProvider.get(db, uuid),  # noqa: ARG005
+)
 def update(req: Request, uuid: str, resource_class: str) -> Reply:
-    """Change what the provider has of one class."""
+    """Change the provider's inventory of one class."""
 
     def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
         provider = ResourceProvider.lock(db, uuid)
-        record = Inventory.of_body(resource_class, req.body)
-        provider.expect(req.body["resource_provider_generation"])
+        record = Inventory.of_body(resource_class, req.document)
+        provider.expect(req.document["resource_provider_generation"])
         with errors.saying(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, provider, [record])
         return Inventory.update(db, provider, record), record
@@ -111,7 +123,7 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
 
 @endpoint(policy="placement:resource_providers:inventories:delete")
 def remove(req: Request, uuid: str, resource_class: str) -> Reply:
-    """Take one class from the provider."""
+    """Delete the provider's inventory of one class."""
 
     def work(db: Transaction) -> None:
         provider = ResourceProvider.lock(db, uuid)
@@ -127,8 +139,8 @@ def _check(req: Request, provider: ResourceProvider, records: Iterable[Inventory
 
 def _all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:
     shown = {record.resource_class: record.columns for record in records}
-    body = {"resource_provider_generation": provider.generation, "inventories": shown}
-    return ok(body, modified=newest(record.modified for record in records) if shown else UNDATED)
+    document = {"resource_provider_generation": provider.generation, "inventories": shown}
+    return ok(document, modified=newest(record.modified for record in records) if shown else UNDATED)
 
 
 def _one(provider: ResourceProvider, record: Inventory) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from placement import microversion as mv
 from placement.db.transaction import Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import NOW, Listed, Reply, created, newest, no_content, ok
+from placement.http.response import NOW, Reply, created, listed, newest, no_content, ok
 from placement.index.snapshot import Snapshot
 from placement.objects import tree
 from placement.objects.provider import ResourceProvider
@@ -29,23 +29,24 @@ _LINKS = (
 
 
 @endpoint(policy="placement:resource_providers:list", query=schema.LIST)
-def list(req: Request) -> Reply:
-    """The providers that match every filter given."""
-    wanted = parse.provider_filter(req.query, req.version)
+def list_providers(req: Request) -> Reply:
+    """List the providers that match every filter."""
+    wanted = parse.provider_filter(req.parameters, req.version)
     snapshot = req.index.current()
     names.check_filter(wanted, snapshot, req.database)
     slots = listing.matching(snapshot, wanted)
-    body = Listed("resource_providers", _listed(req, snapshot, slots))
+    shown = _shown(req, snapshot, slots)
     if req.version < mv.CACHE_HEADERS:
-        return ok(body)
+        return listed("resource_providers", shown)
     ids = None if len(slots) == len(snapshot) else [snapshot.provider(slot).id for slot in slots]
-    return ok(body, modified=newest([req.read(lambda db: ResourceProvider.newest_change(db, ids))]))
+    modified = newest([req.read(lambda db: ResourceProvider.newest_change(db, ids))])
+    return listed("resource_providers", shown, modified)
 
 
 @endpoint(policy="placement:resource_providers:create", body=schema.CREATE)
 def create(req: Request) -> Reply:
-    """Make a provider, a root or the child of another."""
-    body = req.body
+    """Create a provider, as a root or as the child of another."""
+    body = req.document
     uuid = str(uuid_module.UUID(body["uuid"])) if "uuid" in body else str(uuid_module.uuid4())
     provider = req.write(
         lambda db: ResourceProvider.create(
@@ -54,27 +55,27 @@ def create(req: Request) -> Reply:
     )
     location = req.url(f"/resource_providers/{uuid}")
     if req.version >= mv.PROVIDER_BODY:
-        return Reply(200, _present(provider, req), location, NOW)
+        return ok(_present(provider, req), NOW, location)
     return created(location)
 
 
 @endpoint(policy="placement:resource_providers:show")
 def show(req: Request, uuid: str) -> Reply:
-    """One provider."""
+    """Show one provider."""
     provider = req.read(lambda db: ResourceProvider.get(db, uuid))
     return ok(_present(provider, req), modified=newest([provider.modified]))
 
 
-@endpoint(policy="placement:resource_providers:update", body=schema.UPDATE)
+@endpoint(policy="placement:resource_providers:update", body=schema.UPDATE, lookup=ResourceProvider.get)
 def update(req: Request, uuid: str) -> Reply:
-    """Rename a provider, and move it below another parent if one is named."""
+    """Rename a provider, and move it below another parent if the body names one."""
 
     def work(db: Transaction) -> ResourceProvider:
         provider = ResourceProvider.get(db, uuid)
-        name = req.body["name"]
-        if "parent_provider_uuid" not in req.body:
+        name = req.document["name"]
+        if "parent_provider_uuid" not in req.document:
             return ResourceProvider.lock(db, uuid).rename(db, name)
-        parent_uuid = req.body["parent_provider_uuid"]
+        parent_uuid = req.document["parent_provider_uuid"]
         return tree.move(db, provider, parent_uuid, freely=req.version >= mv.REPARENTING).rename(db, name)
 
     provider = req.write(work)
@@ -83,14 +84,14 @@ def update(req: Request, uuid: str) -> Reply:
 
 @endpoint(policy="placement:resource_providers:delete")
 def delete(req: Request, uuid: str) -> Reply:
-    """Remove a provider that has no children and no allocations."""
+    """Delete a provider that has no children and no allocations."""
     req.write(lambda db: ResourceProvider.lock(db, uuid, errors.ProviderNotFoundForDelete).delete(db))
     return no_content()
 
 
-def _listed(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """The providers in these slots of the index, as this version shows them."""
-    show = _Form(req)
+def _shown(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """Yield the providers in these slots of the index, as this version shows them."""
+    show = _Presentation(req)
     for slot in slots:
         provider = snapshot.provider(slot)
         root = snapshot.provider(provider.root).uuid
@@ -99,15 +100,16 @@ def _listed(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[
 
 
 def _present(provider: ResourceProvider, req: Request) -> dict[str, Any]:
-    """The provider as this version shows it."""
-    return _Form(req)(provider.uuid, provider.name, provider.generation, provider.parent_uuid, provider.root_uuid)
+    """Return the provider as this version shows it."""
+    show = _Presentation(req)
+    return show(provider.uuid, provider.name, provider.generation, provider.parent_uuid, provider.root_uuid)
 
 
-class _Form:
-    """What a version shows of a provider, below the path where the service is mounted."""
+class _Presentation:
+    """Makes the documents of providers for one request: its version decides what they have."""
 
     def __init__(self, req: Request) -> None:
-        self._path = f"{req.prefix}/resource_providers/"
+        self._path = f"{req.mount_path}/resource_providers/"
         self._links = [(rel, f"/{rel}") for rel, since in _LINKS if req.version >= since]
         self._nested = req.version >= mv.NESTED
 

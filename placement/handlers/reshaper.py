@@ -12,17 +12,21 @@ from placement.objects.reshape import NewInventory, reshape
 from placement.schemas import reshaper as schema
 
 
-@endpoint(since=mv.RESHAPER, policy="placement:reshaper:reshape", body=schema.CREATE)
+@endpoint(
+    since=mv.RESHAPER,
+    policy="placement:reshaper:reshape",
+    body=schema.CREATE,
+    limits={"inventories": lambda document: sum(len(body["inventories"]) for body in document["inventories"].values())},
+)
 def create(req: Request) -> Reply:
-    """Move inventories and allocations together."""
-    req.check_count("inventories", sum(len(body["inventories"]) for body in req.body["inventories"].values()))
+    """Replace inventories and allocations of several providers and consumers in one transaction."""
     inventories = {
         uuid: NewInventory(
             generation=body["resource_provider_generation"],
             records=[Inventory.of_body(name, record) for name, record in body["inventories"].items()],
         )
-        for uuid, body in req.body["inventories"].items()
+        for uuid, body in req.document["inventories"].items()
     }
-    wanted = claims.of_consumers(req, req.body["allocations"])
+    wanted = claims.of_consumers(req, req.document["allocations"])
     req.write(lambda db: reshape(db, inventories, wanted))
     return no_content()

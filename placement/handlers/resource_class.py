@@ -15,17 +15,17 @@ from placement.schemas import resource_class as schema
 
 
 @endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:list")
-def list(req: Request) -> Reply:
-    """Every class, the standard ones first."""
+def list_classes(req: Request) -> Reply:
+    """List all classes, the standard ones first."""
     classes = req.read(ResourceClass.all)
-    body = {"resource_classes": [_present(resource_class.name, req) for resource_class in classes]}
-    return ok(body, modified=newest(resource_class.modified for resource_class in classes))
+    document = {"resource_classes": [_present(resource_class.name, req) for resource_class in classes]}
+    return ok(document, modified=newest(resource_class.modified for resource_class in classes))
 
 
 @endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:create", body=schema.CREATE)
 def create(req: Request) -> Reply:
-    """Make a custom class."""
-    name = req.body["name"]
+    """Create a custom class."""
+    name = req.document["name"]
     if not _create(req, name):
         raise errors.ResourceClassExists(name=name)
     return created(_location(req, name))
@@ -33,7 +33,7 @@ def create(req: Request) -> Reply:
 
 @endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:show")
 def show(req: Request, name: str) -> Reply:
-    """One class."""
+    """Show one class."""
     resource_class = req.read(lambda db: ResourceClass.get(db, name))
     return ok(_present(name, req), modified=newest([resource_class.modified]))
 
@@ -45,8 +45,8 @@ def show(req: Request, name: str) -> Reply:
     body=schema.CREATE,
 )
 def update(req: Request, name: str) -> Reply:
-    """Give a custom class another name."""
-    new_name = req.body["name"]
+    """Rename a custom class."""
+    new_name = req.document["name"]
 
     def work(db: Transaction) -> None:
         ResourceClass.lock(db, name).rename(db, new_name)
@@ -55,23 +55,27 @@ def update(req: Request, name: str) -> Reply:
     return ok(_present(new_name, req))
 
 
-@endpoint(since=mv.ENSURE_RESOURCE_CLASS, policy="placement:resource_classes:update")
-def ensure(req: Request, name: str) -> Reply:
-    """Make sure that the custom class exists; a body is not looked at."""
+def _check_name(req: Request, name: str) -> None:
+    """Refuse a path that names no custom class."""
     schema.NAME.validate({"name": name}, req.version)
+
+
+@endpoint(since=mv.ENSURE_RESOURCE_CLASS, policy="placement:resource_classes:update", path=_check_name)
+def ensure(req: Request, name: str) -> Reply:
+    """Create the custom class unless it exists; a body is ignored."""
     location = _location(req, name)
     return created(location) if _create(req, name) else no_content(location)
 
 
 @endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:delete")
 def delete(req: Request, name: str) -> Reply:
-    """Remove a custom class that is in nobody's inventory."""
+    """Delete a custom class that no provider has an inventory of."""
     req.write(lambda db: ResourceClass.lock(db, name).delete(db))
     return no_content()
 
 
 def _create(req: Request, name: str) -> bool:
-    """Whether the class was made; False if it is there."""
+    """Create the class; return False if it exists already."""
     return req.write(
         lambda db: ResourceClass.create(db, name),
         attempts=CREATE_ATTEMPTS,
@@ -84,4 +88,4 @@ def _location(req: Request, name: str) -> str:
 
 
 def _present(name: str, req: Request) -> dict[str, Any]:
-    return {"name": name, "links": [{"rel": "self", "href": f"{req.prefix}/resource_classes/{name}"}]}
+    return {"name": name, "links": [{"rel": "self", "href": f"{req.mount_path}/resource_classes/{name}"}]}

@@ -22,5 +22,5 @@ _VERSIONS = {
 
 @endpoint(negotiates=False)
 def show(_req: Request) -> Reply:
-    """The versions that are spoken here."""
+    """Show the versions of the API."""
     return ok(_VERSIONS, modified=NOW)

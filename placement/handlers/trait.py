@@ -7,7 +7,7 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.transaction import Transaction
+from placement.db.transaction import Reading, Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, created, newest, no_content, ok
@@ -17,24 +17,28 @@ from placement.schemas import trait as schema
 
 
 @endpoint(since=mv.TRAITS, policy="placement:traits:list", query=schema.LIST)
-def list(req: Request) -> Reply:
-    """The names of all traits that match."""
-    wanted = _named(req.query.get("name")) | _associated(req.query.get("associated"))
+def list_traits(req: Request) -> Reply:
+    """List the names of the traits that match every filter."""
+    wanted = _named(req.parameters.get("name")) | _associated(req.parameters.get("associated"))
     traits = req.read(lambda db: Trait.all(db, **wanted))
     return ok({"traits": [trait.name for trait in traits]}, modified=newest(trait.modified for trait in traits))
 
 
 @endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False)
 def show(req: Request, name: str) -> Reply:
-    """Whether there is such a trait: nothing more is to be told about it."""
+    """Return 204 if the trait exists; a trait is no more than its name."""
     trait = req.read(lambda db: Trait.get(db, name))
     return no_content(modified=trait.created_at or NOW)
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:update")
-def ensure(req: Request, name: str) -> Reply:
-    """Make sure that the custom trait exists."""
+def _check_name(_req: Request, name: str) -> None:
+    """Refuse a path that names no custom trait."""
     Trait.check_name(name)
+
+
+@endpoint(since=mv.TRAITS, policy="placement:traits:update", path=_check_name)
+def ensure(req: Request, name: str) -> Reply:
+    """Create the custom trait unless it exists."""
     location = req.url(f"/traits/{name}")
     if req.write(lambda db: Trait.create(db, name)):
         return created(location, modified=NOW)
@@ -44,32 +48,36 @@ def ensure(req: Request, name: str) -> Reply:
 
 @endpoint(since=mv.TRAITS, policy="placement:traits:delete")
 def delete(req: Request, name: str) -> Reply:
-    """Remove a custom trait that is on no provider."""
+    """Delete a custom trait that no provider has."""
     req.write(lambda db: Trait.get(db, name).delete(db))
     return no_content()
 
 
 @endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:list")
 def of_provider(req: Request, uuid: str) -> Reply:
-    """The traits of the provider."""
+    """Show the traits of the provider."""
 
-    def work(db: Any) -> tuple[ResourceProvider, Iterable[Trait]]:
+    def work(db: Reading) -> tuple[ResourceProvider, Iterable[Trait]]:
         provider = ResourceProvider.get(db, uuid)
         return provider, Trait.of_provider(db, provider)
 
     return _present(*req.read(work))
 
 
-@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:update", body=schema.REPLACE)
+@endpoint(
+    since=mv.TRAITS,
+    policy="placement:resource_providers:traits:update",
+    body=schema.REPLACE,
+    limits={"traits": lambda document: len(document["traits"])},
+)
 def replace(req: Request, uuid: str) -> Reply:
-    """Make these the traits of the provider."""
-    body = req.body
-    req.check_count("traits", len(body["traits"]))
+    """Replace the traits of the provider."""
+    document = req.document
 
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Trait]]:
         provider = ResourceProvider.lock(db, uuid)
-        provider.expect(body["resource_provider_generation"], errors.ProviderGenerationMoved)
-        provider = Trait.replace(db, provider, body["traits"])
+        provider.expect(document["resource_provider_generation"], errors.ProviderGenerationMoved)
+        provider = Trait.replace(db, provider, document["traits"])
         return provider, Trait.of_provider(db, provider)
 
     return _present(*req.write(work))
@@ -77,13 +85,13 @@ def replace(req: Request, uuid: str) -> Reply:
 
 @endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:delete")
 def clear(req: Request, uuid: str) -> Reply:
-    """Take all traits from the provider."""
+    """Remove all traits from the provider."""
     req.write(lambda db: Trait.replace(db, ResourceProvider.lock(db, uuid), ()))
     return no_content()
 
 
 def _named(value: str | None) -> dict[str, Any]:
-    """``in:A,B`` or ``startswith:A``; another operator does not filter, as clients of old know it."""
+    """Return the filter of ``in:A,B`` or ``startswith:A``; another operator is ignored, as clients rely on it."""
     if value is None:
         return {}
     operator, colon, operand = value.partition(":")
@@ -104,8 +112,8 @@ def _associated(value: str | None) -> dict[str, Any]:
 
 def _present(provider: ResourceProvider, traits: Iterable[Trait]) -> Reply:
     traits = [*traits]
-    body = {
+    document = {
         "resource_provider_generation": provider.generation,
         "traits": [trait.name for trait in traits],
     }
-    return ok(body, modified=newest(trait.modified for trait in traits))
+    return ok(document, modified=newest(trait.modified for trait in traits))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placement import microversion as mv
+from placement.db.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -15,9 +16,9 @@ from placement.schemas import usage as schema
 
 @endpoint(policy="placement:resource_providers:usages")
 def of_provider(req: Request, uuid: str) -> Reply:
-    """How much of each class of the provider is used."""
+    """Show how much of each class of the provider is used."""
 
-    def work(db: Any) -> tuple[ResourceProvider, dict[str, int]]:
+    def work(db: Reading) -> tuple[ResourceProvider, dict[str, int]]:
         provider = ResourceProvider.get(db, uuid)
         return provider, allocation.usage_of_provider(db, provider)
 
@@ -26,18 +27,18 @@ def of_provider(req: Request, uuid: str) -> Reply:
 
 
 def _project(req: Request) -> dict[str, Any]:
-    """Readers may see the usage of their own project, so the rule is asked about the project of the query."""
-    return {"project_id": req.parameter("project_id")}
+    """Return what the rule is asked about, the project of the query: readers may see usages of their own."""
+    return {"project_id": req.unchecked_parameter("project_id")}
 
 
 @endpoint(since=mv.USAGES, policy="placement:usages", target=_project, query=schema.LIST)
 def of_project(req: Request) -> Reply:
-    """How much of each class a project uses, or a user in it; told apart by consumer type since 1.38."""
-    project, user = req.query.get("project_id"), req.query.get("user_id")
+    """Show how much of each class a project uses, or a user in it; by consumer type since 1.38."""
+    project, user = req.parameters.get("project_id"), req.parameters.get("user_id")
     if req.version < mv.CONSUMER_TYPES:
         return ok({"usages": req.read(lambda db: allocation.usage_of_project(db, project, user))}, modified=NOW)
-    consumer_type = req.query.get("consumer_type")
-    # Amounts and counts are two statements that must tell of the same moment.
+    consumer_type = req.parameters.get("consumer_type")
+    # Amounts and counts are two statements; both have to see the same commits.
     by_type = req.database.snapshot(lambda db: allocation.usage_by_type(db, project, user, consumer_type))
     shown = {name: {"consumer_count": usage.consumer_count, **usage.resources} for name, usage in by_type.items()}
     return ok({"usages": shown}, modified=NOW)

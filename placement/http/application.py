@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import routes
 
-from placement import errors, signals
+from placement import errors
 from placement import microversion as mv
 from placement.http import faults
 from placement.http.endpoint import Endpoint
-from placement.http.request import ROUTE, VERSION, Environ, Request, Service
-from placement.http.response import Reply
+from placement.http.environ import ROUTE, SERVICE, VERSION
+from placement.http.request import Request
+from placement.http.service import Service
 
 Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
 Table = dict[str, Methods]
@@ -38,22 +39,23 @@ class Application:
             self._mapper.connect(path)
         self._mapper.create_regs([])  # now, and not by the first of several concurrent requests
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The reply of the endpoint, or the failure that kept it from one; a bug is for somebody further out."""
         try:
             self._check_size(environ)
             methods, path_values = self._match(environ)
             endpoint = _endpoint(methods, environ["REQUEST_METHOD"], environ[VERSION])
-            req = Request(environ, self.service)
-            reply = endpoint(req, **path_values)
+            environ[SERVICE] = self.service
+            reply = endpoint(Request(environ), **path_values)
         except errors.Failure as failure:
             return faults.respond(failure, environ, start_response)
-        content = _encoded(reply)
-        start_response(reply.status_line, reply.headers(req.version, sum(map(len, content))))
-        return content
+        if environ[VERSION] >= mv.CACHE_HEADERS:
+            reply.add_cache_headers()
+        answer: Iterable[bytes] = reply(environ, start_response)
+        return answer
 
-    def _check_size(self, environ: Environ) -> None:
-        """What can be said about a query and a body before anybody knows what they are for (contract 1.1)."""
+    def _check_size(self, environ: WSGIEnvironment) -> None:
+        """Check the sizes of query and body, before the routing (docs: api-order-of-checks)."""
         if len(environ.get("QUERY_STRING", "")) > self._longest_query:
             raise errors.TooLong(most=self._longest_query)
         length = environ.get("CONTENT_LENGTH")
@@ -67,7 +69,7 @@ class Application:
         if int(length) and not environ.get("CONTENT_TYPE"):
             raise faults.ContentTypeMissing()
 
-    def _match(self, environ: Environ) -> tuple[Methods, dict[str, str]]:
+    def _match(self, environ: WSGIEnvironment) -> tuple[Methods, dict[str, str]]:
         """The methods of the path, and the values in it."""
         try:
             path = environ["PATH_INFO"].encode("latin-1").decode()
@@ -82,12 +84,7 @@ class Application:
         return self._table[route.routepath], path_values
 
 
-@signals.timed("encode")
-def _encoded(reply: Reply) -> list[bytes]:
-    return reply.content()
-
-
-def _throw_away(environ: Environ, length: int) -> None:
+def _throw_away(environ: WSGIEnvironment, length: int) -> None:
     """Read a body that nobody wants, within reason: a client that is still sending would not see why it is refused."""
     left = min(length, _THROWN_AWAY)
     with contextlib.suppress(OSError):

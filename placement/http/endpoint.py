@@ -1,18 +1,24 @@
-"""The one wrapper round a handler: everything that all routes do alike is said here and nowhere else.
+"""An endpoint: a handler, and a declaration of all that is checked before it runs.
 
-    @endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:update", body=schema.REPLACE)
+    @endpoint(
+        since=mv.AGGREGATES,
+        policy="placement:resource_providers:aggregates:update",
+        body=schema.REPLACE,
+        lookup=ResourceProvider.get,
+    )
     def replace(req, uuid):
         ...
 
-Before the handler runs, in this order (contract 1.1): the version gate, Accept, Content-Type, the policy.  What their
-schemas have against its body and query is told when the handler first looks at them.
+The checks run in this order (docs: api-order-of-checks): the version gate, Accept, Content-Type, the policy, the values
+in the path, the query, the body with its limits.  So a handler begins with everything valid, and no lock is taken for a
+request that is malformed.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from webob.acceptparse import create_accept_header
@@ -20,31 +26,67 @@ from webob.acceptparse import create_accept_header
 from placement import errors
 from placement import microversion as mv
 from placement.db import standard
-from placement.http import faults
+from placement.http import body, faults
 from placement.http.request import Request
 from placement.http.response import JSON, Reply
+from placement.schemas.document import Body, Query
 
 Handler = Callable[..., Reply]
 Target = Callable[[Request], Mapping[str, Any]]
 Gate = Literal["path", "method", "after media types"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A handler with what holds for it.  Called as the handler is, with the checks before."""
+    """A handler with its declaration.  Called as the handler is, with the checks before.
+
+    Args:
+        since: the first version that has the endpoint.
+        until: the first version that has it no more; the route table then names the endpoint that follows.
+        policy: the rule that the caller must satisfy; None for no rule.
+        target: returns what the rule is asked about; None for the caller's own project and user.
+        path: judges the values in the path; called as the handler is, and raises a Failure.
+        query: the schema of the query; None ignores the query.
+        body: the schema of the JSON body; None reads no body, and asks for no Content-Type.
+        limits: for each kind of entries, how many the document has.  ``max_<kind>_per_request`` is the option with
+            the limit.
+        lookup: reads what the path names, as ``lookup(db, **path values)``.  It runs only if the body is refused: where
+            what the path names is missing, its 404 goes before the refusal of the body.
+        negotiates: whether a GET is refused unless the client accepts JSON.
+        gate: the reply to an older version: "path" is 404; "method" is 405 without Allow; "after media types" is 404,
+            after the checks of Accept and Content-Type.
+    """
 
     handler: Handler
-    since: mv.Version
-    until: mv.Version | None
-    policy: str | None
-    target: Target | None
-    body: Any
-    query: Any
-    negotiates: bool
-    gate: Gate
+    since: mv.Version = mv.INITIAL
+    until: mv.Version | None = None
+    policy: str | None = None
+    target: Target | None = None
+    path: Callable[..., object] | None = None
+    query: Query | None = None
+    body: Body | None = None
+    limits: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
+    lookup: Callable[..., object] | None = None
+    negotiates: bool = True
+    gate: Gate = "path"
 
     def __call__(self, req: Request, **path_values: str) -> Reply:
-        """What the handler gives; raises the first failure of the checks, or of the handler."""
+        """Return the reply of the handler, after all checks.
+
+        Raises:
+            Failure: the first check that fails, or the handler's.
+        """
+        self._check_access(req)
+        self._check_request(req, path_values)
+        try:
+            return self.handler(req, **path_values)
+        except errors.Failure as failure:
+            if not standard.put_back(req.database, failure):
+                raise
+        return self.handler(req, **path_values)
+
+    def _check_access(self, req: Request) -> None:
+        """Check what can be judged without the content of the request."""
         if self.gate == "after media types":
             self._check_media_types(req)
             self._check_gate(req)
@@ -53,16 +95,6 @@ class Endpoint:
             self._check_media_types(req)
         if self.policy is not None:
             req.authorize(self.policy, self.target(req) if self.target else None)
-        req.query_schema = self.query
-        if self.body is not None:
-            req.body_schema = self.body
-            req.receive()
-        try:
-            return self.handler(req, **path_values)
-        except errors.Failure as failure:
-            if not standard.put_back(req.database, failure):
-                raise
-        return self.handler(req, **path_values)
 
     def _check_gate(self, req: Request) -> None:
         if req.version < self.since:
@@ -70,55 +102,61 @@ class Endpoint:
 
     def _check_media_types(self, req: Request) -> None:
         environ = req.environ
-        if self.negotiates and req.method == "GET" and not accepts_json(environ.get("HTTP_ACCEPT")):
+        if self.negotiates and environ["REQUEST_METHOD"] == "GET" and not accepts_json(environ.get("HTTP_ACCEPT")):
             raise faults.OnlyJSON()
         if self.body is not None:
             given = media_type(environ.get("CONTENT_TYPE"))
             if given is None or given.lower() != JSON:
                 raise faults.UnsupportedMediaType(type=given)
 
+    def _check_request(self, req: Request, path_values: dict[str, str]) -> None:
+        """Check path, query and body, and leave the query and the body in the request."""
+        if self.path is not None:
+            self.path(req, **path_values)
+        if self.query is not None:
+            req.parameters = self.query.validate(req.pairs(), req.version)
+        if self.body is None:
+            return
+        try:
+            req.document = self._document(req, self.body)
+        except errors.Failure:
+            if self.lookup is not None:
+                lookup = functools.partial(self.lookup, **path_values)
+                req.read(lookup)
+            raise
 
-def endpoint(
-    *,
-    since: mv.Version = mv.INITIAL,
-    until: mv.Version | None = None,
-    policy: str | None = None,
-    target: Target | None = None,
-    body: Any = None,
-    query: Any = None,
-    negotiates: bool = True,
-    gate: Gate = "path",
-) -> Callable[[Handler], Endpoint]:
-    """Make an endpoint of a handler ``(req, **path_values) -> Reply``.
+    def _document(self, req: Request, schema: Body) -> Any:
+        content = body.read(req.environ, req.conf.api.max_request_body_size)
+        document = schema.validate(body.parse_json(content, req.conf.api.max_request_body_values), req.version)
+        for kind, count in self.limits.items():
+            check_count(kind, count(document), req.conf.placement[f"max_{kind}_per_request"])
+        return document
 
-    :param since: the first version that has it.
-    :param until: the first version that has it no more; the table then names another endpoint to follow it.
-    :param policy: the rule that must hold; None lets everybody in.
-    :param target: what the rule is asked about, when that is not the caller's own project and user.
-    :param body: the schema of the JSON body; None reads no body, and asks for no Content-Type.
-    :param query: the schema of the query string; None ignores it.
-    :param negotiates: whether a GET refuses a client that does not want JSON.
-    :param gate: what an older version gets: "path" 404, "method" 405 without Allow, "after media types" 404 too, but
-        only after Accept and Content-Type were found good.
+
+def endpoint(**declaration: Any) -> Callable[[Handler], Endpoint]:
+    """Return a decorator that makes an ``Endpoint`` of a handler ``(req, **path values) -> Reply``.
+
+    Args:
+        declaration: the fields of Endpoint, by name.
     """
-    return functools.partial(
-        Endpoint,
-        since=since,
-        until=until,
-        policy=policy,
-        target=target,
-        body=body,
-        query=query,
-        negotiates=negotiates,
-        gate=gate,
-    )
+    return lambda handler: Endpoint(handler=handler, **declaration)
+
+
+def check_count(kind: str, count: int, most: int) -> None:
+    """Refuse a request with too many entries of a kind.
+
+    Raises:
+        TooManyEntries: there are more than ``most``.
+    """
+    if count > most:
+        raise errors.TooManyEntries(kind=kind, count=count, most=most)
 
 
 def accepts_json(accept: str | None) -> bool:
-    """Whether a client with this Accept header takes JSON; one without the header does."""
+    """Return whether a client with this Accept header takes JSON; a client without the header does."""
     return accept == JSON or bool(create_accept_header(accept).acceptable_offers([JSON]))
 
 
 def media_type(content_type: str | None) -> str | None:
-    """The type without its parameters."""
+    """Return the type without its parameters."""
     return (content_type or "").partition(";")[0].strip() or None

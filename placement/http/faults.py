@@ -1,4 +1,4 @@
-"""From a failure to the answer that a client sees: the only place where the two meet (contract 1.3 to 1.5)."""
+"""From a failure to the reply that reports it (docs: api-accept, api-errors, api-error-codes)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from webob.acceptparse import create_accept_header
 
 from placement import errors
 from placement import microversion as mv
-from placement.http.request import FAILURE, REQUEST_ID, VERSION, Environ
+from placement.http.environ import FAILURE, REQUEST_ID, VERSION
 from placement.http.response import JSON
 
 # --- failures that only HTTP knows -----------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def status_of(failure: BaseException) -> HTTPStatus:
     return next(_STATUS[kind] for kind in type(failure).__mro__ if kind in _STATUS)
 
 
-def respond(failure: errors.Failure, environ: Environ, start_response: Any) -> Iterable[bytes]:
+def respond(failure: errors.Failure, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer with the failure, in the form that the client likes best."""
     environ[FAILURE] = type(failure)
     status = status_of(failure)
@@ -162,7 +163,7 @@ def respond(failure: errors.Failure, environ: Environ, start_response: Any) -> I
     return [content]
 
 
-def render(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> tuple[str, bytes]:
+def render(failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
     """The content type and the content of the answer; HEAD gets none."""
     form = _form(environ.get("HTTP_ACCEPT"))
     if environ["REQUEST_METHOD"] == "HEAD":
@@ -180,7 +181,7 @@ def render(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> tup
     return f"{form}; charset=UTF-8", text.encode(errors="backslashreplace")
 
 
-def _problem(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> dict[str, Any]:
+def _problem(failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> dict[str, Any]:
     problem: dict[str, Any] = {
         "status": status.value,
         "title": status.phrase,
@@ -195,7 +196,7 @@ def _problem(failure: errors.Failure, status: HTTPStatus, environ: Environ) -> d
     return problem
 
 
-def _detail(message: str, status: HTTPStatus, environ: Environ) -> str:
+def _detail(message: str, status: HTTPStatus, environ: WSGIEnvironment) -> str:
     return _DETAILS[status].format(
         message=message,
         method=environ["REQUEST_METHOD"],

@@ -1,25 +1,30 @@
-"""What a handler gives back: a status, perhaps a body, a location, and when what it shows last changed."""
+"""Replies: WebOb's responses, made from a JSON document, a page or a stream."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime, formatdate
 from enum import Enum
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+import webob
 
-from placement import microversion as mv
+from placement import signals
+
+LOG = logging.getLogger(__name__)
 
 JSON = "application/json"
 
 
 class Age(Enum):
-    """What a body without a date of its own says about its age."""
+    """What a document without a date of its own states about its age."""
 
     NOW = "as old as the reply itself"
     UNDATED = "not to be cached, and of no known age"
@@ -31,93 +36,129 @@ UNDATED = Age.UNDATED
 #: Items of a long list that are encoded at once.
 _PIECE = 1000
 
-_REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+_STATUS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
-class Listed(NamedTuple):
-    """A body that is an object of one list, which may be long: it is encoded in pieces, so that only these are held."""
+class Reply(webob.Response):
+    """A response that knows when what it shows last changed.
 
-    name: str
-    items: Iterable[Any]
+    ``modified`` is the date of the newest of the entities shown (naive, UTC), ``NOW``, ``UNDATED`` (no Last-Modified),
+    or None for a reply without cache headers (docs: api-cache-headers).  The application makes headers of it in the
+    versions that have them.
+    """
 
-    def pieces(self) -> Iterator[bytes]:
-        """The body as JSON, in pieces of many items."""
-        yield b"{%s:[" % encode(self.name)
-        remaining, separator = iter(self.items), b""
+    modified: datetime | Age | None = None
+
+    def add_cache_headers(self) -> None:
+        """Add the headers that state the age of the reply, if it has one."""
+        if self.modified is None:
+            return
+        if self.modified is not UNDATED:
+            self.headerlist.append(("last-modified", _http_date(self.modified)))
+        self.headerlist.append(("cache-control", "no-cache"))
+
+
+def ok(document: Any, modified: datetime | Age | None = None, location: str | None = None) -> Reply:
+    """Return 200 with a JSON document."""
+    return _reply(200, [_json(document)], JSON, modified, location)
+
+
+def created(location: str, document: Any = None, modified: datetime | Age | None = None) -> Reply:
+    """Return 201 with the absolute URL of what was created."""
+    if document is None:
+        return _reply(201, [b""], None, modified, location)
+    return _reply(201, [_json(document)], JSON, modified, location)
+
+
+def no_content(location: str | None = None, modified: datetime | Age | None = None) -> Reply:
+    """Return 204."""
+    return _reply(204, [b""], None, modified, location)
+
+
+def listed(name: str, items: Iterable[Any], modified: datetime | Age | None = None) -> Reply:
+    """Return 200 with a JSON document of one list under ``name``.
+
+    The list may be long: it is encoded in pieces, so that only the encoded text is held in memory, not all items.
+    """
+    return _reply(200, _pieces(name, items), JSON, modified)
+
+
+def page(content: bytes, content_type: str = "text/html; charset=UTF-8", status: int = 200) -> Reply:
+    """Return a page or another file."""
+    return _reply(status, [content], content_type)
+
+
+def stream(pieces: Iterable[bytes], content_type: str) -> Reply:
+    """Return 200 with pieces that are sent as they are made, and a length that is not known.
+
+    A handler that returns a stream has ended when the pieces are made.  The status is on its way by then: an error in
+    ``pieces`` goes to the log, and ends the connection before the end of the body.
+    """
+    return Reply(status=_STATUS[200], headerlist=[("content-type", content_type)], app_iter=_guarded(pieces))
+
+
+def newest(dates: Iterable[datetime | None]) -> datetime | Age:
+    """Return the latest of the dates, or ``NOW`` if there is none (docs: api-cache-headers)."""
+    return max((date for date in dates if date is not None), default=NOW)
+
+
+def encode(document: Any) -> bytes:
+    """Return ``document`` as JSON in ASCII; other characters are escaped (docs: api-query-strings)."""
+    try:
+        content = orjson.dumps(document)
+    except TypeError:  # an integer of more than 64 bits, or half of a surrogate pair
+        return json.dumps(document).encode()
+    # orjson cannot escape.  Names outside ASCII are rare enough to be encoded twice.
+    return content if content.isascii() else json.dumps(document).encode()
+
+
+def _reply(
+    status: int,
+    content: list[bytes],
+    content_type: str | None,
+    modified: datetime | Age | None = None,
+    location: str | None = None,
+) -> Reply:
+    headers = [("content-length", str(sum(map(len, content))))]
+    if content_type is not None:
+        headers.append(("content-type", content_type))
+    if location is not None:
+        headers.append(("location", location))
+    reply = Reply(status=_STATUS[status], headerlist=headers, app_iter=content)
+    reply.modified = modified
+    return reply
+
+
+@signals.timed("encode")
+def _json(document: Any) -> bytes:
+    return encode(document)
+
+
+@signals.timed("encode")
+def _pieces(name: str, items: Iterable[Any]) -> list[bytes]:
+    """Return ``{name: items}`` as JSON, in pieces of many items."""
+
+    def pieces() -> Iterator[bytes]:
+        yield b"{%s:[" % encode(name)
+        remaining, separator = iter(items), b""
         while some := list(itertools.islice(remaining, _PIECE)):
             yield separator + encode(some)[1:-1]
             separator = b","
         yield b"]}"
 
-
-class Reply(NamedTuple):
-    """The outcome of a request that succeeded.
-
-    ``location`` is an absolute URL.  ``modified`` is when the newest of the entities shown changed (naive, UTC),
-    ``NOW``, ``UNDATED`` (no ``last-modified``), or None for a reply without any cache headers (contract 1.10).
-    """
-
-    status: int
-    body: Any = None
-    location: str | None = None
-    modified: datetime | Age | None = None
-    #: More headers.
-    more: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def status_line(self) -> str:
-        """``201 Created``."""
-        return _REASONS[self.status]
-
-    def content(self) -> list[bytes]:
-        """The pieces of the body as it is sent; an empty one when there is none."""
-        if isinstance(self.body, Listed):
-            return [*self.body.pieces()]
-        return [b"" if self.body is None else encode(self.body)]
-
-    def headers(self, version: mv.Version, length: int) -> list[tuple[str, str]]:
-        """The headers that this reply has in ``version``, with a content of ``length`` bytes."""
-        headers = [("content-length", str(length))]
-        if self.body is not None:
-            headers.append(("content-type", JSON))
-        if self.location is not None:
-            headers.append(("location", self.location))
-        if self.modified is not None and version >= mv.CACHE_HEADERS:
-            if self.modified is not UNDATED:
-                headers.append(("last-modified", _http_date(self.modified)))
-            headers.append(("cache-control", "no-cache"))
-        headers.extend(self.more)
-        return headers
+    return [*pieces()]
 
 
-def ok(body: Any, modified: datetime | Age | None = None) -> Reply:
-    """200 with a body."""
-    return Reply(200, body, modified=modified)
-
-
-def created(location: str, body: Any = None, modified: datetime | Age | None = None) -> Reply:
-    """201 with the place of what was made."""
-    return Reply(201, body, location, modified)
-
-
-def no_content(location: str | None = None, modified: datetime | Age | None = None) -> Reply:
-    """204."""
-    return Reply(204, None, location, modified)
-
-
-def newest(dates: Iterable[datetime | None]) -> datetime | Age:
-    """The latest of the dates, or ``NOW`` if there is none (contract 1.10)."""
-    return max((date for date in dates if date is not None), default=NOW)
-
-
-def encode(body: Any) -> bytes:
-    """``body`` as JSON in ASCII: everything else is escaped (contract 1.13)."""
-    try:
-        content = orjson.dumps(body)
-    except TypeError:  # an integer of more than 64 bits, or half of a surrogate pair
-        return json.dumps(body).encode()
-    # orjson cannot escape; names outside ASCII are rare enough to be encoded twice
-    return content if content.isascii() else json.dumps(body).encode()
+def _guarded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces; log an error before the server gets it, and close them if the client goes away."""
+    with contextlib.ExitStack() as stack:
+        if close := getattr(pieces, "close", None):
+            stack.callback(close)
+        try:
+            yield from pieces
+        except Exception:
+            LOG.exception("A reply was cut off by an unexpected error")
+            raise
 
 
 def _http_date(modified: datetime | Age) -> str:

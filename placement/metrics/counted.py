@@ -15,7 +15,7 @@ from typing import Any, get_args
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from placement import signals
-from placement.http.request import FAILURE, ROUTE
+from placement.http.environ import FAILURE, ROUTE
 
 LOG = logging.getLogger(__name__)
 

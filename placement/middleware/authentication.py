@@ -1,13 +1,14 @@
-"""Finds out who sends a request, and puts what it finds into the identity headers (contract 1.14)."""
+"""Finds out who sends a request, and puts what it finds into the identity headers (docs: api-authentication)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from placement.errors import StartError
 from placement.http.faults import Unauthenticated
-from placement.http.request import Environ, Service
+from placement.http.service import Service
 from placement.middleware.http_basic import HttpBasic
 from placement.middleware.refusal import refuse
 
@@ -25,7 +26,7 @@ class Noauth2:
     def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application to the user that the token names; 401 without a token."""
         token = environ.get("HTTP_X_AUTH_TOKEN")
         if token is None:

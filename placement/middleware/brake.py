@@ -7,8 +7,7 @@ import ipaddress
 import math
 import threading
 import time
-
-from placement.http.request import Environ
+from wsgiref.types import WSGIEnvironment
 
 #: Wrong passwords that an address may send at once, and the seconds until it may send one more.
 BURST = 10
@@ -43,7 +42,7 @@ class Brake:
                 self._full_at.popitem(last=False)
 
 
-def address_of(environ: Environ) -> str:
+def address_of(environ: WSGIEnvironment) -> str:
     """What is counted as one address: that of the client, of IPv6 its network.
 
     Where a proxy lists several, the last one is what the proxy itself has seen.

@@ -1,4 +1,4 @@
-"""Lets browsers of other origins in, if any are configured (contract 1.15)."""
+"""Lets browsers of other origins in, if any are configured (docs: api-cors)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from oslo_middleware import cors
 
-from placement.http.request import Service
+from placement.http.service import Service
 
 
 def cross_origin(application: Any, service: Service) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -18,7 +19,7 @@ from placement import errors
 from placement.db import driver_errors, tables
 from placement.db.database import Database
 from placement.errors import StartError
-from placement.http.request import Environ, Service
+from placement.http.service import Service
 
 PATH = "/healthcheck"
 
@@ -32,13 +33,13 @@ class Health:
         self._thorough = _Check(application, service, _identity_checks(service.conf))
         self._for_all = not service.conf.healthcheck.allowed_source_ranges
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """What the checks say; elsewhere the answer of the application."""
         asks_us = environ["PATH_INFO"] == PATH and (self._for_all or _has_address(environ))
         answer: Iterable[bytes] = (self._checks(environ) if asks_us else self.application)(environ, start_response)
         return answer
 
-    def _checks(self, environ: Environ) -> Healthcheck:
+    def _checks(self, environ: WSGIEnvironment) -> Healthcheck:
         """Those that tell whether to send requests here; with ``?detailed`` also that of the Identity service."""
         thorough = "detailed" in parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         return self._thorough if thorough else self._check
@@ -53,7 +54,7 @@ def _identity_checks(conf: cfg.ConfigOpts) -> Sequence[Any]:
     return (KeystoneCheck(conf),)
 
 
-def _has_address(environ: Environ) -> bool:
+def _has_address(environ: WSGIEnvironment) -> bool:
     """Whether it can be told if the client is in a range: proxies name several, or one with its port."""
     try:
         ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))

@@ -6,11 +6,12 @@ import base64
 import logging
 from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from placement import errors
 from placement.errors import StartError
 from placement.http.faults import TooManyGuesses, Unauthenticated
-from placement.http.request import Environ, Service
+from placement.http.service import Service
 from placement.middleware.brake import Brake, address_of
 from placement.middleware.passwords import BadFile, Passwords
 from placement.middleware.refusal import refuse
@@ -45,7 +46,7 @@ class HttpBasic:
         self._passwords = _passwords(service.conf.oslo_middleware.http_basic_auth_user_file)
         self._brake = Brake()
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application; 401 for wrong credentials, 429 for too many of them."""
         for name in [name for name in environ if name.startswith(_IDENTITY)]:
             del environ[name]
@@ -62,7 +63,7 @@ class HttpBasic:
         environ["HTTP_X_ROLES"] = self._roles
         return self.application(environ, start_response)
 
-    def _user(self, environ: Environ) -> str:
+    def _user(self, environ: WSGIEnvironment) -> str:
         """The name whose password the request has; raises Unauthenticated and TooManyGuesses, OSError and BadFile."""
         user, password = _credentials(environ)
         if self._passwords.remembers(user, password):
@@ -77,7 +78,7 @@ class HttpBasic:
         return user
 
 
-def _credentials(environ: Environ) -> tuple[str, bytes]:
+def _credentials(environ: WSGIEnvironment) -> tuple[str, bytes]:
     """The name and the password that the request has; raises Unauthenticated."""
     scheme, _, token = environ.pop("HTTP_AUTHORIZATION", "").strip().partition(" ")
     if scheme.lower() != "basic":

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from oslo_context.context import RequestContext
 
+from placement.http.environ import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID
 from placement.http.faults import Unauthenticated
-from placement.http.request import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID, Environ, Service
+from placement.http.service import Service
 from placement.middleware.refusal import refuse
 
 
 class Identity:
-    """401 unless the request has a user; the version document needs none (contract 1.14)."""
+    """401 unless the request has a user; the version document needs none (docs: api-authentication)."""
 
     def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application."""
         ids = {"request_id": environ[REQUEST_ID], "global_request_id": environ[GLOBAL_REQUEST_ID]}
         if environ["PATH_INFO"] in ("", "/"):

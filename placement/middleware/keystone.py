@@ -1,4 +1,4 @@
-"""Has the Identity service validate the tokens, by keystonemiddleware (contract 1.14)."""
+"""Has the Identity service validate the tokens, by keystonemiddleware (docs: api-authentication)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 import logging
 from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import webob.exc
 from keystoneauth1.exceptions import ClientException
@@ -17,7 +18,7 @@ from placement import errors
 from placement import microversion as mv
 from placement.errors import StartError
 from placement.http.faults import Unauthenticated
-from placement.http.request import Environ, Service
+from placement.http.service import Service
 from placement.middleware.keystone_check import complaint
 from placement.middleware.refusal import refuse
 from placement.middleware.unexpected import UnexpectedErrors
@@ -40,7 +41,7 @@ class Keystone:
         if found := complaint(service.conf):
             LOG.error("No token can be validated: %s", found)
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application; 401 for a bad token, 503 if Keystone cannot tell."""
         if environ["PATH_INFO"] in ("", "/"):
             return self.application(environ, start_response)
@@ -50,7 +51,7 @@ class Keystone:
 class _Protocol(auth_token.AuthProtocol):
     """The middleware, with its failures in the form of this API."""
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             return super().__call__(environ, start_response)
         except (IdentityUnavailable, ClientException) as reason:

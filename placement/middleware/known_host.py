@@ -9,9 +9,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from placement.http.faults import ForeignHost
-from placement.http.request import Environ, Service
+from placement.http.service import Service
 from placement.middleware.refusal import refuse
 
 
@@ -20,7 +21,7 @@ def known_host(*names: str) -> Callable[[Any, Service], Any]:
     known = {"localhost", *(name.lower() for name in names)}
 
     def layer(application: Any, _service: Service) -> Any:
-        def checked(environ: Environ, start_response: Any) -> Iterable[bytes]:
+        def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             host = environ.get("HTTP_HOST", "")
             if host and not _is_local(_without_port(host), known):
                 return refuse(ForeignHost(host=host), environ, start_response)

@@ -1,14 +1,16 @@
-"""Settles which version of the API a request speaks, and tells the client (contract 1.6)."""
+"""Settles which version of the API a request speaks, and tells the client (docs: api-microversions)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from placement import errors
 from placement import microversion as mv
 from placement.http import faults
-from placement.http.request import VERSION, Environ, Service
+from placement.http.environ import VERSION
+from placement.http.service import Service
 
 _HEADER = "openstack-api-version"
 
@@ -19,7 +21,7 @@ class Microversion:
     def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application, with the version it is in."""
         try:
             version = mv.negotiate(environ.get("HTTP_OPENSTACK_API_VERSION"))

@@ -1,4 +1,4 @@
-"""Profiles of requests, for who looks where the time goes; both kinds are off unless asked for (contract 5.2, 5.3)."""
+"""Profiles and traces of requests; both are off unless configured (docs: layers, configuration)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import sqlalchemy as sa
 
 from placement.conf import PROJECT
 from placement.errors import StartError
-from placement.http.request import Environ, Service
+from placement.http.service import Service
 
 VARIABLE = "OS_WSGI_PROFILER"
 
@@ -56,7 +57,7 @@ class _Profiled:
         self._directory = directory
         self._lock = threading.Lock()
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application."""
         with self._lock:
             profile, began = cProfile.Profile(), time.time()
@@ -65,7 +66,7 @@ class _Profiled:
         return answer
 
 
-def _file_name(environ: Environ, began: float, ended: float) -> str:
+def _file_name(environ: WSGIEnvironment, began: float, ended: float) -> str:
     """What it was, how long it took and when: ``GET.resource_providers.12ms.1790000000.123456.prof``."""
     words = re.findall(r"[\w-]+", environ["PATH_INFO"], flags=re.ASCII) or ["root"]
     what = f"{re.sub('[^A-Z]', '', environ['REQUEST_METHOD'])}.{'.'.join(words)}"

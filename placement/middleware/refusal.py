@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from placement import errors
 from placement import microversion as mv
 from placement.http import faults
-from placement.http.request import FAILURE, VERSION, Environ
+from placement.http.environ import FAILURE, VERSION
 
 
-def refuse(failure: errors.Failure, environ: Environ, start_response: Any) -> Iterable[bytes]:
+def refuse(failure: errors.Failure, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer with the failure; it has a code if the version that the client asks for has codes of errors.
 
     The request itself stays without a version, in the log too.

@@ -13,12 +13,14 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from oslo_context.context import RequestContext, generate_request_id
 
 from placement import signals
-from placement.http.request import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, VERSION, Environ, Service
+from placement.http.environ import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, VERSION
 from placement.http.response import JSON
+from placement.http.service import Service
 from placement.middleware.timings import TIMINGS
 
 LOG = logging.getLogger(__name__)
@@ -28,7 +30,7 @@ _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{1
 
 
 class RequestLog:
-    """The outermost layer that always exists: ids, the Accept header, the log (contract 1.3, 1.9, 5.2)."""
+    """Sets ids and the Accept header, and writes the log (docs: api-accept, api-request-ids, layers)."""
 
     def __init__(self, application: Any, service: Service) -> None:
         self.application = application
@@ -37,7 +39,7 @@ class RequestLog:
         if self._slow:
             TIMINGS.connect()
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application, with the id of the request in its headers."""
         began = time.perf_counter()
         if self._slow:
@@ -62,7 +64,7 @@ class RequestLog:
 
         return self.application(environ, start)
 
-    def _write(self, environ: Environ, status: str, headers: list[tuple[str, str]], seconds: float) -> None:
+    def _write(self, environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]], seconds: float) -> None:
         """Write the line of a request that is answered."""
         slow = 0 < self._slow <= seconds
         level = logging.WARNING if slow else logging.INFO
@@ -95,7 +97,7 @@ def _in_words(part: tuple[str, Mapping[str, float]]) -> str:
     return f"{name} {spent['seconds']:.3f}{times}"
 
 
-def _request_line(environ: Environ) -> str:
+def _request_line(environ: WSGIEnvironment) -> str:
     """Who sent what: ``192.0.2.1 "GET /resource_providers?name=x"``; nothing that a client sends ends it early."""
     path = quote((environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1"))
     query = environ.get("QUERY_STRING")

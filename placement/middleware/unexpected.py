@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from placement.http import faults
-from placement.http.request import Environ, Service
+from placement.http.service import Service
 
 LOG = logging.getLogger(__name__)
 
@@ -18,7 +19,7 @@ class UnexpectedErrors:
     def __init__(self, application: Any, _service: Service) -> None:
         self.application = application
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application; 500 if it raised."""
         try:
             return self.application(environ, start_response)

@@ -9,10 +9,11 @@ import socket
 import sys
 from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from placement import errors
 from placement.http import faults
-from placement.http.request import Environ, Service
+from placement.http.service import Service
 from placement.middleware.refusal import refuse
 
 #: A tab may be in a header.
@@ -30,7 +31,7 @@ class WellFormed:
         self.application = application
         self._longest_query = service.conf.api.max_query_length
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The answer of the application; 400 for control characters, 414 for a query or a path that is not there."""
         if failure := self._failure(environ):
             environ.setdefault("PATH_INFO", "")
@@ -39,7 +40,7 @@ class WellFormed:
         answer: Iterable[bytes] = self.application(environ, start_response)
         return answer
 
-    def _failure(self, environ: Environ) -> errors.Failure | None:
+    def _failure(self, environ: WSGIEnvironment) -> errors.Failure | None:
         if not environ.keys() >= _WHOLE:
             return errors.TooLong(most=self._longest_query)
         sent = [value for name, value in environ.items() if name.startswith("HTTP_")]
@@ -50,7 +51,7 @@ class WellFormed:
         return None
 
 
-def _hang_up(environ: Environ) -> None:
+def _hang_up(environ: WSGIEnvironment) -> None:
     """End the connection where uWSGI would begin the reply with what the client sent in place of the version of HTTP.
 
     It is not closed, for another connection could get its number before uWSGI writes the reply.

@@ -25,7 +25,7 @@ class CannotStart(SystemExit):
 
 
 def init_application() -> Any:
-    """The application, configured by the file and the environment of this process (contract 5.3, 5.5).
+    """The application, configured by the file and the environment of this process (docs: configuration, entry-points).
 
     May be called again; each call gives an application of its own.  Ends the process with one line if it cannot start.
     """

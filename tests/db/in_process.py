@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement import deploy, routes
 from placement.db.database import Database
 from placement.http.application import Application
-from placement.http.request import Service
+from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.policy import Policy
 from tests import caller, web

@@ -18,6 +18,7 @@ from placement.cmd import status as status_command
 from placement.db import schema
 from placement.db.database import opened
 from placement.http.endpoint import endpoint
+from placement.http.environ import CONTEXT
 from placement.http.response import ok
 from tests import children, doors, identity, running, servers, web
 from tests.conftest import missing
@@ -247,7 +248,7 @@ def test_while_keystone_is_away_known_tokens_are_good(service, keystone):
 
 @endpoint()
 def whoami(req):
-    return ok(req.user.roles)
+    return ok(req.environ[CONTEXT].roles)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from placement import deploy
 from placement.db.database import Database
 from placement.handlers import provider
-from placement.http.response import Listed, encode, ok
+from placement.http.response import encode, listed
 from placement.index.snapshot import Snapshot
 from placement.microversion import Version
 from placement.schemas import allocation_candidate as schema
@@ -153,11 +153,11 @@ def test_a_reply_says_what_there_was_too_little_of(
 
 def test_a_list_of_all_providers_takes_little_more_than_its_text() -> None:
     snapshot = nasty.bush(100_000 if LONG else 20_000)
-    request = types.SimpleNamespace(prefix="", version=Version(1, 39))
+    request = types.SimpleNamespace(mount_path="", version=Version(1, 39))
 
     def text() -> int:
-        listed = Listed("resource_providers", provider._listed(request, snapshot, range(len(snapshot))))  # type: ignore[arg-type]
-        return sum(map(len, ok(listed).content()))
+        shown = provider._shown(request, snapshot, range(len(snapshot)))  # type: ignore[arg-type]
+        return listed("resource_providers", shown).content_length
 
     found = cost(text)
     assert found.result > 700 * len(snapshot)

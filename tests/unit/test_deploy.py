@@ -21,7 +21,7 @@ REQUEST_ID = re.compile("req-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]
 
 @endpoint()
 def well(req):
-    return ok(req.user)
+    return ok(web.user(req))
 
 
 @endpoint()
@@ -145,7 +145,7 @@ def test_without_cors_options_is_no_method(app):
 
 @endpoint()
 def place(req):
-    return ok([req.url("/x"), req.prefix])
+    return ok([req.url("/x"), req.mount_path])
 
 
 @pytest.mark.parametrize(("believes", "url"), [(True, "https://public:8/prefix/x"), (False, "http://localhost:80/x")])

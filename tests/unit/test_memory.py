@@ -15,14 +15,14 @@ from tests import web
 LENGTH = 25_000
 
 
-@endpoint(policy="placement:usages", target=lambda req: {"project_id": req.parameter("project_id")})
+@endpoint(policy="placement:usages", target=lambda req: {"project_id": req.unchecked_parameter("project_id")})
 def show(_req):
     return ok({})
 
 
 @endpoint(policy="placement:resource_providers:create", body=schema.CREATE)
 def refuse(req):
-    raise errors.ProviderUuidTaken(uuid=req.body["uuid"])
+    raise errors.ProviderUuidTaken(uuid=req.document["uuid"])
 
 
 @pytest.fixture(scope="module")

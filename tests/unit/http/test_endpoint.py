@@ -1,12 +1,16 @@
-"""The order of the checks (contract 1.1): each test breaks a rule and all that are looked at after it."""
+"""The order of the checks (docs: api-order-of-checks): each test breaks a rule and all that are looked at after it."""
 
 from __future__ import annotations
 
 import pytest
 
+from placement import errors
 from placement import microversion as mv
+from placement.http.application import Application
 from placement.http.endpoint import accepts_json, endpoint, media_type
 from placement.http.response import no_content, ok
+from placement.http.service import Service
+from placement.policy import Policy
 from placement.schemas import provider as schema
 from tests import web
 
@@ -18,17 +22,17 @@ RULE = "placement:traits:list"
 
 @endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE)
 def usual(req):
-    return ok(req.body)
+    return ok(req.document)
 
 
 @endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, gate="method")
 def gated_by_method(req):
-    return ok(req.body)
+    return ok(req.document)
 
 
 @endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, gate="after media types")
 def gated_late(req):
-    return ok(req.body)
+    return ok(req.document)
 
 
 @endpoint(body=schema.CREATE)
@@ -41,7 +45,7 @@ def takes_any_accept(_req):
     return no_content()
 
 
-@endpoint(policy="placement:usages", target=lambda req: {"project_id": req.parameter("project_id")})
+@endpoint(policy="placement:usages", target=lambda req: {"project_id": req.unchecked_parameter("project_id")})
 def of_project(_req):
     return no_content()
 
@@ -57,8 +61,28 @@ def after(_req):
 
 
 @endpoint(query=schema.LIST)
-def looks_at_nothing(_req):
-    return no_content()
+def with_a_query(req):
+    return ok([*req.parameters.items()])
+
+
+@endpoint()
+def without_a_query(req):
+    return ok([*req.parameters.items()])
+
+
+def missing(_db, name):
+    if name != "there":
+        raise errors.ProviderNotFound(uuid=name)
+
+
+def no_digits(_req, name):
+    if name.isdigit():
+        raise errors.BadTraitName(value=name)
+
+
+@endpoint(path=no_digits, body=schema.CREATE, limits={"traits": lambda document: len(document["name"])}, lookup=missing)
+def looked_up(req, name):
+    return ok([name, req.document["name"]])
 
 
 TABLE = {
@@ -69,7 +93,9 @@ TABLE = {
     "/any": {"GET": takes_any_accept},
     "/of_project": {"GET": of_project},
     "/two": {"GET": (before, after)},
-    "/nothing": {"GET": looks_at_nothing},
+    "/query": {"GET": with_a_query},
+    "/no_query": {"GET": without_a_query},
+    "/looked_up/{name}": {"PUT": looked_up},
 }
 
 
@@ -142,10 +168,11 @@ def test_at_last_the_body(app):
     assert ask(app, "PUT", "/usual", {"content-type": "Application/JSON ; x=y"}, b'{"name": "a"}').status_int == 200
 
 
-@pytest.mark.parametrize("body", [b'{"name": "a"}', b"{"])
-def test_the_body_is_here_before_the_handler_begins(app, body):
+def test_the_body_is_read_before_the_handler_begins(app):
     """A handler that waits for a slow client would do so in a transaction, the row of a provider locked."""
+    body = b'{"name": "a"}'
     assert ask(app, "PUT", "/read", JSON, body).json == len(body)
+    assert ask(app, "PUT", "/read", JSON, b"{").status_int == 400
 
 
 def test_an_endpoint_may_ignore_accept(app):
@@ -165,8 +192,60 @@ def test_a_method_that_changed_its_meaning_has_an_endpoint_for_each(app):
     assert ask(app, "GET", "/two", version=mv.TRAITS).json == "after"
 
 
-def test_the_query_is_checked_when_it_is_looked_at(app):
-    assert ask(app, "GET", "/nothing?bogus=1").status_int == 204
+def test_the_query_is_judged_before_the_handler_runs(app):
+    assert ask(app, "GET", "/query?name=a").json == [["name", "a"]]
+    assert detail(ask(app, "GET", "/query?bogus=1")).startswith("Invalid query string parameters: ")
+
+
+def test_without_a_schema_every_query_is_ignored(app):
+    assert ask(app, "GET", "/no_query?limit=%88&x=y").json == []
+
+
+class Reads:
+    """A database that counts how often it is read."""
+
+    def __init__(self):
+        self.count = 0
+
+    def read(self, work):
+        self.count += 1
+        return work(self)
+
+
+@pytest.fixture
+def reads():
+    return Reads()
+
+
+@pytest.fixture
+def put(reads):
+    conf = web.configuration(placement__max_traits_per_request=3)
+    app = Application(TABLE, Service(conf, reads, Policy(conf), None))
+    return lambda name, body: ask(app, "PUT", f"/looked_up/{name}", JSON, body)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("1", b"{", "Badly formatted name parameter"),
+        ("missing", b"{", "No resource provider with uuid missing found"),
+        ("missing", b"{}", "No resource provider with uuid missing found"),
+        ("missing", b'{"name": "long"}', "No resource provider with uuid missing found"),
+        ("there", b"{", "Malformed JSON"),
+        ("there", b"{}", "JSON does not validate"),
+        ("there", b'{"name": "long"}', "names 4 traits; there may be 3"),
+    ],
+)
+def test_the_path_goes_before_what_it_names_and_that_before_the_body(put, name, body, said):
+    assert said in detail(put(name, body))
+
+
+def test_what_the_path_names_is_looked_up_only_for_a_body_that_is_refused(put, reads):
+    """The handler finds out by itself, in its transaction: a good request costs no statement more."""
+    assert put("missing", b'{"name": "ab"}').json == ["missing", "ab"]
+    assert reads.count == 0
+    put("there", b"{}")
+    assert reads.count == 1
 
 
 @pytest.mark.parametrize(

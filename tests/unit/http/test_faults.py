@@ -9,7 +9,7 @@ import pytest
 from placement import errors
 from placement import microversion as mv
 from placement.http import faults
-from placement.http.request import REQUEST_ID, VERSION
+from placement.http.environ import REQUEST_ID, VERSION
 from tests import web
 
 BEFORE_CODES = mv.Version(1, 22)

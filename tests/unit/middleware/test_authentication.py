@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from placement.http.endpoint import endpoint
-from placement.http.request import CONTEXT
+from placement.http.environ import CONTEXT
 from placement.http.response import ok
 from tests import web
 
 
 @endpoint()
 def whoami(req):
-    return ok(list(req.user))
+    return ok(list(web.user(req)))
 
 
 @endpoint()

@@ -11,7 +11,7 @@ import pytest
 
 from placement.errors import StartError
 from placement.http.endpoint import endpoint
-from placement.http.request import CONTEXT
+from placement.http.environ import CONTEXT
 from placement.http.response import ok
 from placement.middleware import brake
 from placement.middleware.brake import address_of
@@ -22,7 +22,7 @@ LONG = "\N{SNOWMAN}" * 24  # 72 bytes, the most that bcrypt takes
 
 @endpoint()
 def whoami(req):
-    return ok(list(req.user))
+    return ok(list(web.user(req)))
 
 
 @endpoint()

@@ -24,7 +24,7 @@ www_authenticate_uri = http://identity.example/
 
 @endpoint()
 def whoami(req):
-    return ok(list(req.user))
+    return ok(list(web.user(req)))
 
 
 TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}

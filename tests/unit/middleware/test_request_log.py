@@ -10,6 +10,7 @@ from oslo_context import context as oslo_context
 
 from placement import errors, signals
 from placement.http.endpoint import endpoint
+from placement.http.environ import REQUEST_ID
 from placement.http.response import no_content, ok
 from placement.middleware.timings import TIMINGS
 from tests import web
@@ -21,7 +22,7 @@ UUID = "0f4bd6a1-5d2f-4b7e-9c50-52ff9cf4a9c1"
 @endpoint()
 def ids(req):
     context = oslo_context.get_current()
-    return ok([req.request_id, context.request_id, context.global_request_id, context.user_id])
+    return ok([req.environ[REQUEST_ID], context.request_id, context.global_request_id, context.user_id])
 
 
 @endpoint()

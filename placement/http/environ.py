@@ -1,0 +1,16 @@
+"""The keys under which layers and the application leave what they find out about a request in its environ."""
+
+from __future__ import annotations
+
+#: The id of the request, and the id that the client gave to a chain of requests (None if it gave none).
+REQUEST_ID = "placement.request_id"
+GLOBAL_REQUEST_ID = "placement.global_request_id"
+#: The ``RequestContext`` of the caller.
+CONTEXT = "placement.context"
+#: The version of the API that the request uses.  Absent until it is negotiated.
+VERSION = "placement.version"
+#: The ``Service`` that serves the request.
+SERVICE = "placement.service"
+#: The path of the route in the route table, and the class of the failure, for the log and the metrics.
+ROUTE = "placement.route"
+FAILURE = "placement.failure"

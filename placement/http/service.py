@@ -1,0 +1,21 @@
+"""What all requests share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oslo_config import cfg
+
+from placement.db.engine import Database
+from placement.index.live import LiveIndex
+from placement.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The configuration and what was made of it.  Nothing is global, so one interpreter can hold several services."""
+
+    conf: cfg.ConfigOpts
+    database: Database
+    policy: Policy
+    index: LiveIndex

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import hypothesis
+import pytest
+import webob
+from hypothesis import strategies as st
+
+from placement import errors
+from placement import microversion as mv
+from placement.http import body
+from placement.http.body import parse_json
+from placement.schemas import provider as schema
+from tests import json_strategies
+
+#: As many bytes of a body without a length are read at most.
+MOST = 40
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b'{"a": 1, "a": 2}', {"a": 2}),
+        ('"\N{SNOWMAN}"'.encode(), "\N{SNOWMAN}"),
+        (rb'"\ud83d\ude00"', "\N{GRINNING FACE}"),
+        (rb'"\\u0000"', r"\u0000"),
+        (b"[1e400]", [float("inf")]),
+        (b"[]", []),
+    ],
+)
+def test_json_is_read(text, value):
+    assert parse_json(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"{'a': 1}",
+        b"{} {}",
+        b"NaN",
+        b'{"a": [Infinity]}',
+        b"-Infinity",
+        b'"\xff"',
+        b'"\xed\xa0\x80"',
+        b'\xef\xbb\xbf{"a": 1}',
+        '{"a": 1}'.encode("utf-16"),
+        b"1" * 5000,
+        rb'"\ud800"',
+        rb'{"a": [{"b": "x\udfff"}]}',
+        rb'{"\u0000": 1}',
+        rb'["\u0000"]',
+        b'"\0"',
+    ],
+)
+def test_what_is_no_json_or_cannot_be_stored_is_refused(text):
+    with pytest.raises(errors.MalformedJSON, match=r"^Malformed JSON: ."):
+        parse_json(text)
+
+
+@hypothesis.given(json_strategies.json_values())
+def test_whatever_can_be_written_is_read(value):
+    text = json.dumps(value)
+    hypothesis.assume("\\u0000" not in text)
+    assert parse_json(text.encode()) == value
+
+
+@hypothesis.given(st.text(st.characters(categories=["Cs", "Ll"], include_characters="\0"), max_size=5))
+def test_a_string_is_read_if_it_can_be_stored(text):
+    meant = json.loads(json.dumps(text))  # two halves that meet are a pair
+    if not re.search("[\0\ud800-\udfff]", meant):
+        assert parse_json(json.dumps([text]).encode()) == [meant]
+    else:
+        with pytest.raises(errors.MalformedJSON):
+            parse_json(json.dumps([text]).encode())
+
+
+@pytest.mark.parametrize("depth", [800, 100_000])
+def test_a_deep_body_is_the_clients_fault(depth):
+    deep = b'{"name": ' + b"[" * depth + b"]" * depth + b"}"
+    with pytest.raises(errors.BadRequest):
+        schema.CREATE.validate(parse_json(deep), mv.LATEST)
+
+
+# --- bytes ---
+
+
+def read(content=None, **environ):
+    made = webob.Request.blank("/")
+    if content is not None:
+        made.body = content
+    return body.read(made.environ | environ, MOST)
+
+
+def test_the_body_ends_where_its_length_says():
+    stream = io.BytesIO(b'{"name": "a"}garbage')
+    assert read(**{"wsgi.input": stream, "CONTENT_LENGTH": "13"}) == b'{"name": "a"}'
+
+
+def test_a_chunked_body_ends_where_the_server_says():
+    stream = io.BytesIO(b'{"name": "a"}')
+    assert read(**{"wsgi.input": stream, "wsgi.input_terminated": True}) == b'{"name": "a"}'
+
+
+@pytest.mark.parametrize(("length", "fits"), [(MOST, True), (MOST + 1, False), (10**6, False)])
+def test_a_chunked_body_is_read_up_to_the_limit_and_no_further(length, fits):
+    stream = io.BytesIO(b" " * length)
+    environ = {"wsgi.input": stream, "wsgi.input_terminated": True}
+    if fits:
+        assert read(**environ) == b" " * length
+    else:
+        with pytest.raises(errors.TooLarge, match=f"may have {MOST} bytes at most"):
+            read(**environ)
+    assert stream.tell() <= MOST + 1
+
+
+class Input(io.RawIOBase):
+    """What a server gives as ``wsgi.input``."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def readable(self):
+        return True
+
+    def readinto(self, _buffer):
+        raise self.error
+
+
+def test_where_nothing_says_that_a_body_ends_there_is_none():
+    """To read on would be to wait for the client."""
+    assert read(**{"wsgi.input": io.BufferedReader(Input(AssertionError("the body is read")))}) == b""
+
+
+def test_a_client_that_goes_away_has_sent_no_json():
+    stream = io.BufferedReader(Input(OSError("timeout during read")))
+    with pytest.raises(errors.MalformedJSON, match="timeout during read"):
+        read(**{"wsgi.input": stream, "CONTENT_LENGTH": "13"})
