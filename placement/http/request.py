@@ -11,7 +11,7 @@ import webob
 from oslo_config import cfg
 
 from placement import errors
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.db.transaction import Reading, Transaction
 from placement.http.environ import CONTEXT, SERVICE, VERSION
 from placement.http.service import Service

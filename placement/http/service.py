@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from oslo_config import cfg
 
-from placement.db.engine import Database
+from placement.db.database import Database
 from placement.index.live import LiveIndex
 from placement.policy import Policy
 
