@@ -16,6 +16,7 @@ import placement
 from placement import conf as options
 from placement import errors, routes
 from placement.cmd import manage
+from placement.db import tables
 from placement.metrics.counted import Metrics
 from placement.middleware import health
 from placement.policy import RULES
@@ -179,3 +180,18 @@ def test_every_command_is_documented(monkeypatch, in_process):
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", "sqlite://")
     for command in commands(in_process):
         assert any(said == command or said.startswith(f"{command} ") for said in SAID), command
+
+
+def test_every_table_and_column_is_documented():
+    text = DOCUMENTS["database.rst"]
+    for table in tables.metadata.tables.values():
+        for name in (table.name, *table.columns.keys()):
+            assert f"``{name}``" in text, f"{table.name}: {name}"
+
+
+def test_every_option_of_the_commands_is_documented():
+    sources = "".join(path.read_text() for path in (ROOT / "placement/cmd").glob("*.py"))
+    options = set(re.findall(r'"(--[a-z][\w-]+)"', sources))
+    assert len(options) >= 8
+    documented = set(re.findall(r"--[a-z][\w-]+", DOCUMENTS["commands.rst"]))
+    assert options <= documented
