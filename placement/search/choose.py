@@ -34,7 +34,7 @@ def choose(
         limit: None for all.
         strategy: depth-first returns all candidates of one tree, then those of the next.  Breadth-first returns one of
             each tree, then a second one of each, so that few candidates do not all come from one host.
-        refused: called once for each tree that has no candidate, with the name of the reason.
+        refused: called once for each tree without a candidate, with its id and the name of the reason.
     """
     seen: set[Hashable] = set()
     cache = SolutionCache(budget)
@@ -76,7 +76,7 @@ def _without_seen(
         new = True
         yield candidate
     if repeated and not new and refused is not None:
-        refused(NotOnlyShared.name)
+        refused(problem.tree, NotOnlyShared.name)
 
 
 def _identity(candidate: Candidate) -> Hashable:

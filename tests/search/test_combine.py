@@ -252,9 +252,9 @@ def test_a_limit_is_not_exceeded_and_all_are_returned_without() -> None:
 
 
 def refusals(*problems: TreeProblem, budget: Budget | None = None, limit: int | None = None) -> Counter[str]:
-    names: list[str] = []
-    choose(problems, limit, budget=budget, refused=names.append)
-    return Counter(names)
+    names: Counter[str] = Counter()
+    choose(problems, limit, budget=budget, refused=lambda _tree, name: names.update([name]))
+    return names
 
 
 def two(
@@ -272,7 +272,7 @@ def two(
 def test_the_constraint_that_refuses_a_tree_is_reported(alone: bool) -> None:
     few = (11,) if alone else (11, 11)
     shared = (20,) if alone else (20, 20)
-    assert refusals(two(few, few, isolate=True)) == {"isolation": 1}
+    assert refusals(two(few, few, isolate=True)) == {"group_policy": 1}
     assert refusals(two(few, few)) == {"resources:PGPU": 1}
     assert refusals(two(shared, shared, skip_shared=True)) == {"already found in another tree": 1}
     traits = Requirements((Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 1})), required=(frozenset({"T0"}),))
@@ -289,7 +289,7 @@ def test_rules_that_one_provider_always_meets_are_reported() -> None:
     assert refusals(TreeProblem(Requirements(groups, nested=False), ((1,), (2,)), facts)) == {
         "one provider per tree": 1
     }
-    assert refusals(TreeProblem(Requirements(groups), ((1,), ()), facts)) == {"no provider": 1}
+    assert refusals(TreeProblem(Requirements(groups), ((1,), ()), facts)) == {"group": 1}
 
 
 def test_the_deepest_refusal_is_reported() -> None:
@@ -305,12 +305,14 @@ def test_the_deepest_refusal_is_reported() -> None:
 
 
 def test_trees_that_share_a_search_are_each_reported() -> None:
-    problems = [devices(3, 2, root=100 * number) for number in range(5)]
-    assert refusals(*problems) == {"isolation": 5}
+    problems = [devices(3, 2, root=root)._replace(tree=root) for root in (100, 200, 300)]
+    refused: list[tuple[int, str]] = []
+    assert not choose(problems, refused=lambda *refusal: refused.append(refusal))
+    assert refused == [(100, "group_policy"), (200, "group_policy"), (300, "group_policy")]
 
 
 def test_a_tree_with_candidates_is_not_reported() -> None:
-    assert refusals(devices(2, 2), devices(3, 2, root=200)) == {"isolation": 1}
+    assert refusals(devices(2, 2), devices(3, 2, root=200)) == {"group_policy": 1}
 
 
 def test_a_tree_that_is_not_searched_is_not_reported() -> None:

@@ -102,7 +102,7 @@ class _Trees:
         tree = self._snapshot.forest.tree(root)
         if len(tree) == 1 and not self._sharing:
             # Its only provider serves every pick, or the tree would not be here.
-            return TreeProblem(self._requirements_for_one, ((root,),) * len(self._places), self._facts)
+            return TreeProblem(self._requirements_for_one, ((root,),) * len(self._places), self._facts, tree=root)
         if len(tree) > _LISTED:
             self._budget.spend(len(self._fields) * len(tree) // _LISTED)
         aggregates = self._aggregates(tree) if self._sharing else frozenset()
@@ -120,7 +120,7 @@ class _Trees:
         if self._order is not None:
             options = [tuple(self._order.sample(places, len(places))) for places in options]
         chosen = tuple([options[place] for place in self._places])
-        return TreeProblem(self._requirements, chosen, self._facts, repeats, repeated)
+        return TreeProblem(self._requirements, chosen, self._facts, repeats, repeated, root)
 
     def _aggregates(self, tree: tuple[int, ...]) -> frozenset[str]:
         """Those that any provider of the tree is in."""

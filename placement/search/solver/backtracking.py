@@ -23,8 +23,8 @@ from placement.search.solver.constraints import Constraint, Variable, constraint
 from placement.search.solver.problem import Demand, Requirements
 from placement.search.solver.work_limit import WORK_LIMIT, WorkLimit
 
-#: The name under which a tree is reported that has no provider for one of the demands.
-NO_PROVIDER = "no provider"
+#: The name under which a tree is reported that has no provider for one of the demands; narrowing uses the same.
+NO_PROVIDER = "group"
 
 #: Elements of a list that are as much work as one value.
 _PER_WORK = 20

@@ -12,8 +12,8 @@ Two isolated groups on the two devices of a host have two candidates:
 
 Where only one of the devices will do, there is none:
 
->>> list(combine(TreeProblem(groups, ((11,), (11,)), host), refused=print))
-isolation
+>>> list(combine(TreeProblem(groups, ((11,), (11,)), host, tree=10), refused=print))
+10 group_policy
 []
 """
 
@@ -27,8 +27,8 @@ from placement.search.solver.canonical_form import canonical_form
 from placement.search.solver.constraints import Isolation, NotOnlyShared, RequiredTraits, SummedAmounts
 from placement.search.solver.problem import Candidate, Requirements, TreeProblem
 
-#: Called with the name of what refused a tree: that of a constraint, or of the work limit.
-Refused = Callable[[str], object]
+#: Called with the id of a tree without candidates and the reason: the name of a constraint, or of the work limit.
+Refused = Callable[[int, str], object]
 
 
 def combine(
@@ -46,7 +46,7 @@ def combine(
         if refusal is None:
             return iter((_candidate_of_one(problem.requirements, first[0]),))
         if refused is not None:
-            refused(refusal)
+            refused(problem.tree, refusal)
         return iter(())
     return _combinations(problem, SolutionCache() if cache is None else cache, refused)
 
@@ -78,7 +78,7 @@ def _combinations(problem: TreeProblem, cache: SolutionCache, refused: Refused |
     for assignment in solutions:
         yield _candidate(problem.requirements, [providers[number] for number in assignment])
     if solutions.refusal is not None and refused is not None:
-        refused(solutions.refusal)
+        refused(problem.tree, solutions.refusal)
 
 
 def _candidate(requirements: Requirements, assigned: list[int]) -> Candidate:

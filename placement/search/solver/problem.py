@@ -108,6 +108,8 @@ class TreeProblem(NamedTuple):
     may_repeat: bool = False
     #: Whether to leave out candidates of sharing providers alone, because an earlier tree yields all of them.
     skip_shared: bool = False
+    #: The provider that stands for the tree in refusals: its root.
+    tree: int = 0
 
 
 class Candidate(NamedTuple):

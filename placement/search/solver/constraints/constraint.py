@@ -23,7 +23,7 @@ class Constraint(Protocol):
     Variables are numbered by depth: the order in which the search assigns them.  They are unassigned in reverse order.
     """
 
-    #: What a refusal is reported as.
+    #: What a refusal is reported as: the parameter of the query, if there is one.
     name: str
 
     def feasible(self) -> bool:

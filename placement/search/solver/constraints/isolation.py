@@ -17,7 +17,7 @@ class Isolation:
     only tests whether a matching is left, and only where one is not certain.
     """
 
-    name = "isolation"
+    name = "group_policy"
 
     def __init__(self, variables: Sequence[Variable], limit: WorkLimit) -> None:
         self._limit = limit
