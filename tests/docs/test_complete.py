@@ -1,0 +1,52 @@
+"""The pages of docs/api cover every route, every field and parameter, and every version."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placement import microversion as mv
+from placement import routes
+from tests.docs import examples
+
+ROOT = Path(__file__).parents[2]
+PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs/api").glob("*.rst"))}
+SUCCESSES = {
+    (example.request.method, example.request.path.partition("?")[0])
+    for text in PAGES.values()
+    for example in examples.parse(text).examples
+    if example.reply is not None and example.reply.status.startswith("2")
+}
+#: Recorded schemas of what each route takes, by version.
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "tests/unit/schemas").glob("*.json"))}
+
+
+@pytest.mark.parametrize("path", routes.TABLE)
+def test_every_method_of_a_route_has_an_example_that_succeeds(path):
+    pattern = re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
+    shown = {method for method, example in SUCCESSES if pattern.fullmatch(example)}
+    assert shown >= routes.TABLE[path].keys()
+
+
+def properties(schema: Any) -> Iterator[str]:
+    """The names of all properties in a JSON schema, at any depth."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", ())
+        for value in schema.values():
+            yield from properties(value)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_field_and_parameter_is_described(name):
+    text = "".join(PAGES.values())
+    assert [each for each in sorted(set(properties(SCHEMAS[name]))) if f"``{each}``" not in text] == []
+
+
+def test_every_version_has_an_entry_in_the_history():
+    entries = re.findall(r"^(1\.\d+)$", PAGES["versions"], flags=re.MULTILINE)
+    assert entries == [str(change.version) for change in mv.HISTORY]
