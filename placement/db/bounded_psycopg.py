@@ -1,4 +1,4 @@
-"""A connection of psycopg that does not wait longer for its server than it is told."""
+"""A connection of psycopg with a limit on the silence of its server."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import psycopg
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Raises OperationalError, closed, once the server has been silent for ``silence`` seconds."""
+    """Closes itself and raises OperationalError once the server has been silent for ``silence`` seconds."""
 
+    #: Seconds; None is no limit.
     silence: float | None = None
 
     def wait(self, gen: Any, *arguments: Any, **named: Any) -> Any:
         return super().wait(gen if self.silence is None else self._bounded(gen), *arguments, **named)
 
     def _bounded(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """The same generator of waits: psycopg resumes it about ten times a second with 0 while nothing comes."""
+        """Wrap psycopg's generator of waits, which is resumed about ten times a second with 0 while nothing arrives."""
         assert self.silence is not None
-        heard = time.monotonic()
+        answered = time.monotonic()
         ready = None
         while True:
             try:
@@ -30,7 +31,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             ready = yield wanted
             now = time.monotonic()
             if ready:
-                heard = now
-            elif now - heard > self.silence:
+                answered = now
+            elif now - answered > self.silence:
                 self.pgconn.finish()
                 raise psycopg.OperationalError(f"the server has been silent for {self.silence:g} seconds")

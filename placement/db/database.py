@@ -269,7 +269,7 @@ class Database:
             with self._write_lock:
                 writer.maintain(self.engine)
         except Exception as error:
-            LOG.warning("The change feed could not be tidied: %s", driver_errors.message(error))
+            LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))
 
 
 @signals.timed("sql")

@@ -19,9 +19,9 @@ from sqlalchemy.engine import Connection, Engine
 from placement.db.freshness import Freshness
 from placement.db.timeouts import LOCK_TIMEOUT, Timeouts
 
-#: Bytes of a text that MySQL puts together from many rows.
+#: The limit of MySQL's GROUP_CONCAT, in bytes.
 _LONGEST_TEXT = 2**23
-#: A bit of PyMySQL's server_status.
+#: The bit of the MySQL protocol's server status (SERVER_STATUS_IN_TRANS) that PyMySQL shows.
 _IN_TRANSACTION = 1
 
 _DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
@@ -29,7 +29,11 @@ _SQLALCHEMY_NAMES = {"MySQLdb": "mysqldb"}
 
 
 def normalise(url: str | sa.URL) -> sa.URL:
-    """The URL with a driver that is installed, where it names none; raises ArgumentError, which shows nothing of it."""
+    """Return the URL with an installed driver if it names none.
+
+    Raises:
+        sqlalchemy.exc.ArgumentError: The URL is malformed; the message contains no part of it.
+    """
     url = _parsed(url)
     if "+" in url.drivername or url.drivername not in _DRIVERS:
         return url
@@ -42,7 +46,7 @@ def normalise(url: str | sa.URL) -> sa.URL:
 def _parsed(url: str | sa.URL) -> sa.URL:
     try:
         parsed = sa.make_url(url)
-    except ValueError:  # whose text is what stands where the port should be, and that may be part of a password
+    except ValueError:  # its message shows the text in the place of the port, which may be part of a password
         parsed = None
     if parsed is None or "@" in (parsed.host or ""):
         raise exc.ArgumentError("what stands before the host is cut off too early: write @ as %40, : as %3A, / as %2F")
@@ -50,9 +54,9 @@ def _parsed(url: str | sa.URL) -> sa.URL:
 
 
 def in_memory(url: sa.URL) -> bool:
-    """Whether the database is SQLite's and lives in this process, where one connection is all that it is given.
+    """Whether the database is SQLite's and in the memory of this process; it is used through one connection.
 
-    One with a name (``vfs=memdb``) may have several, of several ``Database``; their locks are not waited for well.
+    SQLite allows several connections to a named one (``vfs=memdb``), but its lock timeout does not work there.
     """
     return url.get_backend_name() == "sqlite" and (
         url.database in (None, "", ":memory:") or url.query.get("vfs") == "memdb"
@@ -61,10 +65,10 @@ def in_memory(url: sa.URL) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setup:
-    """What the engines of one database have in common."""
+    """The settings that the engines of one database share."""
 
     url: sa.URL
-    #: Of SQLAlchemy's engines.
+    #: Options of SQLAlchemy's ``create_engine``.
     options: dict[str, Any]
     timeouts: Timeouts
     freshness: Freshness = dataclasses.field(default_factory=Freshness)
@@ -73,7 +77,7 @@ class Setup:
 
     @classmethod
     def of(cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any) -> Setup:
-        """From options of the engine and settings of its sessions."""
+        """Return the setup for options of ``create_engine`` and settings of the sessions; times are in seconds."""
         session = {name: options[name] for name in ("mysql_sql_mode", "sqlite_synchronous") if name in options}
         engine = {name: value for name, value in options.items() if name not in session}
         return cls(url, engine, Timeouts(connect_timeout, read_timeout), **session)
@@ -84,7 +88,7 @@ class Setup:
 
 
 def writing_engine(setup: Setup) -> Engine:
-    """Connections for transactions: READ COMMITTED, and for SQLite one writer at a time from BEGIN on."""
+    """Return the engine for transactions: READ COMMITTED, and in SQLite one writer at a time from BEGIN on."""
     if setup.backend == "sqlite":
         engine = sa.create_engine(setup.url, **_sqlite_options(setup))
         sa.event.listen(engine, "begin", _begin_immediate)
@@ -95,26 +99,26 @@ def writing_engine(setup: Setup) -> Engine:
 
 
 def reading_engine(setup: Setup, writing: Engine) -> Engine:
-    """Connections for reads: each statement for itself, which saves the round trips of BEGIN and ROLLBACK."""
+    """Return the engine for reads, in autocommit mode, which saves the round trips of BEGIN and ROLLBACK."""
     if in_memory(setup.url):
         return writing
     if setup.backend == "sqlite":
         engine = sa.create_engine(setup.url, **_sqlite_options(setup))
     else:
         engine = sa.create_engine(setup.url, isolation_level="AUTOCOMMIT", **_server_options(setup))
-        # Where nothing was begun there is nothing to roll back; versions before 2.0.43 ask the server all the same.
+        # In autocommit mode there is nothing to roll back; SQLAlchemy before 2.0.43 still sends the ROLLBACK.
         engine.dialect.skip_autocommit_rollback = True
     if setup.backend in ("mysql", "mariadb"):
-        sa.event.listen(engine, "connect", _read_much)
+        sa.event.listen(engine, "connect", _set_up_reads)
     return _prepared(engine, setup, reads=True)
 
 
-#: Of the connection that tells whether the database answers.
+#: The timeouts of the connection for health checks.
 PROBING = Timeouts(connect=2, silence=2)
 
 
 def probing_engine(setup: Setup, reading: Engine) -> Engine:
-    """One connection, for reads that have to be answered within seconds."""
+    """Return an engine with one connection, for reads that must be answered within seconds."""
     if in_memory(setup.url):
         return reading
     options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": PROBING.connect}
@@ -132,7 +136,7 @@ _SNAPSHOT = {
 
 @contextlib.contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
-    """Have all statements of the block, on a connection for reads, see one committed state, as of its begin."""
+    """Have all statements of the block, on a connection for reads, see one committed state: that at its begin."""
     if in_memory(connection.engine.url):
         yield  # the only connection there is, so nothing else writes
         return
@@ -141,15 +145,18 @@ def snapshot(connection: Connection) -> Iterator[None]:
         yield
         connection.exec_driver_sql("COMMIT")
     except BaseException:
-        # In its pool the connection would go on seeing the past.
+        # The transaction may still be open: back in the pool, the connection would go on reading this state.
         connection.invalidate()
         raise
 
 
 def upsert(dialect: str, column: sa.Column[Any], **values: sa.ColumnElement[Any]) -> sa.Insert:
-    """An INSERT that locks the row whose unique ``column`` is the same, and gives it ``values``, where there is one.
+    """Return an INSERT that, if the value of the unique ``column`` exists, locks that row and sets ``values`` there.
 
-    ``values`` are expressions: PyMySQL puts many rows into one statement only if nothing is bound after them.
+    Args:
+        column: The unique column.
+        values: Expressions without parameters: PyMySQL sends many rows in one statement only if nothing is bound after
+            the VALUES list.
     """
     if dialect in ("mysql", "mariadb"):
         return mysql.insert(column.table).on_duplicate_key_update(values)
@@ -157,8 +164,8 @@ def upsert(dialect: str, column: sa.Column[Any], **values: sa.ColumnElement[Any]
     return insert(column.table).on_conflict_do_update(index_elements=[column], set_=values)
 
 
-def _read_much(connection: Any, _record: Any) -> None:
-    """Have snapshots where the server was told to do without; and long texts, which MySQL cuts after 1024 bytes."""
+def _set_up_reads(connection: Any, _record: Any) -> None:
+    """Allow snapshots, whatever the server's default isolation, and long texts: GROUP_CONCAT cuts at 1024 bytes."""
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         cursor.execute(f"SET SESSION group_concat_max_len = {_LONGEST_TEXT}")
@@ -183,7 +190,7 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 def _session(setup: Setup, *, reads: bool) -> list[str]:
-    """The statements that a session begins with."""
+    """Return the statements that begin a session."""
     backend = setup.backend
     if backend == "sqlite":
         return [
@@ -203,14 +210,14 @@ def _session(setup: Setup, *, reads: bool) -> list[str]:
 
 
 def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
-    """The engine, whose every new connection is given the settings of its session."""
+    """Return the engine, set up so that every new connection gets the settings of its session."""
     backend = setup.backend
     statements = _session(setup, reads=reads)
-    setup.timeouts.bound(engine)
+    setup.timeouts.apply(engine)
 
-    def connected(connection: Any, _record: Any) -> None:
+    def set_up(connection: Any, _record: Any) -> None:
         if backend == "sqlite":
-            # The driver must not begin transactions behind our back.
+            # Else the driver begins transactions by itself, before the first INSERT.
             connection.isolation_level = None
             _write_ahead(connection)
         cursor = connection.cursor()
@@ -220,7 +227,7 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
         if backend == "postgresql" and not connection.autocommit:
             connection.commit()
 
-    sa.event.listen(engine, "connect", connected)
+    sa.event.listen(engine, "connect", set_up)
     if not in_memory(engine.url):
         sa.event.listen(engine, "connect", _note_process)
         sa.event.listen(engine, "checkout", _check_process)
@@ -229,7 +236,7 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
 
 
 def _write_ahead(connection: Any) -> None:
-    """Switch the file to WAL, once others let us: SQLite does not wait for this by itself."""
+    """Switch the file to write-ahead logging; waits for other connections, which SQLite does not do for this."""
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
@@ -242,11 +249,11 @@ def _write_ahead(connection: Any) -> None:
 
 
 def _end_transaction(connection: Any, _record: Any, _state: Any) -> None:
-    """Roll back what is still open when a connection returns to its pool.
+    """Roll back an open transaction when its connection returns to the pool.
 
-    After a COMMIT nothing is.  The drivers of PostgreSQL know that; those of MySQL would ask the server all the same,
-    though PyMySQL was told with the last answer.  After a COMMIT that failed something may be: SQLite leaves the
-    transaction open, and SQLAlchemy does not look again.
+    After a COMMIT none is open.  PostgreSQL's drivers know this and send nothing; MySQL's send a ROLLBACK all the same,
+    although PyMySQL has the status from the last reply.  After a COMMIT that failed one may be open: SQLite keeps the
+    transaction, and SQLAlchemy does not roll it back.
     """
     if getattr(connection, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
         connection.rollback()
@@ -257,7 +264,7 @@ def _note_process(_connection: Any, record: Any) -> None:
 
 
 def _check_process(_connection: Any, record: Any, fairy: Any) -> None:
-    """Nothing in the process that made the connection; a fork's child lets go of it, unclosed, and gets another."""
+    """In a forked child, abandon the parent's connection without closing it, and have a new one made."""
     if record.info["process"] != os.getpid():
         record.dbapi_connection = fairy.dbapi_connection = None
         raise exc.DisconnectionError("made in another process")

@@ -1,7 +1,7 @@
-"""Rows that an older Placement left incomplete, completed in batches while the service runs (contract 5.4).
+"""Online data migrations: completion of rows that an older Placement left incomplete, in batches (docs: commands).
 
-A migration takes a database and the most rows to touch, and gives how many it found and how many it completed.  It must
-run on the first revision of the schema, because later ones refuse databases that need it: it names the columns it uses.
+A migration is a function of a database and the largest number of rows to change; it returns :class:`Counts`.  It has to
+run on the first revision of the schema, because later ones refuse databases that need it; so it names its columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counts:
-    """What a migration did, in one batch or in several."""
+    """The number of rows that a migration found, and that it completed."""
 
     found: int = 0
     done: int = 0
@@ -33,17 +33,17 @@ class Counts:
 
 
 def rootless(db: Reading) -> int:
-    """How many providers have no root."""
+    """Return the number of providers without a root."""
     return int(db.execute(sa.select(sa.func.count()).select_from(resource_providers).where(_ROOTLESS)).scalar_one())
 
 
 def ownerless(db: Reading) -> int:
-    """How many consumers have allocations but no row."""
+    """Return the number of consumers that have allocations but no row."""
     return int(db.execute(sa.select(sa.func.count()).select_from(_OWNERLESS.subquery())).scalar_one())
 
 
 def set_root_provider_ids(database: Database, limit: int) -> Counts:
-    """Make providers without a root their own root."""
+    """Make providers without a root roots of their own trees."""
 
     def complete(db: Transaction) -> Counts:
         find = sa.select(resource_providers.c.id).where(_ROOTLESS).order_by(resource_providers.c.id).limit(limit)
@@ -58,9 +58,9 @@ def set_root_provider_ids(database: Database, limit: int) -> Counts:
 
 
 class IncompleteConsumers:
-    """Gives allocations without a consumer one, of a given project and user (their external ids).
+    """Inserts missing consumers, of a given project and user (external ids).
 
-    A batch is looked for behind the one before: from the beginning, each would pass all that are complete.
+    A batch begins where the last one ended: a search from the beginning would read all complete rows again.
     """
 
     def __init__(self, project: str, user: str) -> None:
@@ -68,27 +68,27 @@ class IncompleteConsumers:
         self._last: str | None = None
 
     def __call__(self, database: Database, limit: int) -> Counts:
-        behind = self._last
-        counts = self._batch(database, limit, behind)
-        if not counts.done and behind is not None:
+        last = self._last
+        counts = self._batch(database, limit, last)
+        if not counts.done and last is not None:
             counts = self._batch(database, limit)
         return counts
 
     def _batch(self, database: Database, limit: int, last: str | None = None) -> Counts:
-        behind = sa.true() if last is None else allocations.c.consumer_id > last
-        wanted = _OWNERLESS.where(behind).order_by(allocations.c.consumer_id).limit(limit)
+        after_last = sa.true() if last is None else allocations.c.consumer_id > last
+        wanted = _OWNERLESS.where(after_last).order_by(allocations.c.consumer_id).limit(limit)
 
         def complete(db: Transaction) -> tuple[Counts, str | None]:
             found = db.execute(wanted).scalars().all()
             if not found:
                 return Counts(), None
             values = [sa.literal(value) for value in (*self._owner(db), 0)]
-            # Found again by the statement that creates: a consumer must not outlive allocations that went meanwhile.
+            # Selected again by the INSERT itself: a consumer whose allocations were deleted meanwhile gets no row.
             missing = _OWNERLESS.where(allocations.c.consumer_id.in_(found))
             missing = missing.add_columns(*values, sa.literal(utcnow(), sa.DateTime))
             columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
             create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
-            # Without the option the driver has forgotten the number of an INSERT by the time it is asked.
+            # Without the option SQLAlchemy discards the row count of an INSERT.
             done = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
             return Counts(done, done), found[-1]
 
@@ -96,16 +96,16 @@ class IncompleteConsumers:
         return counts
 
     def _owner(self, db: Transaction) -> tuple[int, int]:
-        """The ids of the project and the user, made if they are not there."""
+        """Return the ids of the project and the user; their rows are created if they are missing."""
         both = [Name(names.PROJECT, self._project), Name(names.USER, self._user)]
         if len(names.find(db, both)) < len(both):
-            names.make(db, both)
+            names.create(db, both)
         found = names.find(db, both)
         return found[both[0]], found[both[1]]
 
 
 def _write(database: Database, work: Callable[[Transaction], Result]) -> Result:
-    """What ``work`` returns; the change feed is told, if the schema is so new that there is one."""
+    """Return what ``work`` returns; its changes are recorded in the feed if the schema is new enough to have one."""
     if schema.state(database.reading_engine) is schema.State.CURRENT:
         return database.write(work)
     with database.engine.begin() as connection:

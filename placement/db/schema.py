@@ -1,4 +1,4 @@
-"""The schema of a database: which revision it is at, and bringing it to the newest (contract 5.4 and 6)."""
+"""The schema of a database: its revision, and the ways to change it (docs: commands, database-schema)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ __all__ = [
 
 LOG = logging.getLogger(__name__)
 
-#: The newest revisions that other Placements know: the newest of them, and that of older ones.
+#: The newest revisions of other Placement implementations: of current releases, and of older ones.
 COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
-#: Seconds to wait for another process that changes the schema.
+#: Seconds to wait for another process that is changing the schema.
 SCHEMA_LOCK_TIMEOUT = 300
 _LOCK_NAME = "placement-schema"
 _LOCK_NUMBER = 0x706C6163656D656E  # "placemen": PostgreSQL names locks by 64 bits
-#: Seconds that a process which writes is seen after its last sign of life, which comes once a minute.
+#: Seconds for which a process counts as writing after its writer's last maintenance; that runs once a minute.
 _SERVED = 120
 _TOO_LONG = "Another process has been changing the schema for %d seconds."
 
@@ -63,23 +63,28 @@ _FINDINGS = {
 
 
 def sync(engine: Engine, revision: str = "head") -> None:
-    """Bring the schema to the newest revision, or up to ``revision``; any number of processes may do so at once.
+    """Upgrade the schema to ``revision``; several processes may do so at once.
 
-    Raises CommandError if the database is not ours, is newer than this program, or has rows that a revision refuses.
+    Raises:
+        CommandError: The tables are of another program, the revision is unknown, or a revision refuses some rows.
     """
-    with _alone(engine) as connection:
-        _refuse_strangers(connection)
+    with _exclusively(engine) as connection:
+        _refuse_unversioned(connection)
         command.upgrade(configuration(connection), revision)
 
 
 def release(engine: Engine, revision: str = COMMON_HEADS[0], *, force: bool = False) -> None:
-    """Take away what only we know, so that a Placement whose newest revision is ``revision`` finds its own schema.
+    """Downgrade the schema to what another Placement implementation knows; no process may be serving it.
 
-    ``revision`` is one of COMMON_HEADS.  A database that is not beyond it only loses our tables, if it has them.
-    No process of this service may serve it.  Raises CommandError if one wrote to it a short time ago, unless ``force``;
-    and if it has no schema, or one newer than this program.
+    Args:
+        revision: The newest revision of that implementation, one of COMMON_HEADS.  A database at an older one only
+            loses the feed's tables.
+        force: Do it even if a process of this service wrote to the database a short time ago.
+
+    Raises:
+        CommandError: A process wrote a short time ago, or the database has no schema, or one of an unknown revision.
     """
-    with _alone(engine) as connection:
+    with _exclusively(engine) as connection:
         found = _version(connection)
         if _state(found) in (State.MISSING, State.UNKNOWN):
             raise CommandError(_FINDINGS[_state(found)] % {"version": found})
@@ -87,45 +92,46 @@ def release(engine: Engine, revision: str = COMMON_HEADS[0], *, force: bool = Fa
             _refuse_while_served(connection)
         if found in _beyond(revision):
             command.downgrade(configuration(connection), revision)
-        tables.metadata.drop_all(connection, tables=tables.OURS)  # a stamp leaves them behind
+        tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
 
 
 def version(engine: Engine) -> str | None:
-    """The revision of the schema; None if it was never made."""
+    """Return the revision of the schema; None if there is none."""
     with engine.connect() as connection:
         return _version(connection)
 
 
 def stamp(engine: Engine, revision: str) -> None:
-    """Write down that the schema is at ``revision`` ("head", or an id), from any other one, and change nothing else.
+    """Record ``revision`` ("head", or an id) as that of the schema, and change nothing else.
 
-    Raises CommandError if there is no such revision.
+    Raises:
+        CommandError: There is no such revision.
     """
-    _scripts().get_revisions(revision)  # or purging would come first, and on MySQL stay
-    with _alone(engine) as connection:
+    _scripts().get_revisions(revision)  # before the purge of the old one, which MySQL does not roll back
+    with _exclusively(engine) as connection:
         command.stamp(configuration(connection), revision, purge=True)
 
 
 def state(engine: Engine) -> State:
-    """How the schema relates to this program."""
+    """Return how the schema relates to this program."""
     return _state(version(engine))
 
 
 def finding(engine: Engine) -> str | None:
-    """What an operator should be told about the schema; None if it is as it should be."""
+    """Return the finding about the schema; None if it is current."""
     found = version(engine)
-    says = _FINDINGS.get(_state(found))
-    return says % {"version": found, "head": head()} if says else None
+    template = _FINDINGS.get(_state(found))
+    return template % {"version": found, "head": head()} if template else None
 
 
 def head() -> str:
-    """The newest revision this program knows."""
+    """Return the newest revision that this program knows."""
     (newest,) = _scripts().get_heads()
     return newest
 
 
 def configuration(connection: Connection | None = None) -> Config:
-    """What alembic needs to run its commands on our revisions and the given connection."""
+    """Return alembic's configuration for our revisions and the given connection."""
     config = Config()
     config.set_main_option("script_location", "placement.db:migrations")
     config.attributes["connection"] = connection
@@ -142,7 +148,7 @@ def _state(found: str | None) -> State:
 
 
 def _version(connection: Connection) -> str | None:
-    # Not by alembic's MigrationContext: it writes two lines into the log whenever it is asked.
+    # Not with alembic's MigrationContext, which logs two lines each time.
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(
@@ -151,7 +157,7 @@ def _version(connection: Connection) -> str | None:
 
 
 def _beyond(revision: str) -> set[str]:
-    """The revisions that come after it."""
+    """Return the revisions that come after ``revision``."""
     return {script.revision for script in _scripts().iterate_revisions("head", revision)}
 
 
@@ -160,19 +166,19 @@ def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(configuration())
 
 
-def _refuse_strangers(connection: Connection) -> None:
-    """Tables of our names that no revision accounts for belong to another program, or were made by hand."""
+def _refuse_unversioned(connection: Connection) -> None:
+    """Raise CommandError if the database has tables of our names but no revision: they may be of another program."""
     present = set(sa.inspect(connection).get_table_names())
-    strangers = sorted(present & set(tables.metadata.tables))
-    if strangers and "alembic_version" not in present:
+    unversioned = sorted(present & set(tables.metadata.tables))
+    if unversioned and "alembic_version" not in present:
         raise CommandError(
-            f"The database has tables {', '.join(strangers)} but no alembic_version: it was not made by Placement, "
+            f"The database has tables {', '.join(unversioned)} but no alembic_version: it was not made by Placement, "
             'or its revision is not recorded. If you know it, run "placement-manage db stamp <revision>" first.'
         )
 
 
 def _refuse_while_served(connection: Connection) -> None:
-    """Raise CommandError if a process of this service has written lately, by the clock of the database."""
+    """Raise CommandError if a process of this service wrote a short time ago, by the clock of the database."""
     if not sa.inspect(connection).has_table(tables.change_writers.name):
         return
     # PostgreSQL's CURRENT_TIMESTAMP has a zone, which the columns do not; SQLite has no other.
@@ -189,25 +195,25 @@ def _refuse_while_served(connection: Connection) -> None:
 
 
 @contextlib.contextmanager
-def _alone(engine: Engine) -> Iterator[Connection]:
-    """A connection to change the schema with, while no other process does; committed if the block succeeds."""
+def _exclusively(engine: Engine) -> Iterator[Connection]:
+    """Provide a connection for changes of the schema, with a lock against other processes; commit after the block."""
     backend = engine.dialect.name
     with engine.connect() as connection:
         if backend in ("mysql", "mariadb"):
-            # Every change of the schema commits by itself; so shall the revision that goes with it.
+            # MySQL commits every change of the schema implicitly; the recorded revision must be committed with it.
             connection.execution_options(isolation_level="AUTOCOMMIT")
-            with _named_lock(connection):
+            with _mysql_lock(connection):
                 yield connection
         else:
-            # SQLite: beginning took the only write lock (placement.db.dialects).
+            # SQLite: BEGIN IMMEDIATE has taken the only write lock (placement/db/dialects.py).
             if backend == "postgresql":
-                _numbered_lock(connection)
+                _lock_postgresql(connection)
             yield connection
         connection.commit()
 
 
-def _numbered_lock(connection: Connection) -> None:
-    """PostgreSQL's advisory lock, until the transaction ends."""
+def _lock_postgresql(connection: Connection) -> None:
+    """Take PostgreSQL's advisory lock until the transaction ends."""
     try:
         connection.execute(sa.text(f"SET LOCAL lock_timeout = '{SCHEMA_LOCK_TIMEOUT}s'"))
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
@@ -218,8 +224,8 @@ def _numbered_lock(connection: Connection) -> None:
 
 
 @contextlib.contextmanager
-def _named_lock(connection: Connection) -> Iterator[None]:
-    """MySQL's named lock; some Galera clusters forbid it, and run changes of the schema one after the other anyway."""
+def _mysql_lock(connection: Connection) -> Iterator[None]:
+    """Hold MySQL's named lock; some Galera clusters forbid it, but they serialize changes of the schema anyway."""
     name = f"{_LOCK_NAME} {connection.engine.url.database}"[:64]
     try:
         taken = connection.execute(sa.select(sa.func.get_lock(name, SCHEMA_LOCK_TIMEOUT))).scalar()

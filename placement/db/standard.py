@@ -1,4 +1,7 @@
-"""What every Placement database holds from the start: standard resource classes and traits (contract 3.9, 5.5)."""
+"""The rows that every Placement database has: standard resource classes and traits, and the feed's identity.
+
+(docs: api-class-rules, entry-points)
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from placement.db.transaction import Reading, Transaction
 
 LOG = logging.getLogger(__name__)
 
-#: Ids of the standard resource classes.  They are the same in every Placement, so the order is a fact.
+#: Ids of the standard resource classes: their order in os_resource_classes, the same in every Placement database.
 CLASS_IDS: dict[str, int] = {name: number for number, name in enumerate(os_resource_classes.STANDARDS)}
 _FIRST_CUSTOM_ID = 10000
 _STANDARD = {*CLASS_IDS, *os_traits.get_traits()}
@@ -28,37 +31,41 @@ _MISSING = (
     *(errors.TraitNotFound, errors.UnknownTraits, errors.UnknownProviderTraits),
 )
 
-# Several starters may find the same rows missing; all but one collide, look again and find them present.
+# Several processes that start may find the same rows missing; all but one collide, and find them at the next attempt.
 _ATTEMPTS = 50
 
 
 def insert(database: Database) -> None:
-    """Add what is missing, all of it or nothing; safe against others that do the same.
+    """Insert the missing rows, in one transaction; several processes may do so at once.
 
-    What is there is never changed.  Nothing is remembered: the database itself is asked each time what is missing.
+    Existing rows are not changed.  What is missing is read from the database each time, never cached.
+
+    Raises:
+        RuntimeError: The id of a standard resource class belongs to another class.
     """
     if not database.read(_complete):
         database.write(lambda db: _add(db, database.engine.dialect.name), attempts=_ATTEMPTS)
 
 
-def put_back(database: Database, failure: errors.Failure) -> bool:
-    """Whether a failure misses a standard name that is there now: the rows had vanished under a running service.
+def repair(database: Database, failure: errors.Failure) -> bool:
+    """Insert the standard rows again if a failure shows that one is missing; return whether the request can be retried.
 
-    That is so after the database was dropped and made anew, or put back to a time before the service first ran.
+    Rows go missing under a running service when its database is dropped and created again, or is restored from a
+    backup that is older than the service.
     """
     if not isinstance(failure, _MISSING) or not _names(failure) & _STANDARD:
         return False
-    LOG.error("The database has lost standard names (%s); they are put back.", failure)
+    LOG.error("The database has lost standard names (%s); they are inserted again.", failure)
     try:
         insert(database)
     except RuntimeError as error:
-        LOG.error("The standard names cannot be put back: %s", error)
+        LOG.error("The standard names cannot be inserted again: %s", error)
         return False
     return True
 
 
 def renew(database: Database) -> None:
-    """Have every worker read everything again, and the rows put back that are missing."""
+    """Give the feed a new identity, so that every worker reads everything again, and insert missing rows."""
 
     def work(db: Transaction) -> None:
         db.execute(sa.delete(feed_instance))
@@ -78,19 +85,19 @@ def _complete(db: Reading) -> bool:
 def _add(db: Transaction, backend: str) -> None:
     if classes := _missing_classes(db):
         rows = [{"id": number, "name": name} for name, number in classes.items()]
-        with _zero_is_an_id(db) if backend in ("mysql", "mariadb") else contextlib.nullcontext():
+        with _literal_zero(db) if backend in ("mysql", "mariadb") else contextlib.nullcontext():
             db.execute(sa.insert(resource_classes), rows)
         db.changed(feed.NO_PROVIDER, feed.NAMES)
     if names := _missing_traits(db):
         db.execute(sa.insert(traits), [{"name": name} for name in names])
-    # The feed's table has no row to lock and no two rows that collide; the first class serves as the lock.
+    # An empty table of the identity has no row to lock, and two different rows would not collide: lock a class instead.
     db.execute(sa.select(resource_classes.c.id).where(resource_classes.c.name == "VCPU").with_for_update())
     if not _has_identity(db):
         db.execute(sa.insert(feed_instance).values(uuid=str(uuid.uuid4())))
 
 
 def _missing_classes(db: Reading) -> dict[str, int]:
-    """Ids by name; raises RuntimeError if one of the ids belongs to another class."""
+    """Return ids by name; raises RuntimeError if one of the ids belongs to another class."""
     standard = sa.select(resource_classes.c.name, resource_classes.c.id).where(resource_classes.c.id < _FIRST_CUSTOM_ID)
     present = {row.name: row.id for row in db.execute(standard)}
     missing = {name: number for name, number in CLASS_IDS.items() if name not in present}
@@ -110,8 +117,8 @@ def _has_identity(db: Reading) -> bool:
 
 
 @contextlib.contextmanager
-def _zero_is_an_id(db: Transaction) -> Iterator[None]:
-    """MySQL takes 0 in an autoincrement column for "the next number" unless told otherwise."""
+def _literal_zero(db: Transaction) -> Iterator[None]:
+    """Have MySQL store 0 in an auto-increment column; by default it means "the next number"."""
     before = db.execute(sa.text("SELECT @@SESSION.sql_mode")).scalar()
     set_mode = sa.text("SET SESSION sql_mode = :mode")
     db.execute(set_mode, {"mode": f"{before},NO_AUTO_VALUE_ON_ZERO".lstrip(",")})

@@ -1,11 +1,11 @@
-"""Removal of names that nothing refers to: projects, users, consumer types and aggregates.
+"""Mark and sweep: removal of unreferenced projects, users, consumer types and aggregates.
 
-No foreign key keeps a project from being removed beside a claim that has just read its id.  So a row is marked first,
-in ``updated_at``, which has no other use in these tables.  From then on attempts take it for absent, and take the mark
-away before they refer to the row (placement/db/names.py).  A row goes once it has been marked for longer than any
-attempt lasts, and still nothing refers to it.
+No foreign key prevents the removal of a project whose id a concurrent claim has just read.  So a row is first marked,
+in ``updated_at``, which has no other use in these tables.  From then on attempts treat it as absent, and remove the
+mark before they refer to the row (placement/db/names.py).  A row is deleted once it has been marked for longer than any
+attempt lasts, and is still unreferenced.
 
-This needs no lock of a table, and holds where several nodes of a cluster write: both sides write the same row.
+This needs no table lock.  It is correct on multi-primary clusters too, because both sides write the same row.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from placement.db.tables import (
 )
 from placement.db.transaction import Reading
 
-#: Seconds that a row stays marked at least: more than any transaction lasts.
+#: Seconds between marking and deletion, at least; longer than any transaction lasts.
 GRACE = 3600
 #: Rows in one transaction.
-_MANY = 1000
+_BATCH = 1000
 
 _REFERENCES: dict[sa.Table, sa.Column[Any]] = {
     projects: consumers.c.project_id,
@@ -42,7 +42,7 @@ _REFERENCES: dict[sa.Table, sa.Column[Any]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Swept:
-    """How many rows of a table were removed, and how many marked."""
+    """The numbers of rows of a table that were removed, and that were marked."""
 
     table: str
     removed: int
@@ -50,7 +50,7 @@ class Swept:
 
 
 def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
-    """Remove what was marked ``grace`` seconds ago and is still unused, and mark what else is unused now."""
+    """Remove rows that were marked at least ``grace`` seconds ago and are still unused; mark the other unused rows."""
     now = database.read(_clock)
     before = now - datetime.timedelta(seconds=grace)
     swept = []
@@ -63,7 +63,7 @@ def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
 
 
 def _clock(db: Reading) -> datetime.datetime:
-    """The database's time, in UTC: the clocks of two hosts that sweep may differ by more than the grace."""
+    """Return the database's time, in UTC: the clocks of two hosts may differ by more than the grace."""
     now: datetime.datetime = db.execute(sa.select(sa.func.current_timestamp())).scalar_one()
     return now.replace(tzinfo=None)
 
@@ -71,14 +71,18 @@ def _clock(db: Reading) -> datetime.datetime:
 def _change_unused(
     database: Database, table: sa.Table, condition: sa.ColumnElement[bool], change: sa.Update | sa.Delete
 ) -> int:
-    """How many rows were changed of those that are unused and meet the condition, which is looked at once more."""
+    """Change the unused rows that meet the condition.
+
+    Returns:
+        The number of rows changed; the condition is checked again by the statement that changes them.
+    """
     reference = _REFERENCES[table]
-    # Not a subquery for each row: few of these columns have an index of their own.
+    # One subquery for all rows, not a correlated one: few of these columns have an index of their own.
     unused = table.c.id.not_in(sa.select(reference).where(reference.is_not(None)))
     found = sa.select(table.c.id).where(unused, condition).order_by(table.c.id)
     ids = database.read(lambda db: db.execute(found).scalars().all())
     changed = 0
-    for start in range(0, len(ids), _MANY):
-        batch = change.where(table.c.id.in_(ids[start : start + _MANY]), condition)
+    for start in range(0, len(ids), _BATCH):
+        batch = change.where(table.c.id.in_(ids[start : start + _BATCH]), condition)
         changed += database.write(lambda db, batch=batch: db.execute(batch).rowcount)  # type: ignore[misc]
     return changed

@@ -1,7 +1,7 @@
-"""The tables: those of every Placement database (contract section 6), then our own.
+"""The tables: those of every Placement database, then those of the feed (docs: database-schema).
 
-A row of the first kind may have been written by another implementation, and may be read by one again; their names,
-types and indexes are facts.  Our own tables stand apart, so that they can be added and dropped without touching those.
+Other implementations read and write the first kind, so their names, types and indexes are fixed.  The feed's tables are
+only ours, and can be created and dropped without touching the others.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ metadata = sa.MetaData()
 
 
 def utcnow() -> datetime.datetime:
-    """Now, as the tables keep time: UTC without a zone."""
+    """Return the current time as the tables store it: UTC, naive."""
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
 def touch_of(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
-    """What ``updated_at`` of the table becomes in rows that are written only so that they are written.
+    """Return the new value of ``updated_at`` in an UPDATE that changes nothing else; see :func:`touched`.
 
-    It is another value in any case: a row that stays what it is is not written at all, on MySQL.
+    It differs from the old value in any case: MySQL does not write, and so does not lock, a row that stays the same.
     """
     same = table.c.updated_at == sa.bindparam("now", type_=sa.DateTime)
     return sa.case((same, sa.bindparam("before", type_=sa.DateTime)), else_=sa.bindparam("now", type_=sa.DateTime))
 
 
 def touched() -> dict[str, datetime.datetime]:
-    """The parameters of ``touch_of``: whole seconds, which is what MySQL keeps."""
+    """Return the parameters of :func:`touch_of`; whole seconds, since MySQL stores no fractions."""
     now = utcnow().replace(microsecond=0)
     return {"now": now, "before": now - datetime.timedelta(seconds=1)}
 
@@ -44,7 +44,7 @@ def _id() -> sa.Column[int]:
     return sa.Column("id", sa.Integer, primary_key=True, nullable=False)
 
 
-# A provider: something that has inventory.  A root has its own id as root_provider_id and no parent.
+# Resource providers.  A root has its own id in root_provider_id, and no parent.
 resource_providers = sa.Table(
     "resource_providers",
     metadata,
@@ -61,7 +61,7 @@ resource_providers = sa.Table(
     sa.Index("resource_providers_parent_provider_id_idx", "parent_provider_id"),
 )
 
-# What a provider has of one resource class.  The ratio is single precision on MySQL.
+# The inventory of a provider in one resource class.  allocation_ratio is single precision on MySQL.
 inventories = sa.Table(
     "inventories",
     metadata,
@@ -83,7 +83,7 @@ inventories = sa.Table(
     sa.Index("inventories_resource_class_id_idx", "resource_class_id"),
 )
 
-# What a consumer holds of one class on one provider.  consumer_id is the consumer's *uuid*.
+# The amount of one class that a consumer holds on one provider.  consumer_id is the consumer's *uuid*.
 allocations = sa.Table(
     "allocations",
     metadata,
@@ -98,7 +98,7 @@ allocations = sa.Table(
     sa.Index("allocations_consumer_id_idx", "consumer_id"),
 )
 
-# What kind of thing a consumer is; a consumer without one is shown as "unknown".
+# Types of consumers; a consumer without one is shown as "unknown".
 consumer_types = sa.Table(
     "consumer_types",
     metadata,
@@ -108,7 +108,7 @@ consumer_types = sa.Table(
     sa.UniqueConstraint("name", name="uniq_consumer_types0name"),
 )
 
-# What holds allocations.  The row lives exactly as long as the consumer holds something.
+# Consumers.  A row exists as long as the consumer has allocations.
 consumers = sa.Table(
     "consumers",
     metadata,
@@ -201,10 +201,10 @@ resource_provider_aggregates = sa.Table(
 )
 
 
-# --- our own ---------------------------------------------------------------------------------------------------------
+# --- the feed ---------------------------------------------------------------------------------------------------------
 
-# One thread of one process that writes; its transactions are numbered 1, 2, 3 ... and commit in that order.
-# Both times are the database's own, so that the clocks of hosts do not matter.
+# Writers, whose transactions are numbered 1, 2, 3 ... and commit in that order (placement/db/feed.py).
+# Both times are of the database's clock, so that the clocks of hosts do not matter.
 change_writers = sa.Table(
     "change_writers",
     metadata,
@@ -214,8 +214,8 @@ change_writers = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# What one transaction changed: a provider's usage or shape, its end, or (provider 0) the names of classes.
-# The foreign key makes it certain that no transaction writes under the number of a writer that was cleared away.
+# What a transaction changed: a provider's usage or anything else, its deletion, or (provider 0) the names of classes.
+# The foreign key refuses a transaction of a writer that was ended.
 provider_changes = sa.Table(
     "provider_changes",
     metadata,
@@ -225,11 +225,12 @@ provider_changes = sa.Table(
     sa.Column("what", sa.String(8), nullable=False),
 )
 
-# One row: the identity of this database's feed.  Another uuid means that the database was replaced.
+# One row: the identity of the feed.  Another uuid means that readers must read everything again.
 feed_instance = sa.Table(
     "feed_instance",
     metadata,
     sa.Column("uuid", sa.String(36), primary_key=True, nullable=False),
 )
 
+#: The tables that other implementations do not know.
 OURS = (change_writers, provider_changes, feed_instance)

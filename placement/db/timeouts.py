@@ -1,8 +1,9 @@
-"""How long a driver waits for a server that is silent: frozen, cut off, or blocked by another session.
+"""Time limits on waiting for a server that is silent: frozen, cut off, or blocked by another session.
 
-Each driver is told in its own words.  PyMySQL and mysqlclient bound every read of the socket.  libpq bounds only what
-TCP can see, a peer that acknowledges nothing, and a frozen server's kernel still acknowledges.  So psycopg's own
-waiting is bounded as well; psycopg2 waits inside libpq, where nothing else bounds it (docs/deployment.rst).
+Each driver has its own options.  PyMySQL and mysqlclient limit every read of the socket.  libpq limits only what TCP
+can see, a peer that acknowledges nothing; but the kernel of a frozen server still acknowledges.  So the waiting of
+psycopg is limited too (bounded_psycopg.py).  psycopg2 waits inside libpq, where it has no other limit
+(docs/deployment.rst).
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect, Engine
 
-#: Seconds to wait for another transaction's lock before the attempt counts as collided.
+#: Seconds to wait for another transaction's lock; after that the attempt has collided.
 LOCK_TIMEOUT = 10
-#: Seconds that the server keeps a transaction, with its locks, whose client is silent: its machine may be gone.
+#: Seconds after which the server ends a transaction, with its locks, whose client is silent: it may be gone.
 IDLE_TRANSACTION = 60
 
 
@@ -23,16 +24,16 @@ IDLE_TRANSACTION = 60
 class Timeouts:
     """Seconds until a server counts as gone."""
 
-    #: Of opening a connection, the handshake included.
+    #: To open a connection, the handshake included.
     connect: int = 5
-    #: Of silence while a statement runs.  None is no bound, for statements that take as long as they need.
+    #: Without an answer while a statement runs; None is no limit.
     silence: int | None = 30
 
     def connect_args(self, url: sa.URL) -> dict[str, Any]:
-        """What the driver is told, except what the URL says itself."""
+        """Return the arguments of the driver's ``connect``; those that the URL gives are left out."""
         driver = url.get_driver_name()
         if driver == "pymysql":
-            # Its connect_timeout ends before the handshake, which the bound of reads has to cover.
+            # Its connect_timeout does not cover the handshake; until that is done, the read timeout is the same.
             arguments = {"connect_timeout": self.connect, "read_timeout": self.connect, "write_timeout": self.connect}
         elif driver == "mysqldb":
             arguments = {"connect_timeout": self.connect}
@@ -44,31 +45,32 @@ class Timeouts:
             arguments = {}
         return {name: value for name, value in arguments.items() if name not in url.query}
 
-    def bound(self, engine: Engine) -> None:
-        """Bound the waiting of the engine's connections where ``connect_args`` cannot."""
+    def apply(self, engine: Engine) -> None:
+        """Limit the waiting of the engine's connections where ``connect_args`` cannot."""
         driver = engine.url.get_driver_name()
         if driver == "psycopg":
             sa.event.listen(engine, "do_connect", self._connect_psycopg)
         elif driver == "pymysql":
-            ours = [name for name in ("read_timeout", "write_timeout") if name not in engine.url.query]
+            names = [name for name in ("read_timeout", "write_timeout") if name not in engine.url.query]
 
             def after_handshake(connection: Any, _record: Any) -> None:
-                for name in ours:
+                for name in names:
                     setattr(connection, f"_{name}", self.silence)
 
             sa.event.listen(engine, "connect", after_handshake)
 
     def session(self, backend: str, *, reads: bool) -> list[str]:
-        """Assignments of session variables that have the server itself give up.
+        """Return assignments of session variables that limit waiting on the server.
 
-        Only statements of reads have a time limit on the server: one that ends a COMMIT leaves its outcome open.
+        Only reads limit the time of a statement on the server: if the limit ended a COMMIT, its outcome would be
+        unknown.
         """
         if self.silence is None:
             return []
         if backend == "postgresql":
             idle = f"idle_in_transaction_session_timeout = '{IDLE_TRANSACTION}s'"
             return [idle, f"statement_timeout = '{self.silence}s'"] if reads else [idle]
-        # Variables that only MariaDB has, and one that only MySQL has, where comments are for either.
+        # Executable comments: /*M!...*/ is read by MariaDB only, /*!50708 ...*/ by MySQL (which lacks the others).
         waits = f"lock_wait_timeout = {LOCK_TIMEOUT} /*M!100300 , idle_transaction_timeout = {IDLE_TRANSACTION} */"
         limit = (
             f" /*M!100300 , max_statement_time = {self.silence} */"
@@ -77,7 +79,7 @@ class Timeouts:
         return [waits + limit if reads else waits]
 
     def _libpq(self) -> dict[str, Any]:
-        arguments = {"connect_timeout": max(2, self.connect), "keepalives": 1}  # libpq takes 1 for 2
+        arguments = {"connect_timeout": max(2, self.connect), "keepalives": 1}  # libpq rounds 1 up to 2
         if self.silence is None:
             return arguments
         return arguments | {

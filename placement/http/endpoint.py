@@ -81,7 +81,7 @@ class Endpoint:
         try:
             return self.handler(req, **path_values)
         except errors.Failure as failure:
-            if not standard.put_back(req.database, failure):
+            if not standard.repair(req.database, failure):
                 raise
         return self.handler(req, **path_values)
 

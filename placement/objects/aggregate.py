@@ -21,7 +21,7 @@ def replace(db: Transaction, provider: ResourceProvider, uuids: Collection[str])
     """Make the provider belong to exactly these aggregates; its row must be locked."""
     named = [names.Name(names.AGGREGATE, uuid) for uuid in uuids]
     # Nothing refers to an aggregate by foreign key, so its row is looked for in the transaction that names its id.
-    wanted = set(names.require(db, named, names.find(db, named)).values())
+    wanted = set(names.ensure(db, named, names.find(db, named)).values())
     present = set(db.execute(_IDS_OF_PROVIDER, {"provider": provider.id}).scalars())
     if present - wanted:
         db.execute(_LEAVE, {"provider": provider.id, "ids": list(present - wanted)})

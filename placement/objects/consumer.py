@@ -87,7 +87,7 @@ class Consumer:
             known = {wanted[row.number]: row.id for row in rows if row.number != _NO_NAME}
         else:
             found, known = cls.read_all(db, owners), names.find(db, wanted)
-        ids = names.require(db, wanted, known)
+        ids = names.ensure(db, wanted, known)
         for uuid, owner in owners.items():
             if owner:
                 found[uuid].columns = owner.columns(ids)

@@ -390,6 +390,6 @@ def test_tidying_that_fails_fails_no_write(database, backend, clock, caplog):
     planted(database, plan)
     database.write(lambda db: db.changed(2, feed.SHAPE))
     assert plan.done
-    assert "could not be tidied" in caplog.text
+    assert "maintenance of the change feed failed" in caplog.text
     with opened(database.url) as witness:
         assert [provider for _, _, provider in rows(witness)] == [1, 2]

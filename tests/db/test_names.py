@@ -274,7 +274,7 @@ def test_what_is_made_first_is_no_attempt_that_failed(database):
     def work(db):
         seen.append(db.attempt)
         name = Name(PROJECT, "new")
-        names.require(db, [name], names.find(db, [name]))
+        names.ensure(db, [name], names.find(db, [name]))
 
     database.write(work, attempts=1)
     assert seen == [1, 1]
@@ -318,7 +318,7 @@ def test_ids_are_found_by_kind_and_name(database):
     wanted = [Name(kind, f"name {number}") for kind in (PROJECT, USER) for number in range(150)]
     wanted += [Name(CONSUMER_TYPE, "T"), Name(AGGREGATE, AGGREGATES[0])]
     assert database.read(lambda db: names.find(db, wanted)) == {}
-    database.write(lambda db: names.make(db, wanted[::2]))
+    database.write(lambda db: names.create(db, wanted[::2]))
     found = database.read(lambda db: names.find(db, wanted))
     assert set(found) == set(wanted[::2])
     stored = database.read(lambda db: {row.external_id: row.id for row in db.execute(sa.select(users))})
@@ -334,7 +334,7 @@ def test_names_are_made_in_one_order_whatever_their_case(database):
         if getattr(statement, "table", None) is projects:
             made.extend(row["external_id"] for row in many)
 
-    database.write(lambda db: names.make(db, [Name(PROJECT, text) for text in ("b", "B2", "a", "A2")]))
+    database.write(lambda db: names.create(db, [Name(PROJECT, text) for text in ("b", "B2", "a", "A2")]))
     assert made == ["a", "A2", "b", "B2"]
 
 
@@ -375,9 +375,9 @@ def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud,
 
 def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
     """However many rows are changed in one transaction."""
-    monkeypatch.setattr(sweep, "_MANY", 3)
+    monkeypatch.setattr(sweep, "_BATCH", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
-    database.write(lambda db: names.make(db, some))
+    database.write(lambda db: names.create(db, some))
     assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
     assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
 

@@ -241,7 +241,7 @@ def test_names_that_vanish_under_a_running_service_come_back_with_the_request_th
     assert len(identity) == 1
 
 
-def test_an_index_learns_of_a_class_that_is_put_back(database):
+def test_an_index_learns_of_a_class_that_is_inserted_again(database):
     standard.insert(database)
     execute(database, sa.delete(resource_classes).where(resource_classes.c.name == "VCPU"))
     live_index = LiveIndex(database)
@@ -262,11 +262,11 @@ def test_names_that_are_nowhere_are_refused_as_ever(database, caplog):
     assert "has lost standard names" not in caplog.text
 
 
-def test_names_whose_ids_are_taken_are_not_put_back(database, caplog):
+def test_names_whose_ids_are_taken_are_not_inserted_again(database, caplog):
     call = placement(database)
     execute(database, sa.delete(resource_classes), sa.insert(resource_classes).values(id=2, name="CUSTOM_TWO"))
     assert call("GET", "/resource_classes/VCPU").status == 404
-    assert "cannot be put back" in caplog.text
+    assert "cannot be inserted again" in caplog.text
 
 
 def test_a_database_that_lost_its_identity_is_given_another_by_the_next_search(database):

@@ -1,6 +1,6 @@
-"""How the schema came to be, step by step (contract section 6).
+"""The revisions of the schema (docs: database-schema).
 
-Up to ``a082b8bb98d0`` the revisions are those of every Placement database, and build the same tables.  Later ones are
-ours, and only add tables of our own: so a database can be taken over from another implementation, and given back by
-stamping that revision.
+Up to ``a082b8bb98d0`` they are those of every Placement database, and create the same tables.  Later ones are only
+ours, and add tables of our own: so a database can be taken over from another implementation and given back to it
+("placement-manage db release").
 """

@@ -1,7 +1,7 @@
-"""Steps of a revision that can be taken twice.
+"""Idempotent steps of a revision.
 
-MySQL commits every change of the schema by itself: a run that was killed has taken some steps of a revision and not
-others, and the next run has to go on from there.
+MySQL commits every change of the schema implicitly: a run that is killed has taken some steps of a revision and not
+others, and the next run continues after them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from alembic import op
 
 
 def create_table(name: str, *items: sa.schema.SchemaItem, **options: Any) -> None:
-    """Make the table, if it is not there."""
+    """Create the table, unless it exists."""
     if not has_table(name):
         op.create_table(name, *items, **options)
 
 
 def drop_table(name: str) -> None:
-    """Drop the table, if it is there."""
+    """Drop the table, if it exists."""
     if has_table(name):
         op.drop_table(name)
 
 
 def create_index(name: str, table: str, columns: list[str]) -> None:
-    """Make the index, if the table has none of this name."""
+    """Create the index, unless the table has one of this name."""
     if not has_index(name, table):
         op.create_index(name, table, columns)
 

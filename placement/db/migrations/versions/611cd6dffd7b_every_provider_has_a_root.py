@@ -1,4 +1,4 @@
-"""Refuse to go on while a provider has no root: what follows takes it for granted."""
+"""Refuse to go on while a provider has no root: later revisions rely on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _providers = sa.table("resource_providers", sa.column("root_provider_id"))
 
 
 def upgrade() -> None:
-    """Raises CommandError if a provider has no root."""
+    """Raise CommandError if a provider has no root."""
     rootless = sa.select(sa.func.count()).select_from(_providers).where(_providers.c.root_provider_id.is_(None))
     if found := op.get_bind().execute(rootless).scalar():
         raise CommandError(

@@ -1,4 +1,4 @@
-"""The feed of changes: our own tables, apart from those that other implementations know."""
+"""The feed of changes: tables that other implementations do not know."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _instance = sa.table("feed_instance", sa.column("uuid"))
 
 
 def upgrade() -> None:
-    """Make the feed's tables, and give the feed an identity.
+    """Create the feed's tables, and give the feed an identity.
 
-    The tables are already there if the database was given back to another implementation and returns now.  What that
-    one changed is not in the feed: a new identity makes every reader begin anew.
+    The tables exist already if the database was stamped back to another implementation's revision and returns now.  The
+    feed has no rows for its changes, so a new identity makes every reader read everything again.
     """
     steps.create_table(
         "change_writers",

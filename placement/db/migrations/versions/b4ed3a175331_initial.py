@@ -1,4 +1,4 @@
-"""The tables, but for consumer types."""
+"""All tables except consumer types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make every table with its indexes; referenced tables come first."""
+    """Create every table with its indexes; referenced tables come first."""
     _providers()
     _amounts()
     _consumers()
@@ -103,7 +103,7 @@ def _consumers() -> None:
 
 
 def _vocabularies() -> None:
-    """Tables that give an id to a name."""
+    """Create the tables that give a name an id."""
     for name, column, kind, required in (
         ("projects", "external_id", sa.String(255), True),
         ("users", "external_id", sa.String(255), True),
@@ -117,7 +117,7 @@ def _vocabularies() -> None:
 
 
 def _memberships() -> None:
-    """Tables that say what belongs to a provider, by pairs of ids."""
+    """Create the tables of the traits and aggregates of providers, as pairs of ids."""
     _table(
         "resource_provider_traits",
         _required("trait_id"),

@@ -1,4 +1,4 @@
-"""Refuse to go on while an allocation has no consumer: what follows takes it for granted."""
+"""Refuse to go on while an allocation has no consumer: later revisions rely on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _consumers = sa.table("consumers", sa.column("uuid"))
 
 
 def upgrade() -> None:
-    """Raises CommandError if an allocation has no consumer."""
+    """Raise CommandError if an allocation has no consumer."""
     joined = _allocations.outerjoin(_consumers, _allocations.c.consumer_id == _consumers.c.uuid)
     ownerless = sa.select(sa.func.count()).select_from(joined).where(_consumers.c.uuid.is_(None))
     if found := op.get_bind().execute(ownerless).scalar():
