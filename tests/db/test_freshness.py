@@ -33,12 +33,12 @@ def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_p
     first = used()
     assert used() is first
     began = clock.now
-    fresh.renew(began)
+    fresh.discard_connections(began)
     second = used()
     assert second is not first
-    fresh.renew(began)
+    fresh.discard_connections(began)
     assert used() is second
-    fresh.renew(clock.now)
+    fresh.discard_connections(clock.now)
     assert used() is not second
     engine.dispose()
 
