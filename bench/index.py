@@ -30,6 +30,7 @@ from placement.db import feed, tables
 from placement.db.database import Database, opened
 from placement.db.transaction import Transaction
 from placement.index.live import LiveIndex
+from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
 from placement.objects.claim import Claim, place
 from placement.objects.consumer import Owner
@@ -84,7 +85,7 @@ def hosts(snapshot: Snapshot) -> list[str]:
     column = snapshot.column("VCPU")
     if column is None:
         raise SystemExit("nobody has VCPU here: fill the database with bench/fill.py")
-    slots = column.fitting(1, snapshot.size).nonzero()[0]
+    slots = column.fitting(1, SlotSet.dense(snapshot.forest.alive)).slots()
     return [snapshot.provider(int(slot)).uuid for slot in random.Random(1).sample(list(slots), min(1000, len(slots)))]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placement.index.slots import Mask, Slots
+from placement.index.slots import EMPTY, Mask, Slots, SlotSet
 from placement.objects import capacity as rule
 
 Arrays = tuple[npt.NDArray[Any], ...]
@@ -92,21 +92,20 @@ class Column:
 
     # --- asking ---
 
-    def fitting(self, amount: int, size: int) -> Mask:
-        """Where the amount fits."""
-        if amount > LARGEST:
-            return np.zeros(size, dtype=np.bool_)
-        fitting = self._fits(amount, self._arrays)
-        if self._slots is None and len(fitting) == size:
-            return fitting
-        mask = np.zeros(size, dtype=np.bool_)
-        mask[slice(0, len(fitting)) if self._slots is None else self._slots] = fitting
-        return mask
-
-    def fitting_among(self, amount: int, slots: Slots) -> Slots:
-        """Those of the slots where the amount fits, in their order."""
+    def fitting(self, amount: int, among: SlotSet) -> SlotSet:
+        """Return the members of the set where the amount fits."""
         if amount > LARGEST or not len(self):
-            return slots[:0]
+            return EMPTY
+        among = among.compact()
+        if among.is_sparse:
+            return SlotSet.sparse(self._fitting_slots(amount, among.slots()))
+        if self._slots is not None:
+            return SlotSet.sparse(self._slots[self._fits(amount, self._arrays)]) & among
+        fitting = self._fits(amount, self._arrays)
+        # The snapshot may have more slots than it had when the column was made.
+        return among & SlotSet.dense(fitting).resized(among.size)
+
+    def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
         rows, there = self._rows(slots)
         fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays))
         return slots[fitting if there is None else fitting & there]
@@ -140,15 +139,15 @@ class Column:
             return NOTHING
         return Inventory(*(array.item(row) for array in self._arrays))
 
-    def most(self, size: int) -> npt.NDArray[np.int64]:
-        """How much one consumer may have of what is free, for every slot."""
+    def available(self, size: int) -> npt.NDArray[np.int64]:
+        """Return the largest sum of amounts that one consumer can be given, for every slot of the snapshot."""
         capacity, used, _, max_unit, _ = self._arrays
-        rows: npt.NDArray[np.int64] = np.clip(np.trunc(capacity) - used, 0, max_unit).astype(np.int64)
+        rows: npt.NDArray[np.int64] = rule.available(used, capacity, max_unit).astype(np.int64)
         if self._slots is None and len(rows) == size:
             return rows
-        most = np.zeros(size, dtype=np.int64)
-        most[slice(0, len(rows)) if self._slots is None else self._slots] = rows
-        return most
+        available = np.zeros(size, dtype=np.int64)
+        available[slice(0, len(rows)) if self._slots is None else self._slots] = rows
+        return available
 
     def shown(self, slots: Slots) -> tuple[list[int], list[int]]:
         """Capacity, cut to whole units, and usage of providers that all have the class."""

@@ -81,8 +81,11 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     fresh.columns = _columns(snapshot.columns, before, _inventories(rows, fresh.by_id), size)
     if rows.trait_ids.items() - snapshot.trait_ids.items():
         fresh.trait_ids = {**snapshot.trait_ids, **rows.trait_ids}
-    fresh.traits = _sets(snapshot.traits, before, after, lambda provider: provider.traits, size)
-    fresh.aggregates = _sets(snapshot.aggregates, before, after, lambda provider: provider.aggregates, size)
+    traits, aggregates = snapshot.traits, snapshot.aggregates
+    if size != snapshot.size:
+        traits, aggregates = _resized(traits, size), _resized(aggregates, size)
+    fresh.traits = _sets(traits, before, after, lambda provider: provider.traits, size)
+    fresh.aggregates = _sets(aggregates, before, after, lambda provider: provider.aggregates, size)
     return fresh
 
 
@@ -193,6 +196,11 @@ def _columns(
     return fresh
 
 
+def _resized(sets: Mapping[str, SlotSet], size: int) -> Mapping[str, SlotSet]:
+    """Return the sets for a snapshot with more slots."""
+    return {name: members.resized(size) for name, members in sets.items()}
+
+
 def _sets(
     sets: Mapping[str, SlotSet],
     before: Occupants,
@@ -215,7 +223,7 @@ def _sets(
         return sets
     fresh = dict(sets)
     for name in added.keys() | removed.keys():
-        changed = sets.get(name, EMPTY).changed(added[name], removed[name], size)
+        changed = sets.get(name, EMPTY).edited(added[name], removed[name], size)
         if changed.count:
             fresh[name] = changed
         else:

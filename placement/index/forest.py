@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from placement.index.slots import Mask, Slots
+from placement.index.slots import Mask, Slots, SlotSet
 
 
 class Forest:
     """Immutable.  A slot that no provider has is in no tree."""
 
-    __slots__ = ("_root", "alive", "children", "is_root", "members")
+    __slots__ = ("_root", "alive", "all_roots", "children", "is_root", "members")
 
     def __init__(self, root: Slots, alive: Mask, members: Mapping[int, tuple[int, ...]]) -> None:
         """:param root: the root of every slot, itself for a root.  :param members: of trees of more than one."""
         self._root = root
         self.alive = alive
         self.is_root: Mask = alive & (root == np.arange(len(root)))
+        self.all_roots = SlotSet.dense(self.is_root)
         #: All providers that are not roots.
         self.children: Slots = np.flatnonzero(alive & ~self.is_root)
         self.members = members
@@ -49,19 +50,28 @@ class Forest:
         """The root of each slot."""
         return self._root[slots]
 
-    def roots_of(self, mask: Mask) -> Mask:
-        """The roots of the trees that have a member in the mask."""
-        roots = mask & self.is_root
-        if len(self.children):
-            roots[self._root[self.children[mask[self.children]]]] = True
-        return roots
+    def roots_of(self, members: SlotSet) -> SlotSet:
+        """Return the roots of the trees that have a member in the set.
 
-    def trees_of(self, roots: Mask) -> Mask:
-        """All providers of the trees that have their root in the mask."""
+        Args:
+            members: slots that have a provider.
+        """
         if not len(self.children):
-            return roots & self.alive
-        members: Mask = roots[self._root] & self.alive
-        return members
+            return members
+        if members.is_sparse:
+            roots = np.zeros(self.size, dtype=np.bool_)
+            roots[self._root[members.slots()]] = True
+        else:
+            mask = members.mask(self.size)
+            roots = mask & self.is_root
+            roots[self._root[self.children[mask[self.children]]]] = True
+        return SlotSet.dense(roots)
+
+    def trees_of(self, roots: SlotSet) -> SlotSet:
+        """Return all providers of the trees that have their root in the set."""
+        if not len(self.children):
+            return roots
+        return SlotSet.dense(roots.mask(self.size)[self._root] & self.alive)
 
     def changed(self, roots: Mapping[int, int | None], size: int) -> Forest:
         """The forest with other roots for some slots; None: no provider there."""

@@ -1,8 +1,14 @@
-"""A set of slots: as a mask when it holds many, as a sorted list when it holds few."""
+"""Sets of slots: dense, as a mask, or sparse, as a sorted array.
+
+A slot is the index of a provider in the arrays of a snapshot.  The index has a set for each trait and each aggregate,
+and narrowing makes more of them by intersection, union and difference.  A mask takes one byte for each slot of the
+snapshot, a sorted array eight for each member: so a set of fewer than one slot in eight is smaller, and faster to
+work with, as an array.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -10,63 +16,210 @@ import numpy.typing as npt
 Mask = npt.NDArray[np.bool_]
 Slots = npt.NDArray[np.intp]
 
-#: A list takes eight bytes for a member, a mask one byte for everybody.
-_FEW = 16
+#: A set is sparse if it has fewer members than one slot in so many.
+_SPARSE = 8
 
 
 class SlotSet:
-    """Immutable; made for the providers of one trait or one aggregate."""
+    """An immutable set of slots.
 
-    __slots__ = ("_mask", "_slots", "count")
+    A dense set has as many slots as its snapshot; a sparse set fits snapshots of any size.  Operators choose the form
+    that is cheapest to compute; ``compact`` chooses the smaller one.
+    """
 
-    def __init__(self, slots: Slots, size: int) -> None:
-        """:param slots: sorted, each once.  :param size: how many slots there are."""
-        self.count = len(slots)
-        self._mask: Mask | None = None
-        self._slots: Slots | None = None
-        if self.count * _FEW < size:
-            self._slots = slots
-        else:
-            self._mask = np.zeros(size, dtype=np.bool_)
-            self._mask[slots] = True
+    __slots__ = ("_count", "_mask", "_slots")
+
+    def __init__(self, slots: Slots | None, mask: Mask | None) -> None:
+        """Use ``of``, ``sparse`` or ``dense``."""
+        self._slots = slots
+        self._mask = mask
+        self._count: int | None = None if slots is None else len(slots)
+
+    # --- making ---
+
+    @classmethod
+    def of(cls, slots: Slots, size: int) -> SlotSet:
+        """Return the set of these slots in its smaller form.
+
+        Args:
+            slots: sorted, each once.
+            size: the number of slots of the snapshot.
+        """
+        if len(slots) * _SPARSE < size:
+            return cls(slots, None)
+        mask = np.zeros(size, dtype=np.bool_)
+        mask[slots] = True
+        return cls(None, mask)
+
+    @classmethod
+    def sparse(cls, slots: Slots) -> SlotSet:
+        """Return the set of these slots, which are sorted, each once.  The array must not be changed afterwards."""
+        return cls(slots, None)
+
+    @classmethod
+    def dense(cls, mask: Mask) -> SlotSet:
+        """Return the set of the slots where the mask is true.  The mask must not be changed afterwards."""
+        return cls(None, mask)
+
+    @staticmethod
+    def union(sets: Collection[SlotSet], size: int) -> SlotSet:
+        """Return the union of some sets.
+
+        Args:
+            size: the number of slots of the snapshot.
+        """
+        if len(sets) < 2:
+            return next(iter(sets), EMPTY)
+        mask = np.zeros(size, dtype=np.bool_)
+        for members in sets:
+            if members._mask is None:
+                mask[members._slots] = True
+            else:
+                mask |= members._mask
+        return SlotSet(None, mask)
+
+    # --- reading ---
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the set is an array of its members."""
+        return self._mask is None
+
+    @property
+    def size(self) -> int:
+        """The number of slots of the snapshot that a dense set was made for."""
+        assert self._mask is not None
+        return len(self._mask)
+
+    @property
+    def count(self) -> int:
+        """The number of members."""
+        if self._count is None:
+            self._count = int(np.count_nonzero(self._mask))  # type: ignore[arg-type]
+        return self._count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __bool__(self) -> bool:
+        """Whether the set has a member."""
+        if self._count is not None:
+            return self._count > 0
+        return bool(self._mask.any())  # type: ignore[union-attr]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the set holds, in bytes."""
+        return (self._slots if self._mask is None else self._mask).nbytes  # type: ignore[union-attr]
 
     def mask(self, size: int) -> Mask:
-        """True for every member; not to be written to."""
-        known = self._mask  # looked at once: another thread may put one of another size there meanwhile
-        if known is not None and len(known) >= size:
-            return known[:size]
+        """Return a mask that is true for every member; the caller must not change it.
+
+        Args:
+            size: the number of slots of the snapshot.
+        """
+        if self._mask is not None and len(self._mask) == size:
+            return self._mask
         mask = np.zeros(size, dtype=np.bool_)
-        if known is None:
+        if self._mask is None:
             mask[self._slots] = True
         else:
-            mask[: len(known)] = known
-            # The same set in a later snapshot with more slots; the earlier one may still ask.
-            self._mask = mask
+            mask[: len(self._mask)] = self._mask
         return mask
 
     def slots(self) -> Slots:
-        """The members, sorted; not to be written to."""
+        """Return the members, sorted; the caller must not change the array."""
         if self._slots is not None:
             return self._slots
-        assert self._mask is not None
-        return np.flatnonzero(self._mask)
+        return np.flatnonzero(self._mask)  # type: ignore[arg-type]
 
-    def changed(self, added: Collection[int], removed: Collection[int], size: int) -> SlotSet:
-        """The set with some members more, that it had not, and some less, that it had."""
+    # --- combining ---
+
+    def __and__(self, other: SlotSet) -> SlotSet:
+        """Return the members of both sets."""
+        if self._mask is None:
+            if other._mask is None:
+                few, many = (self, other) if self.count <= other.count else (other, self)
+                return SlotSet(_intersection(few.slots(), many.slots()), None)
+            slots = self.slots()
+            return SlotSet(slots[other._mask[slots]], None)
+        if other._mask is None:
+            return other & self
+        return SlotSet(None, self._mask & other._mask)
+
+    def __sub__(self, other: SlotSet) -> SlotSet:
+        """Return the members of this set that are not in the other one."""
+        if self._mask is None:
+            slots = self.slots()
+            if other._mask is None:
+                return SlotSet(np.setdiff1d(slots, other.slots(), assume_unique=True), None)
+            return SlotSet(slots[~other._mask[slots]], None)
+        if other._mask is None:
+            mask = self._mask.copy()
+            mask[other._slots] = False
+            return SlotSet(None, mask)
+        return SlotSet(None, self._mask & ~other._mask)
+
+    def __or__(self, other: SlotSet) -> SlotSet:
+        """Return the members of either set."""
+        if self._mask is None:
+            if other._mask is None:
+                return SlotSet(np.union1d(self.slots(), other.slots()), None)
+            return other | self
+        if other._mask is None:
+            mask = self._mask.copy()
+            mask[other._slots] = True
+            return SlotSet(None, mask)
+        return SlotSet(None, self._mask | other._mask)
+
+    def compact(self) -> SlotSet:
+        """Return the same set, sparse if that is smaller."""
+        if self._mask is None or self.count * _SPARSE >= len(self._mask):
+            return self
+        return SlotSet(np.flatnonzero(self._mask), None)
+
+    # --- editing: for the next snapshot ---
+
+    def edited(self, added: Collection[int], removed: Collection[int], size: int) -> SlotSet:
+        """Return the set with other members, in its smaller form.
+
+        Args:
+            added: slots that are no members.
+            removed: slots that are members.
+            size: the number of slots of the next snapshot.
+        """
         count = self.count + len(added) - len(removed)
-        if self._mask is None and count * _FEW < size:
-            assert self._slots is not None
+        if self._mask is None and count * _SPARSE < size:
             fresh = np.sort(np.fromiter(added, np.intp))
-            slots = np.insert(self._slots, np.searchsorted(self._slots, fresh), fresh)
-            return SlotSet(slots[~np.isin(slots, list(removed))] if removed else slots, size)
+            slots = self.slots()
+            slots = np.insert(slots, np.searchsorted(slots, fresh), fresh)
+            return SlotSet(slots[~np.isin(slots, list(removed))] if removed else slots, None)
         mask = self.mask(size).copy()
         mask[list(added)] = True
         mask[list(removed)] = False
-        if count * _FEW < size:
-            return SlotSet(np.flatnonzero(mask), size)
-        changed = SlotSet.__new__(SlotSet)
-        changed._mask, changed._slots, changed.count = mask, None, count
-        return changed
+        return SlotSet(None, mask).compact()
+
+    def resized(self, size: int) -> SlotSet:
+        """Return the same set for a snapshot with more slots."""
+        return self if self._mask is None else SlotSet(None, self.mask(size))
 
 
-EMPTY = SlotSet(np.empty(0, np.intp), 1)
+def _intersection(few: Slots, many: Slots) -> Slots:
+    """Return the members of the first array that are in the second; both are sorted."""
+    if not len(many):
+        return few[:0]
+    places = np.minimum(np.searchsorted(many, few), len(many) - 1)
+    found: Slots = few[many[places] == few]
+    return found
+
+
+EMPTY = SlotSet.sparse(np.empty(0, np.intp))
+
+
+def intersection(sets: Iterable[SlotSet]) -> SlotSet:
+    """Return the members that all sets have; there is at least one set."""
+    remaining = iter(sets)
+    found = next(remaining)
+    for members in remaining:
+        found &= members
+    return found

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from placement.index.column import Column, Inventory, held, whole
 from placement.index.forest import Forest
-from placement.index.slots import EMPTY, Mask, SlotSet
+from placement.index.slots import EMPTY, SlotSet
 
 #: Its inventory can serve every tree that has a member in one of its aggregates.
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
@@ -80,13 +80,13 @@ class Snapshot:
         assert provider is not None, slot
         return provider
 
-    def with_trait(self, trait: str) -> Mask:
-        """The providers that have it."""
-        return self.traits.get(trait, EMPTY).mask(self.size)
+    def with_trait(self, trait: str) -> SlotSet:
+        """Return the providers that have the trait."""
+        return self.traits.get(trait, EMPTY)
 
-    def in_aggregate(self, aggregate: str) -> Mask:
-        """The providers that are in it."""
-        return self.aggregates.get(aggregate, EMPTY).mask(self.size)
+    def in_aggregate(self, aggregate: str) -> SlotSet:
+        """Return the providers that are in the aggregate."""
+        return self.aggregates.get(aggregate, EMPTY)
 
     def column(self, resource_class: str) -> Column | None:
         """The inventories of a class; None if no provider has any."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 #: A number or a numpy array of numbers; the functions work on either, and on a mix by broadcasting.
 Numbers = Any
 
@@ -26,6 +28,15 @@ def within_units(amount: Numbers, min_unit: Numbers, max_unit: Numbers, step_siz
 def has_room(amount: Numbers, used: Numbers, capacity: Numbers) -> Numbers:
     """Whether the amount finds room beside what is used."""
     return used + amount <= capacity
+
+
+def available(used: Numbers, capacity: Numbers, max_unit: Numbers) -> Numbers:
+    """Return the largest amount, in whole units, that ``has_room`` and is at most ``max_unit``; at least 0.
+
+    This is the bound for the sum of what one consumer takes from one provider: ``min_unit`` and ``step_size`` hold for
+    each summand, not for the sum.
+    """
+    return np.clip(np.floor(capacity) - used, 0, max_unit)
 
 
 def fits(

@@ -12,9 +12,9 @@ from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget, Exhausted
 from placement.search.choose import BREADTH_FIRST, choose
 from placement.search.narrow.narrowing import Narrowed, narrow
-from placement.search.narrow.trees import problems
+from placement.search.narrow.trees import tree_problems
 from placement.search.query.query import SearchQuery
-from placement.search.refusals import Refusal
+from placement.search.refusals import Refusals
 from placement.search.solver.problem import Candidate
 
 LOG = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
     candidates: list[Candidate]
     snapshot: Snapshot
-    steps: tuple[Refusal, ...]
+    refusals: Refusals
     #: False if trees were given up, and there may be others.
     complete: bool = True
 
@@ -38,9 +38,7 @@ class Found(NamedTuple):
     def obstacle(self) -> str:
         """Why there are none: the first rule that left nothing, without the class for ``resources``; or that what was
         left cannot be combined.  Empty if there are some."""
-        if self.candidates:
-            return ""
-        return next((step.rule.partition(":")[0] for step in self.steps if not step.after.count), "combination")
+        return "" if self.candidates else self.refusals.obstacle
 
 
 @signals.timed("search")
@@ -62,15 +60,14 @@ def search(
     began = time.perf_counter()
     budget = Budget() if budget is None else budget
     limit = min((limit for limit in (request.limit, most) if limit is not None), default=None)
+    refusals = Refusals()
     try:
-        narrowed = narrow(request, snapshot, budget)
+        narrowed = narrow(request, snapshot, budget, refusals)
     except Exhausted:
         candidates: list[Candidate] = []
-        steps: tuple[Refusal, ...] = ()
     else:
-        steps = narrowed.steps
-        candidates = _chosen(narrowed, limit, strategy, order, budget)
-    found = Found(candidates, snapshot, steps, complete=budget.shortage is None)
+        candidates = _chosen(narrowed, limit, strategy, order, budget, refusals)
+    found = Found(candidates, snapshot, refusals, complete=budget.shortage is None)
     if not found.complete:
         LOG.warning(
             "Where %d groups would fit was not looked for to the end, for want of %s: %d candidates were found, and "
@@ -84,13 +81,18 @@ def search(
 
 
 def _chosen(
-    narrowed: Narrowed, limit: int | None, strategy: str, order: random.Random | None, budget: Budget
+    narrowed: Narrowed,
+    limit: int | None,
+    strategy: str,
+    order: random.Random | None,
+    budget: Budget,
+    refusals: Refusals,
 ) -> list[Candidate]:
     """So many candidates, or as many as there is memory for."""
-    each = _CANDIDATE + _PICK * len(narrowed.requirements.demands)
+    each = _CANDIDATE + _PICK * len(narrowed.eligible)
     affordable = budget.memory // _SHARE // each
     few = affordable if limit is None else min(limit, affordable)
-    candidates = choose(problems(narrowed, order, budget), few, strategy, budget)
+    candidates = choose(tree_problems(narrowed, order, budget), few, strategy, budget, refusals.refused)
     if len(candidates) == affordable != limit:
         budget.fall_short("memory")
     budget.memory = max(budget.memory - each * len(candidates), 0)

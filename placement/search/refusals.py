@@ -10,25 +10,15 @@ Recording costs a tuple for each rule and a dict entry for each tree.  Numbers a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+
+from placement.index.forest import Forest
+from placement.index.slots import SlotSet
 
 #: How many trees are kept as examples for each constraint.
 EXAMPLES = 5
 
 #: The obstacle of a search that left trees after narrowing, but combined no candidate in any of them.
 COMBINATION = "combination"
-
-
-class Providers(Protocol):
-    """A set of providers."""
-
-    @property
-    def count(self) -> int:
-        """The number of providers."""
-
-    @property
-    def tree_count(self) -> int:
-        """The number of trees that have a member in the set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,8 +29,9 @@ class Refusal:
     rule: str
     #: The suffix of the group; None where the rule is about whole trees.
     suffix: str | None
-    before: Providers
-    after: Providers
+    before: SlotSet
+    after: SlotSet
+    forest: Forest
 
     @property
     def providers(self) -> int:
@@ -50,7 +41,8 @@ class Refusal:
     @property
     def trees(self) -> int:
         """The number of trees that had providers before the rule and have none after it."""
-        return self.before.tree_count - self.after.tree_count
+        roots_of = self.forest.roots_of
+        return roots_of(self.before).count - roots_of(self.after).count
 
 
 @dataclass(slots=True)
@@ -80,6 +72,6 @@ class Refusals:
     def obstacle(self) -> str:
         """The parameter that left no provider; ``combination`` if narrowing left some in every step."""
         for refusal in self.narrowing:
-            if not refusal.after.count:
+            if not refusal.after:
                 return refusal.rule.partition(":")[0]
         return COMBINATION

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from placement.index.slots import Mask
+from placement.index.slots import Mask, SlotSet
 from placement.index.snapshot import Snapshot
 
 
@@ -25,6 +25,12 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
     def masked(mask: Mask) -> list[str]:
         assert len(mask) == size
         return uuids(np.flatnonzero(mask))
+
+    def members(of: SlotSet) -> list[str]:
+        assert of.is_sparse or of.size == size
+        assert [*of.slots()] == [*np.flatnonzero(of.mask(size))]
+        assert of.count == len(of.slots())
+        return uuids(of.slots())
 
     forest = snapshot.forest
     every = np.array(slots, dtype=np.intp)
@@ -50,18 +56,17 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
             for class_id, column in snapshot.columns.items()
         },
         "fitting": {
-            (class_id, amount): masked(column.fitting(amount, size))
+            (class_id, amount): members(column.fitting(amount, SlotSet.dense(forest.alive)))
             for class_id, column in snapshot.columns.items()
             for amount in (1, 2, 3)
         },
         "fitting among all": {
-            (class_id, amount): uuids(column.fitting_among(amount, every))
+            (class_id, amount): members(column.fitting(amount, SlotSet.sparse(every)))
             for class_id, column in snapshot.columns.items()
             for amount in (1, 2, 3)
         },
-        "traits": {trait: masked(snapshot.with_trait(trait)) for trait in snapshot.traits},
-        "aggregates": {name: masked(snapshot.in_aggregate(name)) for name in snapshot.aggregates},
-        "counts": {name: members.count for name, members in [*snapshot.traits.items(), *snapshot.aggregates.items()]},
+        "traits": {trait: members(snapshot.with_trait(trait)) for trait in snapshot.traits},
+        "aggregates": {name: members(snapshot.in_aggregate(name)) for name in snapshot.aggregates},
         "alive": masked(forest.alive),
         "roots": masked(forest.is_root),
         "children": uuids(forest.children),

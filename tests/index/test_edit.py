@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from placement.index import build
 from placement.index.edit import with_classes, with_providers, with_usage
+from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
 from tests.index.contents import contents, meaning
 from tests.strategies import NAMES, members, worlds
@@ -108,10 +109,11 @@ def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
     snapshot = world.snapshot()
     column, slots = snapshot.column("DISK_GB"), np.array([snapshot.by_uuid["host"]])
     assert column is not None
-    assert list(column.fitting_among(5, slots)) == list(slots)
-    for amount in (2**31, 2**70):
-        assert not len(column.fitting_among(amount, slots))
-        assert not column.fitting(amount, snapshot.size).any()
+    everywhere = SlotSet.dense(snapshot.forest.alive)
+    for among in (SlotSet.sparse(slots), everywhere):
+        assert list(column.fitting(5, among).slots()) == list(slots)
+        for amount in (2**31, 2**70):
+            assert not column.fitting(amount, among)
 
 
 def test_a_column_shows_great_capacities_and_at_most_the_greatest_unit() -> None:
@@ -121,4 +123,4 @@ def test_a_column_shows_great_capacities_and_at_most_the_greatest_unit() -> None
     column, slots = snapshot.column("VCPU"), np.array([snapshot.by_uuid["host"]])
     assert column is not None
     assert column.shown(slots) == ([(2**31 - 1) * 2**40], [0])
-    assert column.most(snapshot.size)[slots[0]] == 7
+    assert column.available(snapshot.size)[slots[0]] == 7

@@ -22,7 +22,7 @@ def test_every_rule_says_what_it_left_out() -> None:
     )
     found = search(request, world.snapshot())
     assert not found.candidates
-    assert [(step.rule, step.suffix, step.providers, step.trees) for step in found.steps] == [
+    assert [(step.rule, step.suffix, step.providers, step.trees) for step in found.refusals.narrowing] == [
         ("root_required", None, 1, 1),
         ("required", "_A", 0, 0),
         ("resources:VCPU", "_A", 2, 2),
@@ -88,7 +88,7 @@ def test_a_tree_where_only_the_idle_have_the_trait_is_left_out_before_combining(
     request = SearchQuery((Group(resources={"VCPU": 1}, traits=NameCondition((frozenset({"T0"}),))),))
     found = search(request, world.snapshot())
     assert found_once(found) == oracle.answers(world, request) != set()
-    assert (found.steps[-1].rule, found.steps[-1].trees) == ("required", 1)
+    assert (found.refusals.narrowing[-1].rule, found.refusals.narrowing[-1].trees) == ("required", 1)
     del world.members["twin"]
     found = search(request, world.snapshot())
     assert not found.candidates

@@ -1,6 +1,8 @@
-"""Every rule as one mask over all providers: who could serve which pick, and in which trees everything could be served.
+"""Which providers could supply each demand, and in which trees every demand could be supplied.
 
-What is left is no candidate yet, only small: rules that concern several providers of a candidate are for ``combine``.
+Every rule of a query that concerns one provider, or one tree, is a set operation over all providers of a snapshot.
+What remains is no candidate yet: rules that concern several providers of a candidate are left to the solver.  A rule
+is recorded with the sets before and after it (``refusals``).
 """
 
 from __future__ import annotations
@@ -11,247 +13,260 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.index.slots import Mask
+from placement.index.slots import EMPTY, SlotSet, intersection
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget
-from placement.search.narrow.selection import Selection
 from placement.search.query.query import UNSUFFIXED, AnyOf, Group, SearchQuery
-from placement.search.refusals import Refusal
-from placement.search.solver.problem import Requirements
+from placement.search.refusals import Refusal, Refusals
 
-#: Looking at one provider by itself, or beginning to look at all of them, takes some operations; looking at so many
-#: providers at once is another; and whether an amount fits, which is calculated, takes so many looks.
-_FEW_OPERATIONS, _AT_ONCE, _FITTING = 5, 2_000, 5
-#: So many glances may be done before they are counted.
+#: The cost of a set operation, in operations of the budget: this much, and one for so many slots of the snapshot.
+_SET_OPERATION, _SLOTS_AT_ONCE = 5, 2_000
+#: Computing where an amount fits costs as much as so many set operations.
+_FITTING = 5
+#: So many set operations may be done before the budget counts them.
 _UNCOUNTED = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
-    """Everybody who could serve a pick by itself."""
+class Eligible:
+    """The providers that can supply a demand by themselves."""
 
-    #: In its own tree.
-    own: Selection
-    #: In trees that it shares with.
-    visiting: Selection
+    #: In their own tree.
+    local: SlotSet
+    #: Those of them that can also supply it in the trees that they share with.
+    sharing: SlotSet
 
 
 class Narrowed(NamedTuple):
-    """What is left for combining."""
+    """What narrowing leaves to the solver."""
 
     snapshot: Snapshot
-    requirements: Requirements
-    #: For each pick; the same object where picks ask for the same.
-    fields: tuple[Field, ...]
-    #: Of the trees in which every pick could be served.
-    roots: Selection
-    #: What was done, in order.
-    steps: tuple[Refusal, ...]
+    query: SearchQuery
+    #: For each demand; the same object where demands are equal.  Empty if there is no tree.
+    eligible: tuple[Eligible, ...]
+    #: The roots of the trees in which every demand can be supplied, if each had the tree to itself.
+    roots: SlotSet
 
 
-def narrow(request: SearchQuery, snapshot: Snapshot, budget: Budget) -> Narrowed:
-    """Providers and trees that could serve the request; no fields if there are none.  Raises Exhausted."""
-    narrowing = _Narrowing(snapshot, budget)
-    requirements = Requirements.of(request)
-    narrowing.look_at_roots(request)
-    fields: list[Field] = []
-    for group in request.groups:
+def narrow(query: SearchQuery, snapshot: Snapshot, budget: Budget, refusals: Refusals) -> Narrowed:
+    """Return the providers and trees that could serve the query.
+
+    Raises:
+        Exhausted: the budget is used up.
+    """
+    narrowing = _Narrowing(snapshot, budget, refusals)
+    narrowing.apply_root_rules(query)
+    eligible: list[Eligible] = []
+    for group in query.groups:
         if not narrowing.roots:
-            return Narrowed(snapshot, requirements, (), narrowing.roots, tuple(narrowing.steps))
-        fields.extend(narrowing.fields(group))
-    narrowing.count()
-    return Narrowed(snapshot, requirements, tuple(fields), narrowing.roots, tuple(narrowing.steps))
+            return Narrowed(snapshot, query, (), narrowing.roots)
+        eligible.extend(narrowing.eligible(group))
+    narrowing.settle_budget()
+    return Narrowed(snapshot, query, tuple(eligible), narrowing.roots)
 
 
-def serving(group: Group, snapshot: Snapshot) -> Selection:
-    """Those who can serve the whole group by themselves, wherever they are."""
-    narrowing = _Narrowing(snapshot, None)
-    return narrowing.fitting(group, group.resources, narrowing.suffixed(group))
+def providers_serving(group: Group, snapshot: Snapshot) -> SlotSet:
+    """Return the providers that can serve the whole group by themselves, without regard to trees and sharing."""
+    narrowing = _Narrowing(snapshot, None, Refusals())
+    return narrowing.with_room(group, group.resources, narrowing.meeting_rules(group))
 
 
 class _Narrowing:
-    def __init__(self, snapshot: Snapshot, budget: Budget | None) -> None:
-        """:param budget: None: what is left has to be right, at any cost."""
-        self._budget = budget
-        #: What looking at all providers once takes.
-        self._glance = _FEW_OPERATIONS + snapshot.size // _AT_ONCE
-        #: What the budget does not know of yet: telling it of every glance would take as long as some glances do.
-        self._glances = self._held = 0
-        self.steps: list[Refusal] = []
-        self.roots = Selection(snapshot.forest, snapshot.forest.is_root)
+    """The state of narrowing: the trees that remain, and what the budget has still to count."""
+
+    def __init__(self, snapshot: Snapshot, budget: Budget | None, refusals: Refusals) -> None:
+        """Begin with all trees.
+
+        Args:
+            budget: None for a search without bounds.
+        """
+        self.roots = snapshot.forest.all_roots
         self._snapshot = snapshot
         self._forest = snapshot.forest
-        self._nobody = Selection(self._forest, None, np.empty(0, np.intp))
+        self._refusals = refusals
         self._sharing = snapshot.with_trait(SHARES)
-        self._anybody_shares = bool(self._sharing.any())
-        self._known: dict[Hashable, Field] = {}
-        self._reached: dict[frozenset[str], Mask] = {}
+        self._some_share = bool(self._sharing)
+        #: By the rules of a suffixed group: equal groups are narrowed once.
+        self._known: dict[Hashable, Eligible] = {}
+        #: Roots of the trees that have a member in one of some aggregates.
+        self._trees_in: dict[frozenset[str], SlotSet] = {}
+        self._budget = budget
+        self._price = _SET_OPERATION + snapshot.size // _SLOTS_AT_ONCE
+        #: What the budget has not counted yet: counting every set operation would cost as much as a cheap one.
+        self._operations = self._bytes = 0
 
-    def _step(self, rule: str, suffix: str | None, before: Selection, after: Selection) -> Selection:
-        self._held += after.nbytes
+    # --- records and costs ---
+
+    def _record(self, rule: str, suffix: str | None, before: SlotSet, after: SlotSet) -> SlotSet:
+        """Record what a rule left, and return it."""
+        self._bytes += after.nbytes
         self._spend(1)
-        self.steps.append(Refusal(rule, suffix, before, after))
+        self._refusals.narrowing.append(Refusal(rule, suffix, before, after, self._forest))
         return after
 
-    def _spend(self, glances: int) -> None:
-        self._glances += glances
-        if self._glances > _UNCOUNTED:
-            self.count()
+    def _spend(self, set_operations: int) -> None:
+        self._operations += set_operations
+        if self._operations > _UNCOUNTED:
+            self.settle_budget()
 
-    def count(self) -> None:
-        """Let the budget know what was done and is held since it was told last."""
+    def settle_budget(self) -> None:
+        """Make the budget count the operations and bytes since the last call; raises Exhausted."""
         if self._budget is not None:
-            self._budget.spend(self._glances * self._glance)
-            self._budget.hold(self._held)
-        self._glances = self._held = 0
+            self._budget.spend(self._operations * self._price)
+            self._budget.hold(self._bytes)
+        self._operations = self._bytes = 0
 
-    # --- trees ---
+    # --- rules about trees ---
 
-    def look_at_roots(self, request: SearchQuery) -> None:
-        """Leave out trees that cannot serve, whatever their providers have."""
-        has = self._snapshot.with_trait
-        if request.root_traits.any_of:
-            self._keep_roots("root_required", None, self._in_all(has, request.root_traits.any_of))
-        if request.root_traits.none_of:
-            self._keep_roots("root_required", None, ~self._any_of(has, request.root_traits.none_of))
-        for group in request.groups:
+    def apply_root_rules(self, query: SearchQuery) -> None:
+        """Leave out trees whose root, or whose traits, do not meet the query, whatever their providers supply."""
+        with_trait = self._snapshot.with_trait
+        if query.root_traits.any_of:
+            self._keep_trees("root_required", None, self.roots & self._all_of(with_trait, query.root_traits.any_of))
+        if query.root_traits.none_of:
+            self._keep_trees("root_required", None, self.roots - self._any_of(with_trait, query.root_traits.none_of))
+        for group in query.groups:
             if group.suffix != UNSUFFIXED:
                 continue
             if group.aggregates.none_of:
-                outside = ~self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
-                self._keep_roots("member_of", UNSUFFIXED, outside)
+                inside = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
+                self._keep_trees("member_of", UNSUFFIXED, self.roots - inside)
             self._keep_trees_with(group.traits.any_of)
 
-    def _keep_roots(self, rule: str, suffix: str | None, roots: Mask) -> None:
-        self.roots = self._step(rule, suffix, self.roots, self.roots.within(roots))
+    def _keep_trees(self, rule: str, suffix: str | None, roots: SlotSet) -> None:
+        self.roots = self._record(rule, suffix, self.roots, roots)
 
-    def _keep_trees_with(self, required: AnyOf, among: Mask | None = None) -> None:
-        """Leave out trees where no provider (among these) has one of each set of traits."""
+    def _keep_trees_with(self, required: AnyOf, among: SlotSet | None = None) -> None:
+        """Leave out trees in which no provider, of some, has one trait of each set."""
         if not required:
             return
-        roots = self._forest.is_root.copy()
+        roots = self.roots
         for traits in required:
             having = self._any_of(self._snapshot.with_trait, traits)
             if among is not None:
                 having &= among
-            roots &= self._trees_with(having)
-        self._keep_roots("required", UNSUFFIXED, roots)
+            roots &= self._roots_supplied_by(having)
+        self._keep_trees("required", UNSUFFIXED, roots)
 
-    def _trees_with(self, providers: Mask) -> Mask:
-        """The roots of the trees that have, or are shared with by, one of the providers."""
+    def _roots_supplied_by(self, providers: SlotSet) -> SlotSet:
+        """Return the roots of the trees that have one of the providers, or with which one of them shares."""
         roots = self._forest.roots_of(providers)
-        if self._anybody_shares:
-            roots |= self._reach(Selection(self._forest, providers & self._sharing))
+        if self._some_share:
+            roots |= self._roots_shared_with((providers & self._sharing).compact())
         return roots
 
-    def _reach(self, visiting: Selection) -> Mask:
-        """The roots of the trees that these providers share with, their own perhaps not among them."""
-        self._spend(1 + len(visiting) // _FEW_OPERATIONS)
-        aggregates = frozenset().union(*(self._snapshot.provider(int(slot)).aggregates for slot in visiting.slots()))
-        if aggregates not in self._reached:
+    def _roots_shared_with(self, sharing: SlotSet) -> SlotSet:
+        """Return the roots of the trees that sharing providers share with; their own may be missing."""
+        self._spend(1 + sharing.count // _SET_OPERATION)
+        provider = self._snapshot.provider
+        aggregates = frozenset().union(*(provider(slot).aggregates for slot in sharing.slots().tolist()))
+        if aggregates not in self._trees_in:
             members = self._any_of(self._snapshot.in_aggregate, aggregates)
-            self._reached[aggregates] = self._forest.roots_of(members)
-        return self._reached[aggregates]
+            self._trees_in[aggregates] = self._forest.roots_of(members)
+        return self._trees_in[aggregates]
 
-    def _any_of(self, mask: Callable[[str], Mask], names: Collection[str]) -> Mask:
-        """Those that are in the mask of one of the names; a new array."""
+    # --- sets of names ---
+
+    def _any_of(self, with_name: Callable[[str], SlotSet], names: Collection[str]) -> SlotSet:
+        """Return the providers that have one of the names."""
         self._spend(len(names))
-        found = np.zeros(self._forest.size, dtype=np.bool_)
-        for name in names:
-            found |= mask(name)
-        return found
+        return SlotSet.union([with_name(name) for name in names], self._forest.size)
 
-    def _in_all(self, mask: Callable[[str], Mask], sets: Iterable[Collection[str]]) -> Mask:
-        """Those that are in the mask of one name of each of the sets, of which there is one; a new array."""
-        each = (self._any_of(mask, names) for names in sets)
-        found = next(each)
-        for others in each:
-            found &= others
-        return found
+    def _all_of(self, with_name: Callable[[str], SlotSet], any_of: AnyOf) -> SlotSet:
+        """Return the providers that have one name of each set; there is at least one set."""
+        return intersection(self._any_of(with_name, names) for names in any_of)
 
     # --- groups ---
 
-    def fields(self, group: Group) -> list[Field]:
-        """For each pick of the group, those who could serve it; trees without any of them are left out."""
+    def eligible(self, group: Group) -> list[Eligible]:
+        """Return the eligible providers for each demand of the group, and leave out trees without any."""
         if group.suffix == UNSUFFIXED:
-            common, visitors = self._unsuffixed(group)
-            fields = [
-                self._serving(group, {name: amount}, common, visitors) for name, amount in group.resources.items()
+            meeting, sharing = self._meeting_unsuffixed_rules(group)
+            eligible = [
+                self._eligible(group, {name: amount}, meeting, sharing) for name, amount in group.resources.items()
             ]
-            self._meet_together(group, fields)
-            return fields
-        key = (frozenset(group.resources.items()), *_rules(group))
+            self._keep_trees_with_traits(group, eligible)
+            return eligible
+        key = (frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
         if key not in self._known:
-            self._known[key] = self._serving(group, group.resources, self.suffixed(group), self._sharing)
+            self._known[key] = self._eligible(group, group.resources, self.meeting_rules(group), self._sharing)
         return [self._known[key]]
 
-    def _everybody(self, group: Group) -> Selection:
-        """Those in the trees that are left, those who share, less those who may not be in the group by themselves."""
-        chosen = self._forest.trees_of(self.roots.mask())
-        if self._anybody_shares:
-            chosen = chosen | self._sharing
-        selection = Selection(self._forest, chosen)
+    def _meeting_common_rules(self, group: Group) -> SlotSet:
+        """Return the providers that meet the rules that each provider of any group meets by itself.
+
+        They are in the trees that remain, or share.
+        """
+        chosen = self._forest.trees_of(self.roots)
+        if self._some_share:
+            chosen |= self._sharing
         if group.in_tree is not None:
-            tree = np.zeros(self._forest.size, dtype=np.bool_)
-            slot = self._snapshot.by_uuid.get(group.in_tree)
-            if slot is not None:
-                tree[list(self._forest.tree(self._snapshot.provider(slot).root))] = True
-            selection = self._step("in_tree", group.suffix, selection, selection.within(tree))
+            chosen = self._record("in_tree", group.suffix, chosen, chosen & self._tree_of(group.in_tree))
         if group.traits.none_of:
-            without = selection.within(~self._any_of(self._snapshot.with_trait, group.traits.none_of))
-            selection = self._step("required", group.suffix, selection, without)
+            having = self._any_of(self._snapshot.with_trait, group.traits.none_of)
+            chosen = self._record("required", group.suffix, chosen, chosen - having)
         if group.aggregates.none_of:
-            outside = selection.within(~self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of))
-            selection = self._step("member_of", group.suffix, selection, outside)
-        return selection
+            inside = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
+            chosen = self._record("member_of", group.suffix, chosen, chosen - inside)
+        return chosen
 
-    def suffixed(self, group: Group) -> Selection:
-        """Those who meet every rule of a suffixed group but have not been asked what they have."""
-        selection = self._everybody(group)
+    def _tree_of(self, uuid: str) -> SlotSet:
+        """Return the providers of the tree that the provider is in; none if there is no such provider."""
+        slot = self._snapshot.by_uuid.get(uuid)
+        if slot is None:
+            return EMPTY
+        return SlotSet.sparse(np.array(self._forest.tree(self._snapshot.provider(slot).root), np.intp))
+
+    def meeting_rules(self, group: Group) -> SlotSet:
+        """Return the providers that meet every rule of a suffixed group, without regard to its resources."""
+        chosen = self._meeting_common_rules(group)
         if group.aggregates.any_of:
-            inside = selection.within(self._in_all(self._snapshot.in_aggregate, group.aggregates.any_of))
-            selection = self._step("member_of", group.suffix, selection, inside)
+            inside = self._all_of(self._snapshot.in_aggregate, group.aggregates.any_of)
+            chosen = self._record("member_of", group.suffix, chosen, chosen & inside)
         if group.traits.any_of:
-            having = selection.within(self._in_all(self._snapshot.with_trait, group.traits.any_of))
-            selection = self._step("required", group.suffix, selection, having)
-        return selection
+            having = self._all_of(self._snapshot.with_trait, group.traits.any_of)
+            chosen = self._record("required", group.suffix, chosen, chosen & having)
+        return chosen
 
-    def _unsuffixed(self, group: Group) -> tuple[Selection, Mask]:
-        """The same for the unsuffixed group, and who of them may leave its tree: the root only speaks for its own."""
-        selection = self._everybody(group)
+    def _meeting_unsuffixed_rules(self, group: Group) -> tuple[SlotSet, SlotSet]:
+        """Return the same for the unsuffixed group, and those that may supply it in the trees that they share with.
+
+        A root in the aggregates stands in for all providers of its own tree, but not where they share.
+        """
+        chosen = self._meeting_common_rules(group)
         if not group.aggregates.any_of:
-            return selection, self._sharing
-        inside = self._in_all(self._snapshot.in_aggregate, group.aggregates.any_of)
-        spanned = self._forest.trees_of(inside & self._forest.is_root)
-        spanned |= inside
-        return self._step("member_of", UNSUFFIXED, selection, selection.within(spanned)), self._sharing & inside
+            return chosen, self._sharing
+        inside = self._all_of(self._snapshot.in_aggregate, group.aggregates.any_of)
+        spanned = self._forest.trees_of(inside & self._forest.all_roots) | inside
+        return self._record("member_of", UNSUFFIXED, chosen, chosen & spanned), self._sharing & inside
 
-    def _serving(self, group: Group, resources: Mapping[str, int], selection: Selection, visitors: Mask) -> Field:
-        selection = self.fitting(group, resources, selection)
-        visiting = selection.within(visitors).few() if self._anybody_shares else self._nobody
-        roots = selection.roots()
-        if len(visiting):
-            roots = roots | self._reach(visiting)
-        self._keep_roots("group", group.suffix, roots)
-        return Field(selection, visiting)
+    def _eligible(self, group: Group, resources: Mapping[str, int], meeting: SlotSet, may_share: SlotSet) -> Eligible:
+        """Return the eligible providers for a demand, and leave out trees without any.
 
-    def fitting(self, group: Group, resources: Mapping[str, int], selection: Selection) -> Selection:
-        """Those of the selection who have room for everything."""
+        Args:
+            resources: of the demand.
+            meeting: the providers that meet the rules of the group.
+            may_share: the providers that may supply the demand in other trees, if they can at all.
+        """
+        local = self.with_room(group, resources, meeting)
+        sharing = (local & may_share).compact() if self._some_share else EMPTY
+        roots = self._forest.roots_of(local)
+        if sharing:
+            roots |= self._roots_shared_with(sharing)
+        self._keep_trees("group", group.suffix, self.roots & roots)
+        return Eligible(local, sharing)
+
+    def with_room(self, group: Group, resources: Mapping[str, int], chosen: SlotSet) -> SlotSet:
+        """Return those of the chosen providers where each amount fits."""
         for name, amount in resources.items():
             self._spend(_FITTING)
-            fitting = selection.fitting(self._snapshot.column(name), amount)
-            selection = self._step(f"resources:{name}", group.suffix, selection, fitting)
-        return selection
+            column = self._snapshot.column(name)
+            fitting = EMPTY if column is None else column.fitting(amount, chosen)
+            chosen = self._record(f"resources:{name}", group.suffix, chosen, fitting)
+        return chosen
 
-    def _meet_together(self, group: Group, fields: Iterable[Field]) -> None:
-        """Leave out trees where no combination of providers can have the required traits."""
-        if not group.traits.any_of:
-            return
-        anybody = np.zeros(self._forest.size, dtype=np.bool_)
-        for field in fields:
-            anybody |= field.own.mask()
-        self._keep_trees_with(group.traits.any_of, anybody)
-
-
-def _rules(group: Group) -> tuple[Hashable, ...]:
-    return group.traits, group.aggregates, group.in_tree
+    def _keep_trees_with_traits(self, group: Group, eligible: Iterable[Eligible]) -> None:
+        """Leave out trees in which no combination of eligible providers can have the required traits."""
+        if group.traits.any_of:
+            providers = SlotSet.union([one.local for one in eligible], self._forest.size)
+            self._keep_trees_with(group.traits.any_of, providers)

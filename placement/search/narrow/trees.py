@@ -1,4 +1,8 @@
-"""From what narrowing left to the problem of each tree, one by one."""
+"""From narrowed sets of providers to the combination problem of each tree, one by one.
+
+Trees that could only repeat the candidates of other trees are left out.  This happens where providers share: a
+candidate of sharing providers alone is the same in every tree that they share with.
+"""
 
 from __future__ import annotations
 
@@ -11,167 +15,179 @@ import numpy as np
 from placement.index.slots import Slots
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget
-from placement.search.narrow.narrowing import Field, Narrowed
+from placement.search.narrow.narrowing import Eligible, Narrowed
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
-#: Trees are looked at in pieces, so that a search that ends early has not begun with all of them.
-_PIECE = 256
-#: How many aggregates are told apart at once, one bit each, below the number of what was told apart before.
+#: The budget counts so many trees at once, before their problems are made.
+_CHUNK = 256
+#: How many aggregates are compared at once, one bit each, in the low half of 64 bits.
 _BITS = 32
-#: Looking at so many providers is one operation: in a list of numbers, and in an array of them.
-_LISTED, _AT_ONCE = 10, 200
+#: Looking at so many providers is one operation: in a list, and in an array.
+_LISTED, _IN_ARRAY = 10, 200
 #: Bytes of a number in a list.
 _NUMBER = 8
 
 
-def problems(narrowed: Narrowed, order: random.Random | None, budget: Budget) -> Iterator[TreeProblem]:
-    """The problem of each tree, as late as it is asked for; trees and options in random order, if one is given.
+def tree_problems(narrowed: Narrowed, order: random.Random | None, budget: Budget) -> Iterator[TreeProblem]:
+    """Return the problem of each tree, made when it is asked for.
 
-    Raises Exhausted.
+    Args:
+        order: takes the trees, and the providers of each demand, in random order; None: in the order of their slots.
+
+    Raises:
+        Exhausted: the budget is used up.
     """
-    if not narrowed.fields:
+    if not narrowed.eligible:
         return
-    roots = _distinct(narrowed, budget)
+    roots = _distinct_roots(narrowed, budget)
     if order is not None:
         roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
-    trees = _Trees(narrowed, order, budget)
-    for start in range(0, len(roots), _PIECE):
-        piece = roots[start : start + _PIECE].tolist()
-        budget.spend(len(piece) * (1 + len(narrowed.fields)))
-        for root in piece:
-            problem = trees.problem(root)
+    problems = _TreeProblems(narrowed, order, budget)
+    for start in range(0, len(roots), _CHUNK):
+        chunk = roots[start : start + _CHUNK].tolist()
+        budget.spend(len(chunk) * (1 + len(narrowed.eligible)))
+        for root in chunk:
+            problem = problems.of(root)
             if problem is not None:
                 yield problem
 
 
-def _distinct(narrowed: Narrowed, budget: Budget) -> Slots:
-    """The roots, but only one of the trees that have nothing of their own to give and the same others share with.
+def _distinct_roots(narrowed: Narrowed, budget: Budget) -> Slots:
+    """Return the roots, but only one for all trees that have no eligible provider and share the same others.
 
-    A thousand hosts without disks that share one pool all come to the same candidate for a disk.
+    A thousand hosts without disks that use one shared pool all lead to the same candidate for a disk.
     """
-    roots, fields = narrowed.roots.mask(), set(narrowed.fields)
-    visiting = {int(slot) for field in fields for slot in field.visiting.slots()}
-    if not visiting:
-        return np.flatnonzero(roots)
-    budget.spend(sum(len(field.visiting) for field in fields))
-    empty = roots.copy()
-    for field in fields:
-        empty &= ~field.own.roots()
-    chosen = np.flatnonzero(empty)
-    if len(chosen) < 2:
-        return np.flatnonzero(roots)
-    aggregates = frozenset().union(*(narrowed.snapshot.provider(slot).aggregates for slot in visiting))
-    budget.spend(len(aggregates) * (1 + len(chosen) // _AT_ONCE))
-    return np.sort(
-        np.concatenate([np.flatnonzero(roots & ~empty), _one_of_each(narrowed.snapshot, chosen, aggregates)])
-    )
+    roots, snapshot = narrowed.roots, narrowed.snapshot
+    eligible = set(narrowed.eligible)
+    sharing = {slot for one in eligible for slot in one.sharing.slots().tolist()}
+    if not sharing:
+        return roots.slots()
+    budget.spend(sum(one.sharing.count for one in eligible))
+    empty = roots
+    for one in eligible:
+        empty -= snapshot.forest.roots_of(one.local)
+    if empty.count < 2:
+        return roots.slots()
+    aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in sharing))
+    budget.spend(len(aggregates) * (1 + empty.count // _IN_ARRAY))
+    representatives = _one_of_each_kind(snapshot, empty.slots(), aggregates)
+    return np.sort(np.concatenate([(roots - empty).slots(), representatives]))
 
 
-def _one_of_each(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) -> Slots:
-    """One of those roots whose trees have members in the same of the aggregates."""
+def _one_of_each_kind(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) -> Slots:
+    """Return one of the roots for each set of these aggregates that their trees have members in.
+
+    The number of a kind is refined by 32 aggregates at a time: shifted to the high half, joined with one bit for each
+    of them, and numbered anew.
+    """
     kinds = np.zeros(snapshot.size, dtype=np.int64)
     names = sorted(aggregates)
     for start in range(0, len(names), _BITS):
         kinds <<= _BITS
         for bit, name in enumerate(names[start : start + _BITS]):
-            kinds[snapshot.forest.roots(snapshot.aggregates[name].slots())] |= 1 << bit
+            kinds[snapshot.forest.roots(snapshot.in_aggregate(name).slots())] |= 1 << bit
         kinds[roots] = np.unique(kinds[roots], return_inverse=True)[1]
     return roots[np.unique(kinds[roots], return_index=True)[1]]
 
 
-class _Trees:
+class _TreeProblems:
+    """Makes the problems of one search, which share what they have in common."""
+
     def __init__(self, narrowed: Narrowed, order: random.Random | None, budget: Budget) -> None:
         self._budget = budget
-        self._requirements = narrowed.requirements
-        #: Where there is only one provider, it has the traits that the tree was found to have.
-        self._requirements_for_one = replace(narrowed.requirements, required=())
-        self._snapshot = narrowed.snapshot
         self._order = order
-        self._fields = list(dict.fromkeys(narrowed.fields))
-        self._places = [self._fields.index(field) for field in narrowed.fields]
-        self._own: list[bytes | None] = [None] * len(self._fields)
-        self._visitors = [_by_aggregate(field, self._snapshot, budget) for field in self._fields]
-        self._sharing = SHARES in self._snapshot.traits
-        #: By field, and by the aggregates that a tree is in.
-        self._reaching: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
+        self._snapshot = narrowed.snapshot
+        self._requirements = Requirements.of(narrowed.query)
+        #: In a tree of one provider, narrowing has checked the traits of the unsuffixed group.
+        self._requirements_of_one = replace(self._requirements, required=())
+        self._facts = _Facts(self._snapshot, self._requirements)
+        #: Each once; the demands refer to them by position.
+        self._eligible = list(dict.fromkeys(narrowed.eligible))
+        self._positions = [self._eligible.index(one) for one in narrowed.eligible]
+        #: By position: which slots are local, a byte each, made when it is needed first.
+        self._local: list[bytes | None] = [None] * len(self._eligible)
+        #: By position: the sharing providers of each aggregate.
+        self._sharing = [_by_aggregate(one, self._snapshot, budget) for one in self._eligible]
+        self._some_share = SHARES in self._snapshot.traits
+        #: By position and the aggregates of a tree: the sharing providers of all these aggregates.
+        self._sharing_with: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
+        #: The sharing providers for each demand, of the trees where there are some for every demand.
         self._seen: set[Hashable] = set()
-        self._facts = _Facts(self._snapshot, narrowed.requirements)
 
-    def problem(self, root: int) -> TreeProblem | None:
-        """The problem of one tree; None if all its candidates are those of an earlier tree."""
+    def of(self, root: int) -> TreeProblem | None:
+        """Return the problem of one tree; None if an earlier tree has all its candidates."""
         tree = self._snapshot.forest.tree(root)
-        if len(tree) == 1 and not self._sharing:
-            # Its only provider serves every pick, or the tree would not be here.
-            return TreeProblem(self._requirements_for_one, ((root,),) * len(self._places), self._facts, tree=root)
+        if len(tree) == 1 and not self._some_share:
+            # The only provider can supply every demand, or narrowing would have left the tree out.
+            return TreeProblem(self._requirements_of_one, ((root,),) * len(self._positions), self._facts, tree=root)
         if len(tree) > _LISTED:
-            self._budget.spend(len(self._fields) * len(tree) // _LISTED)
-        aggregates = self._aggregates(tree) if self._sharing else frozenset()
-        options = [self._options(number, root, tree, aggregates) for number in range(len(self._fields))]
-        repeats = repeated = False
-        if self._sharing:
-            shared = tuple(tuple(slot for slot in places if self._facts[slot].shares) for places in options)
-            repeats = all(shared)
-            repeated = repeats and shared in self._seen
-            if repeats and not repeated:
-                self._budget.hold(sum(map(len, shared)) * _NUMBER)
-                self._seen.add(shared)
-            if repeated and all(map(_same_length, options, shared)):
+            self._budget.spend(len(self._eligible) * len(tree) // _LISTED)
+        aggregates = self._aggregates_of(tree) if self._some_share else frozenset()
+        domains = [self._domain(position, root, tree, aggregates) for position in range(len(self._eligible))]
+        may_repeat = repeats = False
+        if self._some_share:
+            sharing = tuple(tuple(slot for slot in domain if self._facts[slot].shares) for domain in domains)
+            may_repeat = all(sharing)
+            repeats = may_repeat and sharing in self._seen
+            if may_repeat and not repeats:
+                self._budget.hold(sum(map(len, sharing)) * _NUMBER)
+                self._seen.add(sharing)
+            if repeats and all(len(domain) == len(some) for domain, some in zip(domains, sharing, strict=True)):
                 return None
         if self._order is not None:
-            options = [tuple(self._order.sample(places, len(places))) for places in options]
-        chosen = tuple([options[place] for place in self._places])
-        return TreeProblem(self._requirements, chosen, self._facts, repeats, repeated, root)
+            domains = [tuple(self._order.sample(domain, len(domain))) for domain in domains]
+        chosen = tuple([domains[position] for position in self._positions])
+        return TreeProblem(self._requirements, chosen, self._facts, may_repeat, repeats, root)
 
-    def _aggregates(self, tree: tuple[int, ...]) -> frozenset[str]:
-        """Those that any provider of the tree is in."""
+    def _aggregates_of(self, tree: tuple[int, ...]) -> frozenset[str]:
+        """Return the aggregates that some provider of the tree is in."""
         if len(tree) == 1:
             return self._snapshot.provider(tree[0]).aggregates
         return frozenset().union(*(self._snapshot.provider(slot).aggregates for slot in tree))
 
-    def _options(self, number: int, root: int, tree: tuple[int, ...], aggregates: frozenset[str]) -> tuple[int, ...]:
-        """Who can serve a pick in the tree: its own members first, then those who share with it."""
-        own = self._own[number]
-        if own is None:
+    def _domain(self, position: int, root: int, tree: tuple[int, ...], aggregates: frozenset[str]) -> tuple[int, ...]:
+        """Return the providers that can supply a demand in the tree: its own first, then those that share with it."""
+        local = self._local[position]
+        if local is None:
             self._budget.hold(self._snapshot.size)
-            own = self._own[number] = self._fields[number].own.mask().tobytes()
-        members = tuple([slot for slot in tree if own[slot]])
-        if not self._visitors[number]:
+            local = self._local[position] = self._eligible[position].local.mask(self._snapshot.size).tobytes()
+        members = tuple([slot for slot in tree if local[slot]])
+        if not self._sharing[position]:
             return members
-        visitors = self._reach(number, aggregates)
-        if len(visitors) > _LISTED:
-            self._budget.spend(len(visitors) // _LISTED)
+        sharing = self._sharing_providers(position, aggregates)
+        if len(sharing) > _LISTED:
+            self._budget.spend(len(sharing) // _LISTED)
         if any(SHARES in self._snapshot.provider(slot).traits for slot in tree):
-            visitors = tuple(slot for slot in visitors if self._snapshot.provider(slot).root != root)
-        return members + visitors
+            sharing = tuple(slot for slot in sharing if self._snapshot.provider(slot).root != root)
+        return members + sharing
 
-    def _reach(self, number: int, aggregates: frozenset[str]) -> tuple[int, ...]:
-        """Who visits the trees that are in these aggregates, members of the tree perhaps among them."""
-        key = number, aggregates
-        if key not in self._reaching:
-            visitors = [self._visitors[number].get(one, []) for one in aggregates]
-            self._budget.spend(len(aggregates) + sum(map(len, visitors)) // _LISTED)
-            self._reaching[key] = tuple(sorted(set().union(*visitors)))
-            self._budget.hold(len(self._reaching[key]) * _NUMBER)
-        return self._reaching[key]
-
-
-def _same_length(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
-    return len(some) == len(others)
+    def _sharing_providers(self, position: int, aggregates: frozenset[str]) -> tuple[int, ...]:
+        """Return the providers that share with a tree in these aggregates; they may be members of the tree."""
+        key = position, aggregates
+        if key not in self._sharing_with:
+            found = [self._sharing[position].get(one, []) for one in aggregates]
+            self._budget.spend(len(aggregates) + sum(map(len, found)) // _LISTED)
+            self._sharing_with[key] = tuple(sorted(set().union(*found)))
+            self._budget.hold(len(self._sharing_with[key]) * _NUMBER)
+        return self._sharing_with[key]
 
 
-def _by_aggregate(field: Field, snapshot: Snapshot, budget: Budget) -> dict[str, list[int]]:
-    """Those who visit other trees, by the aggregates that lead them there."""
-    visitors: dict[str, list[int]] = {}
-    for slot in field.visiting.slots().tolist():
-        budget.spend(1 + len(snapshot.provider(slot).aggregates) // _LISTED)
-        for aggregate in snapshot.provider(slot).aggregates:
-            visitors.setdefault(aggregate, []).append(slot)
-    return visitors
+def _by_aggregate(eligible: Eligible, snapshot: Snapshot, budget: Budget) -> dict[str, list[int]]:
+    """Return the sharing providers of each aggregate."""
+    sharing: dict[str, list[int]] = {}
+    for slot in eligible.sharing.slots().tolist():
+        aggregates = snapshot.provider(slot).aggregates
+        budget.spend(1 + len(aggregates) // _LISTED)
+        for aggregate in aggregates:
+            sharing.setdefault(aggregate, []).append(slot)
+    return sharing
 
 
-class _Line:
-    """A provider, its parent, and so on to the root, found on demand: all lines of a deep tree, written out,
-    would take the square of its depth."""
+class _Ancestry:
+    """A provider, its parent, and so on to the root, followed when it is iterated over.
+
+    As tuples, the ancestries of a tree would take memory quadratic in its depth.
+    """
 
     __slots__ = ("_slot", "_snapshot")
 
@@ -187,23 +203,23 @@ class _Line:
 
 
 class _Facts(dict[int, ProviderFacts]):
-    """The facts of providers, made on demand; only those that the requirements depend on."""
+    """The facts of providers by slot, made when they are asked for; only what the requirements depend on."""
 
     def __init__(self, snapshot: Snapshot, requirements: Requirements) -> None:
         super().__init__()
         self._snapshot = snapshot
-        self._lines = bool(requirements.same_subtrees) or not requirements.nested
+        self._with_ancestry = bool(requirements.same_subtrees) or not requirements.nested
         columns = [(name, snapshot.column(name)) for name in requirements.summed_classes]
-        self._most = [(name, column.most(snapshot.size)) for name, column in columns if column is not None]
+        self._available = [(name, column.available(snapshot.size)) for name, column in columns if column is not None]
 
     def __missing__(self, slot: int) -> ProviderFacts:
         provider = self._snapshot.provider(slot)
         traits = provider.traits
         facts = self[slot] = ProviderFacts(
-            ancestry=_Line(self._snapshot, slot) if self._lines else (slot,),
+            ancestry=_Ancestry(self._snapshot, slot) if self._with_ancestry else (slot,),
             root=provider.root,
             traits=traits,
             shares=SHARES in traits,
-            available={name: most.item(slot) for name, most in self._most},
+            available={name: available.item(slot) for name, available in self._available},
         )
         return facts
