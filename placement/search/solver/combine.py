@@ -44,7 +44,9 @@ def combine(
     if len(first) == 1 and problem.domains.count(first) == len(problem.domains):
         refusal = _refusal_of_one(problem, first[0])
         if refusal is None:
-            return iter((_candidate_of_one(problem.requirements, first[0]),))
+            requirements = problem.requirements
+            candidate = Candidate({first[0]: requirements.total}, dict.fromkeys(requirements.suffixes, first))
+            return iter((candidate,))
         if refused is not None:
             refused(problem.tree, refusal)
         return iter(())
@@ -66,10 +68,6 @@ def _refusal_of_one(problem: TreeProblem, provider: int) -> str | None:
             if requirements.total[name] > facts.available[name]:
                 return SummedAmounts.name_for(name)
     return None
-
-
-def _candidate_of_one(requirements: Requirements, provider: int) -> Candidate:
-    return Candidate({provider: requirements.total}, dict.fromkeys(requirements.suffixes, (provider,)))
 
 
 def _combinations(problem: TreeProblem, cache: SolutionCache, refused: Refused | None) -> Iterator[Candidate]:
