@@ -324,6 +324,12 @@ def test_a_tree_whose_candidates_are_those_of_another_is_reported() -> None:
     assert refusals(*same) == {"already found in another tree": 2}
 
 
+def test_a_tree_with_some_candidates_of_its_own_is_not_reported() -> None:
+    both = [two((20, number), (20, number), may_repeat=True) for number in (11, 12)]
+    assert [*map(assigned, choose(both, strategy=DEPTH_FIRST))] == [(20, 20), (20, 11), (11, 20), (20, 12), (12, 20)]
+    assert refusals(*both) == {}
+
+
 def test_trees_that_are_given_up_are_reported() -> None:
     assert refusals(odd(0), odd(100)) == {"work limit": 2}
     exhausted = Budget(fruitless=-FRUITLESS)

@@ -1,6 +1,6 @@
-"""No search takes more than a bounded time and memory, in any world; one that was ended says so.
+"""Time and memory of a search are bounded in any world, and a search that met a bound says so.
 
-What docs/performance.rst promises was measured on a quiet machine; what is asserted here leaves room for a busy one.
+The figures in docs/performance.rst are those of a quiet machine; the limits here leave room for a busy one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from placement.search.query.parse import search_query
 from tests import caller, web
 from tests.costs import cost
 from tests.length import LONG
-from tests.search import nasty
+from tests.search import costly
 
 SECONDS, MEBIBYTES = 20, 300
-QUESTIONS = dict(nasty.questions(10 if LONG else 1))
+QUERIES = dict(costly.queries(10 if LONG else 1))
 
 
 class Outcome(NamedTuple):
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 
 
 def answered(snapshot: Snapshot, query: str, version: Version, budget: Budget) -> Outcome:
-    """What is done between the web server's request and its reply."""
+    """Do the work of a request, from the query string to the bytes of the reply."""
     had = budget.operations
     pairs = parse_qsl(query, keep_blank_values=True)
     asked = search_query(schema.LIST.validate(pairs, version), version)
@@ -50,12 +50,12 @@ def answered(snapshot: Snapshot, query: str, version: Version, budget: Budget) -
     return Outcome(len(body["allocation_requests"]), budget.shortage, len(encode(body)), had - budget.operations)
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_no_question_takes_more_than_it_may(name: str) -> None:
-    question = QUESTIONS[name]
-    assert len(question.query) <= 65_536
-    snapshot = question.world()
-    work = functools.partial(answered, snapshot, question.query, Version(1, question.minor), Budget())
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_query_exceeds_the_bounds(name: str) -> None:
+    costly_query = QUERIES[name]
+    assert len(costly_query.query) <= 65_536
+    snapshot = costly_query.world()
+    work = functools.partial(answered, snapshot, costly_query.query, Version(1, costly_query.minor), Budget())
     found = cost(work)
     assert found.seconds < SECONDS
     assert found.mebibytes < MEBIBYTES
@@ -64,13 +64,13 @@ def test_no_question_takes_more_than_it_may(name: str) -> None:
 
 
 @pytest.mark.parametrize("operations", [0, 5_000, 20_000, 50_000, 100_000])
-def test_what_is_found_until_the_operations_are_used_up_is_the_beginning_of_all(operations: int) -> None:
-    question = QUESTIONS["two groups in a wide tree"]
-    asked = search_query(schema.LIST.validate(parse_qsl(question.query), Version(1, 39)), Version(1, 39))
-    everything = search(asked, question.world(), most=10_000)
+def test_a_search_that_runs_out_of_operations_returns_the_first_candidates(operations: int) -> None:
+    costly_query = QUERIES["two groups in a wide tree"]
+    asked = search_query(schema.LIST.validate(parse_qsl(costly_query.query), Version(1, 39)), Version(1, 39))
+    everything = search(asked, costly_query.world(), most=10_000)
     assert everything.complete
     budget = Budget(operations)
-    found = search(asked, question.world(), most=10_000, budget=budget)
+    found = search(asked, costly_query.world(), most=10_000, budget=budget)
     assert found.candidates == everything.candidates[: len(found.candidates)]
     assert found.complete == (len(found.candidates) == len(everything.candidates))
     assert budget.shortage == (None if found.complete else "operations")
@@ -78,9 +78,9 @@ def test_what_is_found_until_the_operations_are_used_up_is_the_beginning_of_all(
 
 
 @pytest.mark.parametrize("minor", [10, 28, 29, 39])
-def test_what_there_is_memory_for_is_the_beginning_of_all(minor: int) -> None:
-    """All that is told of a candidate is told, the summaries of its providers included."""
-    snapshot = nasty.clouds(600, 5)
+def test_a_reply_that_runs_out_of_memory_has_the_first_candidates(minor: int) -> None:
+    """Each of them is complete, with the summaries of its providers."""
+    snapshot = costly.hosts(600, 5)
     version = Version(1, minor)
     asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], version), version)
     found = search(asked, snapshot, most=10_000)
@@ -96,11 +96,11 @@ def test_what_there_is_memory_for_is_the_beginning_of_all(minor: int) -> None:
     assert len(some["provider_summaries"]) == count * (6 if minor >= 29 else 1)
 
 
-def test_what_candidates_share_is_counted_once_and_one_is_told_in_any_case() -> None:
-    """Five candidates have the summaries of the same tree."""
+def test_a_shared_summary_is_counted_once_and_one_candidate_always_fits() -> None:
+    """Groups of five candidates have the summaries of the same tree."""
     version = Version(1, 39)
     asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
-    found = search(asked, nasty.clouds(600, 5), strategy=DEPTH_FIRST)
+    found = search(asked, costly.hosts(600, 5), strategy=DEPTH_FIRST)
     some = present(found, Form.of(version), {"VGPU"}, Budget(memory=800_000))
     trees, more = divmod(len(some["provider_summaries"]), 6)
     assert (10 < trees < 600, more) == (True, 0)
@@ -108,51 +108,49 @@ def test_what_candidates_share_is_counted_once_and_one_is_told_in_any_case() -> 
     assert len(present(found, Form.of(version), {"VGPU"}, Budget(memory=1))["allocation_requests"]) >= 1
 
 
-def test_memory_that_is_enough_for_all_that_is_wanted_is_no_shortage() -> None:
+def test_memory_for_all_that_the_limit_asks_for_is_no_shortage() -> None:
     version = Version(1, 39)
     asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
-    snapshot = nasty.clouds(600, 5)
+    snapshot = costly.hosts(600, 5)
     count = len(search(asked, snapshot, budget=Budget(memory=800_000)).candidates)
     assert 10 < count < 3000
     for wanted, shortage in ((count, None), (count + 1, "memory")):
         budget = Budget(memory=800_000)
         assert len(search(asked, snapshot, most=wanted, budget=budget).candidates) == count
         assert budget.shortage == shortage
-        assert budget.memory < 410_000, "half of it was for candidates"
+        assert budget.memory < 410_000, "half of it is reserved for candidates"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "header"),
     [
         ({}, None),
         ({"placement__max_search_operations": 1000}, "operations"),
         ({"placement__max_search_memory": 1}, "memory"),
     ],
 )
-def test_a_reply_says_what_there_was_too_little_of(
-    database: Database, options: dict[str, int], told: str | None
-) -> None:
+def test_a_header_names_what_was_too_small(database: Database, options: dict[str, int], header: str | None) -> None:
     call = caller.inside(deploy.loadapp(web.configuration(**options), database))
     for number in range(41):
-        more = {"parent_provider_uuid": nasty.uuid(0)} if number else {}
-        body = {"name": str(number), "uuid": nasty.uuid(number), **more}
+        more = {"parent_provider_uuid": costly.uuid(0)} if number else {}
+        body = {"name": str(number), "uuid": costly.uuid(number), **more}
         assert call("POST", "/resource_providers", 39, body).status == 200
         body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
-        assert call("PUT", f"/resource_providers/{nasty.uuid(number)}/inventories", 39, body).status == 200
-    for query in (nasty.groups(2, lambda _: "VCPU:1"), nasty.groups(2, lambda _: "VCPU:1") + "&limit=1600"):
+        assert call("PUT", f"/resource_providers/{costly.uuid(number)}/inventories", 39, body).status == 200
+    for query in (costly.groups(2, lambda _: "VCPU:1"), costly.groups(2, lambda _: "VCPU:1") + "&limit=1600"):
         answer = call("GET", f"/allocation_candidates?{query}")
         assert answer.status == 200
-        assert answer.headers.get("x-placement-incomplete") == told
+        assert answer.headers.get("x-placement-incomplete") == header
         assert set(answer.body) == {"allocation_requests", "provider_summaries"}
         found = len(answer.body["allocation_requests"])
-        assert found == (1600 if "limit" in query else 41 * 41) if told is None else found < 1600
+        assert found == (1600 if "limit" in query else 41 * 41) if header is None else found < 1600
     answer = call("GET", "/allocation_candidates?resources=VCPU:1&limit=1")
     assert "x-placement-incomplete" not in answer.headers
 
 
-def test_a_list_of_all_providers_takes_little_more_than_its_text() -> None:
-    snapshot = nasty.bush(100_000 if LONG else 20_000)
+def test_a_list_of_all_providers_takes_little_more_memory_than_its_text() -> None:
+    snapshot = costly.star(100_000 if LONG else 20_000)
     request = types.SimpleNamespace(mount_path="", version=Version(1, 39))
 
     def text() -> int:
@@ -164,10 +162,10 @@ def test_a_list_of_all_providers_takes_little_more_than_its_text() -> None:
     assert found.mebibytes < 1.25 * found.result / 2**20 + 5
 
 
-def test_masks_are_counted_as_memory() -> None:
-    """Before any candidate could be found: nothing was, and that is said."""
+def test_narrowing_is_counted_as_memory() -> None:
+    """With too little memory for narrowing there is no candidate, and the search is not complete."""
     asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], Version(1, 39)), Version(1, 39))
-    snapshot = nasty.clouds(600, 5)
+    snapshot = costly.hosts(600, 5)
     for memory, few in ((snapshot.size, 0), (100 * snapshot.size, 10)):
         budget = Budget(memory=memory)
         found = search(asked, snapshot, most=10, budget=budget)

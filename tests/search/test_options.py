@@ -1,4 +1,4 @@
-"""What operators decide about candidates is what clients are given."""
+"""Options for GET /allocation_candidates: strategy, limit and random order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from tests import caller, web
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
-Offers = Callable[..., list[str]]
+#: Asks a service for candidates, with more parameters; returns the names of the devices in them.
+Candidates = Callable[..., list[str]]
 
 
 @pytest.fixture
-def service(database: Database) -> Callable[..., Offers]:
-    """Gives a service with these options, with three hosts that have two devices each; asked, it offers devices."""
+def service(database: Database) -> Callable[..., Candidates]:
+    """Return a function that starts a service with options; three hosts have two devices each."""
 
-    def served(**options: Any) -> Offers:
+    def start(**options: Any) -> Candidates:
         named = {f"placement__{name}": value for name, value in options.items()}
         call = caller.inside(deploy.loadapp(web.configuration(**named), database))
         for number in range(9):
@@ -33,14 +34,14 @@ def service(database: Database) -> Callable[..., Offers]:
                 assert call("PUT", f"/resource_providers/{uuid(number)}/inventories", 39, body).status == 200
         names = {uuid(number): f"{number // 3}.{number % 3}" for number in range(9)}
 
-        def offers(more: str = "") -> list[str]:
-            answer = call("GET", f"/allocation_candidates?resources=VGPU:1{more}")
-            assert answer.status == 200
-            return [names[one] for found in answer.body["allocation_requests"] for one in found["allocations"]]
+        def candidates(more: str = "") -> list[str]:
+            reply = call("GET", f"/allocation_candidates?resources=VGPU:1{more}")
+            assert reply.status == 200
+            return [names[one] for found in reply.body["allocation_requests"] for one in found["allocations"]]
 
-        return offers
+        return candidates
 
-    return served
+    return start
 
 
 def uuid(number: int) -> str:
@@ -50,31 +51,31 @@ def uuid(number: int) -> str:
 @pytest.mark.parametrize(
     ("strategy", "hosts"), [("breadth-first", "012012"), ("depth-first", "001122")], ids=["breadth", "depth"]
 )
-def test_hosts_take_turns_or_come_one_after_the_other(
-    service: Callable[..., Offers], strategy: str, hosts: str
+def test_the_strategy_decides_whether_hosts_take_turns(
+    service: Callable[..., Candidates], strategy: str, hosts: str
 ) -> None:
-    offers = service(allocation_candidates_generation_strategy=strategy)
-    assert "".join(offer[0] for offer in offers()) == hosts
-    assert "".join(offer[0] for offer in offers("&limit=4")) == hosts[:4]
+    candidates = service(allocation_candidates_generation_strategy=strategy)
+    assert "".join(name[0] for name in candidates()) == hosts
+    assert "".join(name[0] for name in candidates("&limit=4")) == hosts[:4]
 
 
 @pytest.mark.parametrize(("most", "count", "of_ten"), [(4, 4, 4), (1, 1, 1), (0, 0, 0), (-1, 6, 6), (100, 6, 6)])
-def test_there_may_be_a_limit_for_those_who_give_none_or_a_larger_one(
-    service: Callable[..., Offers], most: int, count: int, of_ten: int
+def test_the_configured_limit_holds_for_requests_with_none_or_a_larger_one(
+    service: Callable[..., Candidates], most: int, count: int, of_ten: int
 ) -> None:
-    offers = service(max_allocation_candidates=most)
-    assert len(offers()) == count
-    assert len(offers("&limit=10")) == of_ten
-    assert len(offers("&limit=1")) == min(1, count)
+    candidates = service(max_allocation_candidates=most)
+    assert len(candidates()) == count
+    assert len(candidates("&limit=10")) == of_ten
+    assert len(candidates("&limit=1")) == min(1, count)
 
 
-def test_the_first_offer_is_anybodys_turn_where_chance_decides(service: Callable[..., Offers]) -> None:
-    """Else a cloud is filled from one end, and all who ask at once are sent to one host."""
-    offers = service(randomize_allocation_candidates=True)
+def test_with_random_order_every_candidate_can_come_first(service: Callable[..., Candidates]) -> None:
+    """Without it a cloud fills from one end, and concurrent clients get the same host."""
+    candidates = service(randomize_allocation_candidates=True)
     # That one of the six never comes first has a chance of one in ten million.
-    assert {offers("&limit=1")[0] for _ in range(100)} == set(offers())
+    assert {candidates("&limit=1")[0] for _ in range(100)} == set(candidates())
 
 
-def test_the_same_question_has_the_same_answer_where_it_does_not(service: Callable[..., Offers]) -> None:
-    offers = service()
-    assert len({tuple(offers()) for _ in range(5)}) == 1
+def test_without_random_order_the_same_query_has_the_same_reply(service: Callable[..., Candidates]) -> None:
+    candidates = service()
+    assert len({tuple(candidates()) for _ in range(5)}) == 1
