@@ -15,6 +15,7 @@ from hypothesis.stateful import initialize, precondition, rule, run_state_machin
 
 from placement import deploy
 from tests import caller, servers, web
+from tests.db.feed_audit import audited
 from tests.model.clients import Clients, body_of, clear, copied, record, records
 from tests.model.strategies import (
     BELIEF,
@@ -341,4 +342,12 @@ else:
     def test_service_does_as_the_model_says(backend, database):
         conf = web.configuration(placement_database__connection=str(database.engine.url))
         call = caller.inside(deploy.loadapp(conf, database))
-        run(call, 0.5 if backend.kind == servers.SQLite.kind else 0.1)
+        with audited(database) as commits:
+
+            def audited_call(*request):
+                answer = call(*request)
+                assert not [commit.omissions for commit in commits if commit.omissions], "the feed is incomplete"
+                commits.clear()
+                return answer
+
+            run(audited_call, 0.5 if backend.kind == servers.SQLite.kind else 0.1)
