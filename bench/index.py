@@ -32,10 +32,11 @@ from placement.db.transaction import Transaction
 from placement.index.live import LiveIndex
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
-from placement.objects.claim import Claim, place
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
-from placement.objects.provider import ResourceProvider
+from placement.objects.locked_provider import LockedProvider
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,16 +93,16 @@ def hosts(snapshot: Snapshot) -> list[str]:
 def claim(database: Database, host: str) -> None:
     """A new consumer takes a little of the host."""
     owner = Owner("bench", "bench")
-    database.write(lambda db: place(db, [Claim(str(uuid.uuid4()), {host: {"VCPU": 1}}, owner)]))
+    database.write(lambda db: ClaimSet(db, [Claim(str(uuid.uuid4()), {host: {"VCPU": 1}}, owner)]).place())
 
 
 def restock(database: Database, host: str) -> None:
     """The host has one VCPU more."""
 
     def work(db: Transaction) -> None:
-        provider = ResourceProvider.lock(db, host)
-        before = Inventory.get(db, provider, "VCPU")
-        Inventory.update(db, provider, dataclasses.replace(before, total=before.total + 1))
+        provider = LockedProvider.lock(db, host)
+        before = Inventory.get(db, provider.record, "VCPU")
+        provider.update_inventory(dataclasses.replace(before, total=before.total + 1))
 
     database.write(work)
 

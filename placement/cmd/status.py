@@ -21,8 +21,8 @@ from placement.cmd.progress import Progress
 from placement.db import online, schema
 from placement.db.database import Database
 from placement.db.transaction import Reading
-from placement.objects import over_commitment
 from placement.objects.over_commitment import OverCommitment
+from placement.objects.provider import ResourceProvider
 
 PROG = "placement-status"
 TITLE = "Upgrade Check Results"
@@ -115,8 +115,8 @@ def identity_service(conf: cfg.ConfigOpts, _: Database) -> Result:
 
 def used_above_capacity(_: cfg.ConfigOpts, database: Database) -> Result:
     """Whether more is used anywhere than there is."""
-    with Progress(ABOVE, "providers", database.read(over_commitment.count)) as progress:
-        found = over_commitment.of_all(database, progress.advance)
+    with Progress(ABOVE, "providers", database.read(ResourceProvider.count)) as progress:
+        found = OverCommitment.all(database, progress.advance)
     if not found:
         return Result()
     return Result(

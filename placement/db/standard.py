@@ -24,7 +24,10 @@ LOG = logging.getLogger(__name__)
 
 #: Ids of the standard resource classes: their order in os_resource_classes, the same in every Placement database.
 CLASS_IDS: dict[str, int] = {name: number for number, name in enumerate(os_resource_classes.STANDARDS)}
-_FIRST_CUSTOM_ID = 10000
+#: Ids of custom resource classes begin here.
+FIRST_CUSTOM_ID = 10000
+#: Names of custom resource classes and traits begin so.
+CUSTOM_PREFIX = "CUSTOM_"
 _STANDARD = {*CLASS_IDS, *os_traits.get_traits()}
 _MISSING = (
     *(errors.ResourceClassNotFound, errors.UnknownResourceClass),
@@ -98,7 +101,7 @@ def _add(db: Transaction, backend: str) -> None:
 
 def _missing_classes(db: Reading) -> dict[str, int]:
     """Return ids by name; raises RuntimeError if one of the ids belongs to another class."""
-    standard = sa.select(resource_classes.c.name, resource_classes.c.id).where(resource_classes.c.id < _FIRST_CUSTOM_ID)
+    standard = sa.select(resource_classes.c.name, resource_classes.c.id).where(resource_classes.c.id < FIRST_CUSTOM_ID)
     present = {row.name: row.id for row in db.execute(standard)}
     missing = {name: number for name, number in CLASS_IDS.items() if name not in present}
     taken = set(missing.values()) & set(present.values())

@@ -11,7 +11,8 @@ from placement.db.transaction import Reading, Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
-from placement.objects import aggregate
+from placement.objects.aggregate import Aggregate
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import aggregate as schema
 
@@ -22,7 +23,7 @@ def list_aggregates(req: Request, uuid: str) -> Reply:
 
     def work(db: Reading) -> tuple[ResourceProvider, Iterable[str]]:
         provider = ResourceProvider.get(db, uuid)
-        return provider, aggregate.of_provider(db, provider)
+        return provider, [aggregate.uuid for aggregate in Aggregate.of_provider(db, provider)]
 
     return _present(req, *req.read(work))
 
@@ -38,17 +39,13 @@ def list_aggregates(req: Request, uuid: str) -> Reply:
 def replace(req: Request, uuid: str) -> Reply:
     """Make the provider belong to exactly these aggregates."""
     guarded = req.version >= mv.AGGREGATE_GENERATION
+    generation = req.document["resource_provider_generation"] if guarded else None
     uuids = _uuids(req.document)
 
     def work(db: Transaction) -> ResourceProvider:
-        provider = ResourceProvider.lock(db, uuid)
-        if guarded:
-            provider.expect(req.document["resource_provider_generation"], errors.ProviderGenerationMoved)
-        aggregate.replace(db, provider, uuids)
-        if guarded:
-            return provider.advance(db)
-        provider.touch(db, [provider.id])
-        return provider
+        provider = LockedProvider.lock(db, uuid, generation, conflict=errors.ProviderGenerationMoved)
+        provider.replace_aggregates(uuids, advance=guarded)
+        return provider.record
 
     return _present(req, req.write(work), uuids)
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import datetime
 import uuid as uuid_module
 from collections.abc import Sequence
 from typing import Any
 
 from oslo_utils import uuidutils
 
-from placement import claims, errors
+from placement import errors
 from placement import microversion as mv
 from placement.db.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, newest, no_content, ok
-from placement.objects import allocation
-from placement.objects import claim as objects
-from placement.objects.allocation import Held, HeldHere
+from placement.objects.allocation import ConsumerAllocations, ConsumerShare, ProviderAllocations
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
+from placement.schemas.claim import claims
 
 
 @endpoint(policy="placement:allocations:list")
 def show(req: Request, consumer_uuid: str) -> Reply:
     """Show all allocations of the consumer; a consumer without any is shown with none, not as missing."""
-    held = req.read(lambda db: allocation.of_consumer(db, consumer_uuid))
+    held = req.read(lambda db: ConsumerAllocations.find(db, consumer_uuid))
     if held is None:
         return ok({"allocations": {}}, modified=newest([]))
     return ok(_present(held, req.version), modified=newest([held.modified]))
@@ -41,9 +41,9 @@ def _check_uuid(_req: Request, consumer_uuid: str) -> None:
 def replace(req: Request, consumer_uuid: str) -> Reply:
     """Replace all allocations of the consumer."""
     consumer = str(uuid_module.UUID(consumer_uuid))
-    claim = claims.of_consumer(req, consumer, req.document)
+    wanted = claims({consumer: req.document}, req.conf.placement)
     with errors.saying(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
-        _place(req, [claim])
+        _place(req, wanted)
     return no_content()
 
 
@@ -51,14 +51,14 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
 def create(req: Request) -> Reply:
     """Replace all allocations of each of several consumers, or of none of them."""
     with errors.saying("Unable to allocate inventory ", errors.UnknownResourceClass):
-        _place(req, claims.of_consumers(req, req.document))
+        _place(req, claims(req.document, req.conf.placement))
     return no_content()
 
 
 @endpoint(policy="placement:allocations:delete")
 def delete(req: Request, consumer_uuid: str) -> Reply:
     """Delete all allocations of the consumer."""
-    req.write(lambda db: objects.release(db, consumer_uuid))
+    req.write(lambda db: ClaimSet.release(db, consumer_uuid))
     return no_content()
 
 
@@ -66,27 +66,27 @@ def delete(req: Request, consumer_uuid: str) -> Reply:
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show the allocations on the provider, by consumer."""
 
-    def work(db: Reading) -> tuple[ResourceProvider, dict[str, HeldHere], datetime.datetime | None]:
+    def work(db: Reading) -> tuple[ResourceProvider, ProviderAllocations]:
         provider = ResourceProvider.get(db, uuid, errors.ProviderOfAllocationsNotFound)
-        return provider, *allocation.of_provider(db, provider)
+        return provider, ProviderAllocations.of_provider(db, provider)
 
-    provider, held, modified = req.read(work)
+    provider, held = req.read(work)
     document = {
         "resource_provider_generation": provider.generation,
-        "allocations": {consumer: _present_here(held_here, req.version) for consumer, held_here in held.items()},
+        "allocations": {consumer: _present_share(share, req.version) for consumer, share in held.shares.items()},
     }
-    return ok(document, modified=newest([modified]))
+    return ok(document, modified=newest([held.modified]))
 
 
-def _place(req: Request, wanted: Sequence[objects.Claim]) -> None:
+def _place(req: Request, wanted: Sequence[Claim]) -> None:
     req.write(
-        lambda db: objects.place(db, wanted),
+        lambda db: ClaimSet(db, wanted).place(),
         attempts=req.conf.placement.allocation_conflict_retry_count,
         exhausted=errors.AllocationsChanged,
     )
 
 
-def _present(held: Held, version: mv.Version) -> dict[str, Any]:
+def _present(held: ConsumerAllocations, version: mv.Version) -> dict[str, Any]:
     document: dict[str, Any] = {
         "allocations": {
             uuid: {"resources": resources, "generation": held.provider_generations[uuid]}
@@ -102,7 +102,7 @@ def _present(held: Held, version: mv.Version) -> dict[str, Any]:
     return document
 
 
-def _present_here(held: HeldHere, version: mv.Version) -> dict[str, Any]:
+def _present_share(share: ConsumerShare, version: mv.Version) -> dict[str, Any]:
     if version >= mv.CONSUMER_GENERATION:
-        return {"resources": held.resources, "consumer_generation": held.consumer_generation}
-    return {"resources": held.resources}
+        return {"resources": share.resources, "consumer_generation": share.consumer_generation}
+    return {"resources": share.resources}

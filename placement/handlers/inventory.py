@@ -12,6 +12,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, UNDATED, Reply, created, newest, no_content, ok
 from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import inventory as schema
 
@@ -37,12 +38,13 @@ def create(req: Request, uuid: str) -> Reply:
     """Add an inventory of one class to the provider."""
 
     def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
-        provider = ResourceProvider.lock(db, uuid)
+        provider = LockedProvider.lock(db, uuid)
         record = Inventory.of_body(req.document["resource_class"], req.document)
         with errors.saying(f"Unable to create inventory for resource provider {uuid}: "):
-            _check(req, provider, [record])
+            _check(req, uuid, [record])
         with errors.saying(f"Unable to create inventory for resource provider {uuid}: ", errors.UnknownResourceClass):
-            return Inventory.add(db, provider, record), record
+            provider.add_inventory(record)
+        return provider.record, record
 
     provider, record = req.write(work)
     location = req.url(f"/resource_providers/{uuid}/inventories/{record.resource_class}")
@@ -59,18 +61,17 @@ def replace(req: Request, uuid: str) -> Reply:
     """Replace all inventories of the provider."""
 
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Inventory]]:
-        provider = ResourceProvider.lock(db, uuid)
-        provider.expect(req.document["resource_provider_generation"])
+        provider = LockedProvider.lock(db, uuid, req.document["resource_provider_generation"])
         records = [Inventory.of_body(name, body) for name, body in req.document["inventories"].items()]
         with errors.saying(f"Unable to update inventory for resource provider {uuid}: "):
-            _check(req, provider, records)
+            _check(req, uuid, records)
         unknown = f"Unknown resource class in inventory for resource provider {uuid}: "
         with (
             errors.saying(unknown, errors.UnknownResourceClass),
             errors.saying("update conflict: ", errors.InventoryInUse),
         ):
-            Inventory.replace(db, provider, records)
-        return provider.advance(db), records
+            provider.replace_inventories(records)
+        return provider.record, records
 
     provider, records = req.write(work)
     return _all(provider, records)
@@ -79,13 +80,7 @@ def replace(req: Request, uuid: str) -> Reply:
 @endpoint(since=mv.DELETE_INVENTORIES, gate="method", policy="placement:resource_providers:inventories:delete")
 def remove_all(req: Request, uuid: str) -> Reply:
     """Delete all inventories of the provider."""
-
-    def work(db: Transaction) -> None:
-        provider = ResourceProvider.lock(db, uuid)
-        Inventory.replace(db, provider, [])
-        provider.advance(db)
-
-    req.write(work)
+    req.write(lambda db: LockedProvider.lock(db, uuid).replace_inventories([]))
     return no_content()
 
 
@@ -110,12 +105,12 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
     """Change the provider's inventory of one class."""
 
     def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
-        provider = ResourceProvider.lock(db, uuid)
+        provider = LockedProvider.lock(db, uuid, req.document["resource_provider_generation"])
         record = Inventory.of_body(resource_class, req.document)
-        provider.expect(req.document["resource_provider_generation"])
         with errors.saying(f"Unable to update inventory for resource provider {uuid}: "):
-            _check(req, provider, [record])
-        return Inventory.update(db, provider, record), record
+            _check(req, uuid, [record])
+        provider.update_inventory(record)
+        return provider.record, record
 
     provider, record = req.write(work)
     return ok(_one(provider, record), modified=NOW)
@@ -124,17 +119,12 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
 @endpoint(policy="placement:resource_providers:inventories:delete")
 def remove(req: Request, uuid: str, resource_class: str) -> Reply:
     """Delete the provider's inventory of one class."""
-
-    def work(db: Transaction) -> None:
-        provider = ResourceProvider.lock(db, uuid)
-        Inventory.remove(db, provider, resource_class)
-
-    req.write(work)
+    req.write(lambda db: LockedProvider.lock(db, uuid).remove_inventory(resource_class))
     return no_content()
 
 
-def _check(req: Request, provider: ResourceProvider, records: Iterable[Inventory]) -> None:
-    Inventory.check_capacity(provider, records, may_be_full=req.version >= mv.RESERVED_EQUALS_TOTAL)
+def _check(req: Request, uuid: str, records: Iterable[Inventory]) -> None:
+    Inventory.check_capacity(uuid, records, may_be_full=req.version >= mv.RESERVED_EQUALS_TOTAL)
 
 
 def _all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:

@@ -13,7 +13,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, created, listed, newest, no_content, ok
 from placement.index.snapshot import Snapshot
-from placement.objects import tree
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import provider as schema
 from placement.search.narrow import listing
@@ -48,10 +48,9 @@ def create(req: Request) -> Reply:
     """Create a provider, as a root or as the child of another."""
     body = req.document
     uuid = str(uuid_module.UUID(body["uuid"])) if "uuid" in body else str(uuid_module.uuid4())
+    parent_uuid = body.get("parent_provider_uuid")
     provider = req.write(
-        lambda db: ResourceProvider.create(
-            db, uuid=uuid, name=body["name"], parent_uuid=body.get("parent_provider_uuid")
-        )
+        lambda db: LockedProvider.create(db, uuid=uuid, name=body["name"], parent_uuid=parent_uuid).record
     )
     location = req.url(f"/resource_providers/{uuid}")
     if req.version >= mv.PROVIDER_BODY:
@@ -71,12 +70,13 @@ def update(req: Request, uuid: str) -> Reply:
     """Rename a provider, and move it below another parent if the body names one."""
 
     def work(db: Transaction) -> ResourceProvider:
-        provider = ResourceProvider.get(db, uuid)
-        name = req.document["name"]
-        if "parent_provider_uuid" not in req.document:
-            return ResourceProvider.lock(db, uuid).rename(db, name)
-        parent_uuid = req.document["parent_provider_uuid"]
-        return tree.move(db, provider, parent_uuid, freely=req.version >= mv.REPARENTING).rename(db, name)
+        if "parent_provider_uuid" in req.document:
+            parent_uuid, freely = req.document["parent_provider_uuid"], req.version >= mv.REPARENTING
+            provider = LockedProvider.lock_and_move(db, uuid, parent_uuid, freely=freely)
+        else:
+            provider = LockedProvider.lock(db, uuid)
+        provider.rename(req.document["name"])
+        return provider.record
 
     provider = req.write(work)
     return ok(_present(provider, req), modified=newest([provider.modified]))
@@ -85,7 +85,7 @@ def update(req: Request, uuid: str) -> Reply:
 @endpoint(policy="placement:resource_providers:delete")
 def delete(req: Request, uuid: str) -> Reply:
     """Delete a provider that has no children and no allocations."""
-    req.write(lambda db: ResourceProvider.lock(db, uuid, errors.ProviderNotFoundForDelete).delete(db))
+    req.write(lambda db: LockedProvider.lock(db, uuid, missing=errors.ProviderNotFoundForDelete).delete())
     return no_content()
 
 

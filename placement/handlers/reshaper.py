@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from placement import claims
 from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, no_content
 from placement.objects.inventory import Inventory
-from placement.objects.reshape import NewInventory, reshape
+from placement.objects.reshape import NewInventories, reshape
 from placement.schemas import reshaper as schema
+from placement.schemas.claim import claims
 
 
 @endpoint(
@@ -21,12 +21,12 @@ from placement.schemas import reshaper as schema
 def create(req: Request) -> Reply:
     """Replace inventories and allocations of several providers and consumers in one transaction."""
     inventories = {
-        uuid: NewInventory(
+        uuid: NewInventories(
             generation=body["resource_provider_generation"],
             records=[Inventory.of_body(name, record) for name, record in body["inventories"].items()],
         )
         for uuid, body in req.document["inventories"].items()
     }
-    wanted = claims.of_consumers(req, req.document["allocations"])
+    wanted = claims(req.document["allocations"], req.conf.placement)
     req.write(lambda db: reshape(db, inventories, wanted))
     return no_content()

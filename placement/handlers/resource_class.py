@@ -6,7 +6,6 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.transaction import Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, created, newest, no_content, ok
@@ -47,11 +46,7 @@ def show(req: Request, name: str) -> Reply:
 def update(req: Request, name: str) -> Reply:
     """Rename a custom class."""
     new_name = req.document["name"]
-
-    def work(db: Transaction) -> None:
-        ResourceClass.lock(db, name).rename(db, new_name)
-
-    req.write(work)
+    req.write(lambda db: ResourceClass.rename(db, name, new_name))
     return ok(_present(new_name, req))
 
 
@@ -70,7 +65,7 @@ def ensure(req: Request, name: str) -> Reply:
 @endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:delete")
 def delete(req: Request, name: str) -> Reply:
     """Delete a custom class that no provider has an inventory of."""
-    req.write(lambda db: ResourceClass.lock(db, name).delete(db))
+    req.write(lambda db: ResourceClass.delete(db, name))
     return no_content()
 
 

@@ -11,6 +11,7 @@ from placement.db.transaction import Reading, Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, created, newest, no_content, ok
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 from placement.schemas import trait as schema
@@ -49,7 +50,7 @@ def ensure(req: Request, name: str) -> Reply:
 @endpoint(since=mv.TRAITS, policy="placement:traits:delete")
 def delete(req: Request, name: str) -> Reply:
     """Delete a custom trait that no provider has."""
-    req.write(lambda db: Trait.get(db, name).delete(db))
+    req.write(lambda db: Trait.delete(db, name))
     return no_content()
 
 
@@ -75,10 +76,10 @@ def replace(req: Request, uuid: str) -> Reply:
     document = req.document
 
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Trait]]:
-        provider = ResourceProvider.lock(db, uuid)
-        provider.expect(document["resource_provider_generation"], errors.ProviderGenerationMoved)
-        provider = Trait.replace(db, provider, document["traits"])
-        return provider, Trait.of_provider(db, provider)
+        generation = document["resource_provider_generation"]
+        provider = LockedProvider.lock(db, uuid, generation, conflict=errors.ProviderGenerationMoved)
+        provider.replace_traits(document["traits"])
+        return provider.record, Trait.of_provider(db, provider.record)
 
     return _present(*req.write(work))
 
@@ -86,7 +87,7 @@ def replace(req: Request, uuid: str) -> Reply:
 @endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:delete")
 def clear(req: Request, uuid: str) -> Reply:
     """Remove all traits from the provider."""
-    req.write(lambda db: Trait.replace(db, ResourceProvider.lock(db, uuid), ()))
+    req.write(lambda db: LockedProvider.lock(db, uuid).replace_traits(()))
     return no_content()
 
 

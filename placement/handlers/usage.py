@@ -9,8 +9,8 @@ from placement.db.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
-from placement.objects import allocation
 from placement.objects.provider import ResourceProvider
+from placement.objects.usage import Usage
 from placement.schemas import usage as schema
 
 
@@ -20,7 +20,7 @@ def of_provider(req: Request, uuid: str) -> Reply:
 
     def work(db: Reading) -> tuple[ResourceProvider, dict[str, int]]:
         provider = ResourceProvider.get(db, uuid)
-        return provider, allocation.usage_of_provider(db, provider)
+        return provider, Usage.of_provider(db, provider)
 
     provider, usages = req.read(work)
     return ok({"resource_provider_generation": provider.generation, "usages": usages}, modified=NOW)
@@ -36,9 +36,9 @@ def of_project(req: Request) -> Reply:
     """Show how much of each class a project uses, or a user in it; by consumer type since 1.38."""
     project, user = req.parameters.get("project_id"), req.parameters.get("user_id")
     if req.version < mv.CONSUMER_TYPES:
-        return ok({"usages": req.read(lambda db: allocation.usage_of_project(db, project, user))}, modified=NOW)
+        return ok({"usages": req.read(lambda db: Usage.of_project(db, project, user))}, modified=NOW)
     consumer_type = req.parameters.get("consumer_type")
     # Amounts and counts are two statements; both have to see the same commits.
-    by_type = req.database.snapshot(lambda db: allocation.usage_by_type(db, project, user, consumer_type))
+    by_type = req.database.snapshot(lambda db: Usage.by_type(db, project, user, consumer_type))
     shown = {name: {"consumer_count": usage.consumer_count, **usage.resources} for name, usage in by_type.items()}
     return ok({"usages": shown}, modified=NOW)

@@ -1,6 +1,6 @@
-"""Consumers: who holds allocations, for whom, and in which generation.
+"""Consumers as one attempt of a claim finds and writes them: rows, generations, owners.
 
-A consumer's row lives exactly as long as it holds something.  Databases that another implementation wrote may have
+A consumer's row exists exactly as long as it holds something.  Databases that another implementation wrote may have
 rows of consumers that hold nothing (they count as absent, and are used again) and allocations whose consumer has no
 row (they are replaced like any other).
 """
@@ -21,41 +21,46 @@ from placement.db.names import Name
 from placement.db.tables import allocations, consumers, utcnow
 from placement.db.transaction import Collision, Reading, Transaction
 
-#: Names that are looked up by the statement that reads consumers; more have statements of their own.
+#: Names that are looked up by the statement that reads consumers; more of them have statements of their own.
 _FEW_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """For whom a consumer holds: the names of its project, its user and its type."""
+    """For whom a consumer holds something: the names of its project, its user and its type."""
 
     project: str
     user: str
-    #: None leaves the type of an existing consumer alone.
+    #: None leaves the type of an existing consumer as it is.
     consumer_type: str | None = None
 
     @property
     def names(self) -> list[Name]:
-        """As they are looked up."""
+        """The names, as they are looked up."""
         both = [Name(names.PROJECT, self.project), Name(names.USER, self.user)]
         return both if self.consumer_type is None else [*both, Name(names.CONSUMER_TYPE, self.consumer_type)]
 
     def columns(self, ids: Mapping[Name, int]) -> dict[str, int | None]:
-        """The columns of a consumer's row that say so."""
+        """The columns of a consumer's row that refer to this owner."""
         project, user, *types = (ids[name] for name in self.names)
         # A type that has no row yet has no id that the foreign key lets through.
         return {"project_id": project, "user_id": user, "consumer_type_id": types[0] or None if types else None}
 
 
+#: Of rows that are locked or deleted before their transaction ends, so that no client ever sees an owner in them.
+_NO_OWNER: dict[str, int | None] = {"project_id": 0, "user_id": 0, "consumer_type_id": None}
+
+
 @dataclass(slots=True)
 class Consumer:
-    """A consumer as an attempt found it: its row, if there is one, and the providers on which it holds something."""
+    """A consumer as an attempt found it: its row, if it has one, and the providers on which it holds something."""
 
     uuid: str
     id: int | None = None
     generation: int | None = None
+    #: Ids of providers.
     held_on: set[int] = field(default_factory=set)
-    #: Of the owner that it is to have from now on.
+    #: The columns of the owner that it will have.
     columns: dict[str, int | None] = field(default_factory=dict)
 
     @property
@@ -63,22 +68,24 @@ class Consumer:
         """Whether clients can see it."""
         return self.id is not None and bool(self.held_on)
 
-    def expect(self, generation: int | None) -> None:
-        """Nothing, if the client knows the present generation (None: no such consumer); else raises."""
-        if self.exists and generation != self.generation:
-            raise errors.ConsumerGenerationConflict(expected=self.generation, given=generation)
-        # A row that holds nothing is invisible; whoever knows its generation all the same may use it.
-        if not self.exists and generation is not None and generation != self.generation:
-            raise errors.ConsumerGenerationConflict(expected="null", given=generation)
+    def check_generation(self, given: int | None) -> None:
+        """Raise ConsumerGenerationConflict unless the client states the present generation (None: no such consumer)."""
+        if self.exists and given != self.generation:
+            raise errors.ConsumerGenerationConflict(expected=self.generation, given=given)
+        # A row that holds nothing is invisible; a client that states its generation all the same may use it.
+        if not self.exists and given is not None and given != self.generation:
+            raise errors.ConsumerGenerationConflict(expected="null", given=given)
+
+    # --- reading ---
 
     @classmethod
     def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Consumer]:
-        """All of these, by uuid, absent ones too: their rows and what they hold, in one snapshot."""
+        """A consumer for each uuid, absent ones included: rows and what they hold, as of one moment."""
         return cls._collected(uuids, db.execute(_read(), {"uuids": list(uuids)}))
 
     @classmethod
-    def read_for(cls, db: Transaction, owners: Mapping[str, Owner | None]) -> dict[str, Consumer]:
-        """``read_all``, with the columns of the owners that they are to have; None leaves an owner as it is."""
+    def read_with_owners(cls, db: Transaction, owners: Mapping[str, Owner | None]) -> dict[str, Consumer]:
+        """``read_all``, with the columns of the owners that the consumers will have; None leaves an owner as it is."""
         wanted = list(dict.fromkeys(itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)))
         if len(wanted) <= _FEW_NAMES:
             statement = _read(tuple(name.kind for name in wanted))
@@ -99,38 +106,60 @@ class Consumer:
         for row in rows:
             consumer = found.get(row.uuid)
             if consumer is None:
-                continue
+                continue  # some collations find it in another case, too
             if row.id is not None:
                 consumer.id, consumer.generation = row.id, row.generation
             if row.provider_id is not None:
                 consumer.held_on.add(row.provider_id)
         return found
 
+    @classmethod
+    def read_again(cls, db: Transaction, consumers: Collection[Consumer]) -> None:
+        """Read once more on which providers these hold something; their rows are written, so it cannot change again."""
+        if consumers:
+            now = cls.read_all(db, [consumer.uuid for consumer in consumers])
+            for consumer in consumers:
+                consumer.held_on = now[consumer.uuid].held_on
+
+    # --- writing ---
+
     @staticmethod
     def lock_all(db: Transaction, uuids: Collection[str]) -> None:
-        """Have a row for each of these, locked until the transaction ends: made, where there was none."""
-        # No statement tells beforehand whether there is a row, for others may make and end it at any time.
+        """Create a row for each uuid that has none, and lock the rows until the transaction ends."""
+        # An upsert: other transactions may create and delete the row at any time, so no look beforehand would do.
         lock = dialects.upsert(db.dialect, consumers.c.uuid, generation=consumers.c.generation)
-        nobodies = {"project_id": 0, "user_id": 0, "generation": 0}
-        db.execute(lock, [{"uuid": uuid, **nobodies} for uuid in sorted(uuids)])
+        new = {"project_id": 0, "user_id": 0, "generation": 0}
+        db.execute(lock, [{"uuid": uuid, **new} for uuid in sorted(uuids)])
 
-    def advance(self, db: Transaction, *, as_read: bool = True) -> None:
-        """One generation on, held for its new owner; raises Collision if another writer was faster.
+    @staticmethod
+    def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
+        """Insert rows for new consumers.  A row that another transaction has inserted meanwhile collides with them."""
+        rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
+        if rows:
+            db.execute(sa.insert(consumers), rows)
 
-        Unless ``as_read``, that matters only if the row has gone: ``read_again`` tells what others have changed.
+    def advance(self, db: Transaction, *, as_read: bool) -> None:
+        """Move the row one generation on, and give it its new owner.
+
+        Args:
+            as_read: Whether the row must still have the generation that was read.  If it need not, ``read_again``
+                finds what other transactions have changed.
+
+        Raises:
+            Collision: Another transaction has changed the row, or deleted it.
         """
         new = {f"new_{name}": value for name, value in self.columns.items()}
         self._write(db, _ADVANCE, as_read, {**new, "now": utcnow()})
 
-    def remove(self, db: Transaction, *, as_read: bool = True) -> None:
-        """End the consumer's row, if it has one; raises Collision like ``advance``."""
+    def delete(self, db: Transaction, *, as_read: bool) -> None:
+        """Delete the row, if there is one; arguments and failures are those of ``advance``."""
         if self.id is not None:
             self._write(db, _DELETE, as_read, {})
         elif self.held_on:
-            # Until this transaction ends, a row that came and went keeps others from making one, and from claiming.
-            self.columns = {"project_id": 0, "user_id": 0, "consumer_type_id": None}
+            # A row that is inserted and deleted keeps others from inserting one, and from claiming, until we commit.
+            self.columns = _NO_OWNER
             self.insert_all(db, [self])
-            db.execute(_END, {"uuid": self.uuid})
+            db.execute(_DELETE_BY_UUID, {"uuid": self.uuid})
 
     def _write(self, db: Transaction, statement: Mapping[bool, Any], as_read: bool, values: dict[str, Any]) -> None:
         found = {"id_": self.id, "was": self.generation} if as_read else {"id_": self.id}
@@ -138,27 +167,12 @@ class Consumer:
             raise Collision
 
     @classmethod
-    def read_again(cls, db: Transaction, consumers: Collection[Consumer]) -> None:
-        """See what these hold now that their rows are written, so that it cannot change any more."""
-        if consumers:
-            now = cls.read_all(db, [consumer.uuid for consumer in consumers])
-            for consumer in consumers:
-                consumer.held_on = now[consumer.uuid].held_on
-
-    @classmethod
-    def end(cls, db: Transaction, uuid: str) -> set[int]:
-        """The providers on which the consumer, whose row is gone now, holds something; none if it does not exist."""
-        if not db.execute(_END, {"uuid": uuid}).rowcount:
-            return set()
-        # After the row, so that nothing can change any more; some collations end it in another case, too.
-        return cls.read_all(db, [uuid])[uuid].held_on
-
-    @staticmethod
-    def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
-        """Rows for new consumers.  A row that another writer made meanwhile collides with them."""
-        rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
-        if rows:
-            db.execute(sa.insert(consumers), rows)
+    def delete_row(cls, db: Transaction, uuid: str) -> Consumer:
+        """Delete the row of the uuid, and return the consumer with what it holds: nothing if there was no row."""
+        if not db.execute(_DELETE_BY_UUID, {"uuid": uuid}).rowcount:
+            return cls(uuid)
+        # After the row, so that it cannot change again.  Some collations delete it in another case, too.
+        return cls.read_all(db, [uuid])[uuid]
 
 
 _NEW_TYPE: sa.BindParameter[Any] = sa.bindparam("new_consumer_type_id", type_=sa.Integer)
@@ -175,12 +189,12 @@ _ADVANCE_ANY = (
 )
 _DELETE_ANY = sa.delete(consumers).where(consumers.c.id == sa.bindparam("id_"))
 _AS_READ = consumers.c.generation == sa.bindparam("was")
-#: By whether the row must still be the one that was read.
+#: By whether the row must still have the generation that was read.
 _ADVANCE = {False: _ADVANCE_ANY, True: _ADVANCE_ANY.where(_AS_READ)}
 _DELETE = {False: _DELETE_ANY, True: _DELETE_ANY.where(_AS_READ)}
-_END = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
+_DELETE_BY_UUID = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-#: Stands for the number of a name in rows of consumers.
+#: The number of a name, in rows that are of consumers.
 _NO_NAME = -1
 _NUMBER: sa.ColumnElement[int] = sa.literal_column(str(_NO_NAME)).label("number")
 _ROWS = sa.select(
@@ -205,6 +219,6 @@ _WITHOUT_ROW = sa.select(
 
 @functools.lru_cache
 def _read(kinds: tuple[str, ...] = ()) -> sa.CompoundSelect[Any]:
-    """One statement, so that consumers with a row and without are one snapshot; and names of these kinds besides."""
+    """One statement, so that consumers with a row and without are of one moment; and names of these kinds besides."""
     named = (names.lookup(kind, number).add_columns(*[sa.null()] * 3) for number, kind in enumerate(kinds))
     return sa.union_all(_WITH_ROW, _WITHOUT_ROW, *named)

@@ -1,16 +1,15 @@
-"""Providers of which more is used than they have: by a race of another implementation, or because they were shrunk."""
+"""Inventories of which more is used than can be held: they were cut, or another implementation lost a race."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import sqlalchemy as sa
 
 from placement.db.database import Database
 from placement.db.tables import allocations, inventories, resource_classes, resource_providers
-from placement.db.transaction import Reading
 from placement.objects import capacity
 
 #: Providers in one statement.
@@ -26,41 +25,41 @@ class OverCommitment:
     #: None if the class itself is gone.
     resource_class: str | None
     used: int
-    #: Nothing if there is no inventory.
+    #: 0 if there is no inventory.
     capacity: int
 
+    @classmethod
+    def all(cls, database: Database, examined: Callable[[int], None]) -> list[Self]:
+        """Every over-commitment of the database, in the order of the providers' ids.
 
-def count(db: Reading) -> int:
-    """How many providers there are to look at."""
-    return int(db.execute(sa.select(sa.func.count()).select_from(resource_providers)).scalar_one())
+        Args:
+            examined: Called with the number of providers of each batch, once the batch is read.
+        """
+        found: list[Self] = []
+        ids = _next_ids(database, 0)
+        while ids:
+            found += filter(None, map(cls._of_row, _usage(database, ids[0], ids[-1])))
+            examined(len(ids))
+            ids = _next_ids(database, ids[-1])
+        return found
+
+    @classmethod
+    def _of_row(cls, row: Any) -> Self | None:
+        """The over-commitment that a row of usage is, or None."""
+        limit = 0.0 if row.total is None else capacity.capacity(row.total, row.reserved, row.allocation_ratio)
+        if capacity.has_room(0, int(row.used), limit):
+            return None
+        return cls(row.uuid, row.name, row.resource_class, int(row.used), int(limit))
 
 
-def of_all(database: Database, looked_at: Callable[[int], None]) -> list[OverCommitment]:
-    """Every one of them, in the order of the providers' ids; ``looked_at`` hears how many more were looked at."""
-    found: list[OverCommitment] = []
-    ids = _next(database, 0)
-    while ids:
-        found += filter(None, map(_judged, _used(database, ids[0], ids[-1])))
-        looked_at(len(ids))
-        ids = _next(database, ids[-1])
-    return found
-
-
-def _next(database: Database, after: int) -> Sequence[int]:
-    """The ids of the providers that come after this one; not all of them."""
+def _next_ids(database: Database, after: int) -> Sequence[int]:
+    """The ids of the next batch of providers, or none."""
     return database.read(lambda db: db.execute(_NEXT, {"after": after}).scalars().all())
 
 
-def _used(database: Database, first: int, last: int) -> Sequence[Any]:
-    """What is used, and what there is, from one provider to another."""
+def _usage(database: Database, first: int, last: int) -> Sequence[Any]:
+    """Usage and inventories of the providers whose ids are from ``first`` to ``last``."""
     return database.read(lambda db: db.execute(_USED, {"first": first, "last": last}).all())
-
-
-def _judged(row: Any) -> OverCommitment | None:
-    room = 0.0 if row.total is None else capacity.capacity(row.total, row.reserved, row.allocation_ratio)
-    if capacity.has_room(0, int(row.used), room):
-        return None
-    return OverCommitment(row.uuid, row.name, row.resource_class, int(row.used), int(room))
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c

@@ -1,7 +1,7 @@
 """Resource classes: the names of what is counted.
 
-Ids are never cached: a class can be renamed or deleted, and its id given to another, by any process at any time.
-Whoever writes a class id reads it in the same transaction, or joins by name.
+Ids are never cached: any process can rename or delete a class, and give its id to another one, at any time.  A
+transaction that writes a class id reads it itself, or joins by name.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
+from placement.db.standard import FIRST_CUSTOM_ID
 from placement.db.tables import inventories, resource_classes, touch_of, touched
 from placement.db.transaction import Collision, Reading, Transaction
 
-#: Ids of custom classes begin here; those below belong to the standard ones.
-FIRST_CUSTOM_ID = 10000
-CUSTOM_PREFIX = "CUSTOM_"
-#: Attempts to create a class: creators race for the next id.
+#: Attempts to create a class: transactions that create one at the same time choose the same id.
 CREATE_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceClass:
+    """One class as it was when it was read."""
+
     id: int
     name: str
     created_at: datetime.datetime | None
@@ -34,54 +34,52 @@ class ResourceClass:
 
     @property
     def standard(self) -> bool:
+        """Whether the class is one that every Placement has."""
         return self.id < FIRST_CUSTOM_ID
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """When the row was last written."""
+        """The time at which the row was last written."""
         return self.updated_at or self.created_at
 
     @classmethod
     def all(cls, db: Reading) -> list[Self]:
-        """Every class, in the order of their ids: the standard ones first."""
+        """Every class, in the order of the ids: the standard ones first."""
         return [cls(*row) for row in db.execute(_ALL)]
 
     @classmethod
     def find(cls, db: Reading, name: str) -> Self | None:
-        """The class of this very name, or None."""
+        """The class with exactly this name, case included, or None."""
         return next((cls(*row) for row in db.execute(_BY_NAME, {"name": name}) if row.name == name), None)
 
     @classmethod
     def get(cls, db: Reading, name: str) -> Self:
-        """The class; raises ResourceClassNotFound."""
+        """The class with exactly this name; raises ResourceClassNotFound."""
         found = cls.find(db, name)
         if found is None:
             raise errors.ResourceClassNotFound(name=name)
         return found
 
     @classmethod
-    def lock(cls, db: Transaction, name: str) -> Self:
-        """The class, its row locked until the transaction ends; raises ResourceClassNotFound."""
-        found = [cls(*row) for row in db.execute(_LOCK, {"name": name}) if row.name == name]
-        if not found:
-            raise errors.ResourceClassNotFound(name=name)
-        return found[0]
-
-    @classmethod
     def ids(cls, db: Reading, names: Collection[str]) -> dict[str, int]:
-        """Name to id; raises UnknownResourceClass for the first that does not exist."""
+        """The ids of these classes by name; raises UnknownResourceClass for the first that does not exist."""
         if not names:
             return {}
         ids = {row.name: row.id for row in db.execute(_IDS, {"names": list(names)})}
-        cls.all_known(names, ids)
+        for name in names:
+            if name not in ids:
+                raise errors.UnknownResourceClass(name=name)
         return ids
 
     @staticmethod
     def hold(db: Transaction, ids: Mapping[str, int]) -> None:
-        """Keep these classes from being deleted or renamed until the transaction ends; raises Collision if one was.
+        """Keep these classes (ids by name) from being deleted or renamed until the transaction ends.
 
-        Standard ones never are.  The rows of custom ones are written, since a mere lock is unknown to other Galera
-        nodes; in the order of their ids.
+        Standard ones never are.  The rows of custom ones are written, since other Galera nodes do not know of a mere
+        lock (docs/adr/0012), in the order of their ids.
+
+        Raises:
+            Collision: A class was deleted or renamed since its id was read.
         """
         for name, class_id in sorted(ids.items(), key=lambda item: item[1]):
             if class_id < FIRST_CUSTOM_ID:
@@ -90,55 +88,69 @@ class ResourceClass:
                 raise Collision
 
     @classmethod
-    def check(cls, db: Reading, names: Collection[str]) -> None:
-        """Nothing; raises UnknownResourceClass for the first that does not exist."""
-        if names:
-            cls.all_known(names, db.execute(_IDS, {"names": list(names)}).scalars().all())
-
-    @staticmethod
-    def all_known(names: Collection[str], known: Collection[str]) -> None:
-        """Nothing; raises UnknownResourceClass for the first name that is not among the known ones."""
-        for name in names:
-            if name not in known:
-                raise errors.UnknownResourceClass(name=name)
-
-    @classmethod
     def create(cls, db: Transaction, name: str) -> bool:
-        """Whether the class was made; False if it is there."""
+        """Create a custom class, and return whether it is new; False if it exists."""
         if cls.find(db, name) is not None:
             return False
         highest: int = db.execute(sa.select(sa.func.max(resource_classes.c.id))).scalar() or 0
-        # Two creators that come to the same id collide on the primary key, and the later one tries again.
+        # Of two transactions that choose the same id the later one collides on the primary key, and runs again.
         db.execute(sa.insert(resource_classes).values(id=max(FIRST_CUSTOM_ID, highest + 1), name=name))
         db.changed(feed.NO_PROVIDER, feed.NAMES)
         return True
 
-    def rename(self, db: Transaction, name: str) -> None:
-        """Give the class another name; inventories follow, since they know it by id."""
-        if self.standard:
-            raise errors.ResourceClassIsStandard(name=self.name)
-        if name == self.name:
+    @classmethod
+    def rename(cls, db: Transaction, name: str, new_name: str) -> None:
+        """Give a custom class another name; inventories refer to it by id, and keep it.
+
+        Raises:
+            ResourceClassNotFound: There is no such class.
+            ResourceClassIsStandard: It is no custom class.
+            ResourceClassNameTaken: Another class has the new name.
+        """
+        renamed = cls._lock(db, name)
+        if renamed.standard:
+            raise errors.ResourceClassIsStandard(name=name)
+        if new_name == name:
             return
-        if any(row.id != self.id for row in db.execute(_BY_NAME, {"name": name})):
-            raise errors.ResourceClassNameTaken(name=name)
-        db.execute(sa.update(resource_classes).where(resource_classes.c.id == self.id).values(name=name))
+        if any(row.id != renamed.id for row in db.execute(_BY_NAME, {"name": new_name})):
+            raise errors.ResourceClassNameTaken(name=new_name)
+        db.execute(_RENAME, {"id_": renamed.id, "becomes": new_name})
         db.changed(feed.NO_PROVIDER, feed.NAMES)
 
-    def delete(self, db: Transaction) -> None:
-        """Remove the class, which must be custom and in nobody's inventory; its row must be locked."""
-        if self.standard:
-            raise errors.ResourceClassNotDeletable(name=self.name)
-        if db.execute(_IN_USE, {"id_": self.id}).first() is not None:
-            raise errors.ResourceClassInUse(name=self.name)
-        db.execute(sa.delete(resource_classes).where(resource_classes.c.id == self.id))
+    @classmethod
+    def delete(cls, db: Transaction, name: str) -> None:
+        """Delete a custom class of which no provider has inventory.
+
+        Raises:
+            ResourceClassNotFound: There is no such class.
+            ResourceClassNotDeletable: It is no custom class.
+            ResourceClassInUse: A provider has inventory of it.
+        """
+        deleted = cls._lock(db, name)
+        if deleted.standard:
+            raise errors.ResourceClassNotDeletable(name=name)
+        if db.execute(_IN_USE, {"id_": deleted.id}).first() is not None:
+            raise errors.ResourceClassInUse(name=name)
+        db.execute(_DELETE, {"id_": deleted.id})
         db.changed(feed.NO_PROVIDER, feed.NAMES)
+
+    @classmethod
+    def _lock(cls, db: Transaction, name: str) -> Self:
+        """The class, its row locked until the transaction ends; raises ResourceClassNotFound."""
+        for row in db.execute(_LOCK, {"name": name}):
+            if row.name == name:
+                return cls(*row)
+        raise errors.ResourceClassNotFound(name=name)
 
 
 _C = resource_classes.c
+_THIS = _C.id == sa.bindparam("id_")
 _ALL = sa.select(_C.id, _C.name, _C.created_at, _C.updated_at).order_by(_C.id)
 _BY_NAME = _ALL.where(_C.name == sa.bindparam("name"))
 _LOCK = _BY_NAME.with_for_update()
 _IDS = sa.select(_C.name, _C.id).where(_C.name.in_(sa.bindparam("names", expanding=True))).order_by(_C.id)
-_TOUCH = sa.update(resource_classes).where(_C.id == sa.bindparam("id_"), _C.name == sa.bindparam("name_"))
+_TOUCH = sa.update(resource_classes).where(_THIS, _C.name == sa.bindparam("name_"))
 _TOUCH = _TOUCH.values(updated_at=touch_of(resource_classes))
+_RENAME = sa.update(resource_classes).where(_THIS).values(name=sa.bindparam("becomes"))
+_DELETE = sa.delete(resource_classes).where(_THIS)
 _IN_USE = sa.select(inventories.c.id).where(inventories.c.resource_class_id == sa.bindparam("id_")).limit(1)

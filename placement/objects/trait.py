@@ -1,10 +1,10 @@
-"""Traits, and which provider has which."""
+"""Traits: the names of what providers can do.  A locked provider changes which of them it has."""
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,17 +12,19 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
+from placement.db.standard import CUSTOM_PREFIX
 from placement.db.tables import resource_provider_traits, traits
 from placement.db.transaction import Reading, Transaction
 from placement.objects.provider import ResourceProvider
 
-CUSTOM_PREFIX = "CUSTOM_"
-_CUSTOM = re.compile(r"\ACUSTOM_[A-Z0-9_]+\Z")
-_LONGEST = 255
+_CUSTOM_NAME = re.compile(rf"\A{CUSTOM_PREFIX}[A-Z0-9_]+\Z")
+_MAX_LENGTH = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Trait:
+    """One trait as it was when it was read."""
+
     id: int
     name: str
     created_at: datetime.datetime | None
@@ -30,11 +32,12 @@ class Trait:
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """When the row was last written."""
+        """The time at which the row was last written."""
         return self.updated_at or self.created_at
 
     @property
     def standard(self) -> bool:
+        """Whether the trait is one that every Placement has."""
         return not self.name.startswith(CUSTOM_PREFIX)
 
     @classmethod
@@ -46,7 +49,13 @@ class Trait:
         prefix: str | None = None,
         associated: bool | None = None,
     ) -> list[Self]:
-        """The traits of these names, with this prefix, and which some provider has (True) or none (False)."""
+        """The traits that meet every condition given, in the order of their names.
+
+        Args:
+            names: They have one of these names.
+            prefix: Their names begin so.
+            associated: At least one provider has them (True), or none has (False).
+        """
         query = _ALL
         if names is not None:
             query = query.where(_T.name.in_(names))
@@ -58,79 +67,67 @@ class Trait:
 
     @classmethod
     def find(cls, db: Reading, name: str) -> Self | None:
-        """The trait of this very name, or None."""
+        """The trait with exactly this name, case included, or None."""
         return next((cls(*row) for row in db.execute(_BY_NAME, {"name": name}) if row.name == name), None)
 
     @classmethod
     def get(cls, db: Reading, name: str) -> Self:
-        """The trait; raises TraitNotFound."""
+        """The trait with exactly this name; raises TraitNotFound."""
         found = cls.find(db, name)
         if found is None:
             raise errors.TraitNotFound(name=name)
         return found
 
+    @staticmethod
+    def ids(db: Reading, names: Collection[str]) -> dict[str, int]:
+        """The ids of these traits by name, without those that do not exist."""
+        if not names:
+            return {}
+        found = db.execute(_IDS, {"names": list(names)})
+        return {row.name: row.id for row in found if row.name in names}
+
     @classmethod
     def unknown(cls, db: Reading, names: Collection[str]) -> frozenset[str]:
         """Those of the names that no trait has."""
-        return frozenset(names) - _ids(db, names).keys()
-
-    @staticmethod
-    def check_name(name: str) -> None:
-        """Nothing; raises InvalidTrait unless the name is one for a custom trait."""
-        if len(name) > _LONGEST or not _CUSTOM.match(name):
-            raise errors.InvalidTrait()
-
-    @classmethod
-    def create(cls, db: Transaction, name: str) -> bool:
-        """Whether the trait was made; False if it is there."""
-        if cls.find(db, name) is not None:
-            return False
-        db.execute(sa.insert(traits).values(name=name))
-        return True
-
-    def delete(self, db: Transaction) -> None:
-        """Remove the trait, which must be custom and on no provider."""
-        if self.standard:
-            raise errors.TraitIsStandard(name=self.name)
-        in_use = sa.select(_ON.trait_id).where(_ON.trait_id == self.id).limit(1)
-        if db.execute(in_use).first() is not None:
-            raise errors.TraitInUse(name=self.name)
-        db.execute(sa.delete(traits).where(_T.id == self.id))
-        db.changed(feed.NO_PROVIDER, feed.NAMES)
+        return frozenset(names) - cls.ids(db, names).keys()
 
     @classmethod
     def of_provider(cls, db: Reading, provider: ResourceProvider) -> list[Self]:
         """The traits of the provider, in the order of their names."""
         return [cls(*row) for row in db.execute(_OF_PROVIDER, {"provider": provider.id})]
 
+    @staticmethod
+    def check_name(name: str) -> None:
+        """Raise InvalidTrait unless a custom trait can have this name."""
+        if len(name) > _MAX_LENGTH or not _CUSTOM_NAME.match(name):
+            raise errors.InvalidTrait()
+
     @classmethod
-    def replace(cls, db: Transaction, provider: ResourceProvider, names: Iterable[str]) -> ResourceProvider:
-        """The provider with exactly these traits, one generation on if they differ; its row must be locked.
+    def create(cls, db: Transaction, name: str) -> bool:
+        """Create a custom trait, and return whether it is new; False if it exists."""
+        if cls.find(db, name) is not None:
+            return False
+        # No record in the feed: the trait is on no provider yet, and the index reads traits with their providers.
+        db.execute(sa.insert(traits).values(name=name))
+        return True
 
-        Raises UnknownProviderTraits with all names that do not exist.
+    @classmethod
+    def delete(cls, db: Transaction, name: str) -> None:
+        """Delete a custom trait that is on no provider.
+
+        Raises:
+            TraitNotFound: There is no such trait.
+            TraitIsStandard: It is no custom trait.
+            TraitInUse: A provider has it.
         """
-        wanted = set(names)
-        ids = _ids(db, wanted)
-        unknown = sorted(wanted - ids.keys())
-        if unknown:
-            raise errors.UnknownProviderTraits(names=", ".join(unknown))
-        present = {trait.id for trait in cls.of_provider(db, provider)}
-        gone, new = present - set(ids.values()), set(ids.values()) - present
-        if not gone and not new:
-            return provider
-        if gone:
-            db.execute(_TAKE_AWAY, {"provider": provider.id, "ids": list(gone)})
-        if new:
-            rows = [{"resource_provider_id": provider.id, "trait_id": trait_id} for trait_id in sorted(new)]
-            db.execute(sa.insert(resource_provider_traits), rows)
-        return provider.advance(db)
-
-
-def _ids(db: Reading, names: Collection[str]) -> dict[str, int]:
-    if not names:
-        return {}
-    found = db.execute(_IDS, {"names": list(names)})
-    return {row.name: row.id for row in found if row.name in names}
+        deleted = cls.get(db, name)
+        if deleted.standard:
+            raise errors.TraitIsStandard(name=name)
+        # A transaction that gives the trait to a provider meanwhile collides with this one: a foreign key refers to it.
+        if db.execute(_IN_USE, {"trait": deleted.id}).first() is not None:
+            raise errors.TraitInUse(name=name)
+        db.execute(_DELETE, {"trait": deleted.id})
+        db.changed(feed.NO_PROVIDER, feed.NAMES)
 
 
 _T, _ON = traits.c, resource_provider_traits.c
@@ -141,7 +138,5 @@ _IDS = sa.select(_T.name, _T.id).where(_T.name.in_(sa.bindparam("names", expandi
 _OF_PROVIDER = _ALL.join(resource_provider_traits, _ON.trait_id == _T.id).where(
     _ON.resource_provider_id == sa.bindparam("provider")
 )
-_TAKE_AWAY = sa.delete(resource_provider_traits).where(
-    _ON.resource_provider_id == sa.bindparam("provider"),
-    _ON.trait_id.in_(sa.bindparam("ids", expanding=True)),
-)
+_IN_USE = sa.select(_ON.trait_id).where(_ON.trait_id == sa.bindparam("trait")).limit(1)
+_DELETE = sa.delete(traits).where(_T.id == sa.bindparam("trait"))

@@ -1,8 +1,8 @@
-"""Moves: a provider goes below another parent, with everything that is below it.
+"""Trees of providers: creation below a parent, and moves of a provider with everything below it.
 
-The row of a root stands for the form of its tree: births and moves lock it, and read the tree under that lock.  All
-rows are locked in the order of their ids, the root's among them, so what a move will write is read once before the
-locks, too (docs/adr/0003).
+Only locked providers use this module.  The row of a root stands for the form of its tree: creations and moves lock it,
+and read the tree under that lock.  All rows are locked in the order of their ids, the root's among them, so what a move
+will write is read once before the locks, too (docs/adr/0011).
 """
 
 from __future__ import annotations
@@ -16,23 +16,99 @@ from placement import errors
 from placement.db import feed
 from placement.db.tables import resource_providers, utcnow
 from placement.db.transaction import Collision, Reading, Transaction
+from placement.objects import provider_rows
 from placement.objects.provider import ResourceProvider
 
 
-def move(db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, freely: bool) -> ResourceProvider:
+def create(db: Transaction, *, uuid: str, name: str, parent_uuid: str | None) -> ResourceProvider:
+    """A new provider of generation 0, a root (None) or a child.
+
+    Raises:
+        ProviderNotCreated: The name or the parent will not do.
+        ProviderUuidTaken, ProviderNameTaken: Another provider has it.
+    """
+
+    def refused(reason: str) -> errors.Failure:
+        return errors.ProviderNotCreated(name=name, uuid=uuid, reason=reason)
+
+    if not name:
+        raise refused("name is required")
+    if parent_uuid == uuid:
+        raise refused(
+            "parent provider UUID cannot be same as UUID. "
+            "Please set parent provider UUID to None if there is no parent."
+        )
+    parent = None if parent_uuid is None else _lock_with_root(db, parent_uuid)
+    if parent_uuid is not None and parent is None:
+        raise refused("parent provider UUID does not exist.")
+    for taken in db.execute(_TAKEN, {"uuid": uuid, "name": name}):
+        # The uuid goes first: a client whose uuid is taken reads that provider, one whose name is taken gives up.
+        if taken.uuid.lower() == uuid.lower():
+            raise errors.ProviderUuidTaken(uuid=uuid)
+        raise errors.ProviderNameTaken(name=name)
+    return _insert(db, uuid, name, parent)
+
+
+def _lock_with_root(db: Transaction, uuid: str) -> ResourceProvider | None:
+    """The provider, or None.  Its row and its root's are locked, in the order of their ids.
+
+    The foreign key of a child locks the root's row on MySQL, but after the parent's, whichever has the lower id.
+    """
+    found = ResourceProvider.find(db, uuid)
+    if found is None:
+        return None
+    locked = {provider.id: provider for provider in provider_rows.lock_all(db, {found.id, found.tree_id})}.get(found.id)
+    if locked is None or locked.root_id != found.root_id:
+        raise Collision
+    return locked
+
+
+def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | None) -> ResourceProvider:
+    created_at = utcnow()
+    row = {"uuid": uuid, "name": name, "generation": 0, "created_at": created_at}
+    if parent is not None:
+        provider_rows.touch(db, [parent.id])
+        row |= {"parent_provider_id": parent.id, "root_provider_id": parent.tree_id}
+    key = db.execute(sa.insert(resource_providers).values(row)).inserted_primary_key
+    assert key is not None
+    if parent is None:
+        db.execute(_SET_ROOT, {"ids": [key[0]], "root": key[0]})
+    db.changed(key[0], feed.SHAPE)
+    return ResourceProvider(
+        id=key[0],
+        uuid=uuid,
+        name=name,
+        generation=0,
+        root_id=key[0] if parent is None else parent.tree_id,
+        parent_id=None if parent is None else parent.id,
+        root_uuid=uuid if parent is None else parent.root_uuid or parent.uuid,
+        parent_uuid=None if parent is None else parent.uuid,
+        created_at=created_at,
+        updated_at=None,
+    )
+
+
+def lock_and_move(
+    db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, freely: bool
+) -> ResourceProvider:
     """The provider, now locked, below another parent or as a root (None), with everything below it.
 
-    The provider is given as it was read.  Unless ``freely``, only a root can be given a parent (contract 2.4).
+    Args:
+        provider: The provider as it was read.
+        freely: Whether a provider that has a parent can be given another one, or none (docs: api-update-provider).
+
+    Raises:
+        ProviderNotSaved: The provider may not have this parent.
+        Collision: The provider or its new parent was moved or deleted since it was read.
     """
     if parent_uuid == provider.parent_uuid:
-        (locked,) = _as_read([provider], ResourceProvider.lock_all(db, [provider.uuid]).values())
+        (locked,) = _as_read([provider], provider_rows.lock_all(db, [provider.id]))
         return locked
     parent = _find_parent(db, provider, parent_uuid, freely)
-    ends = [provider] if parent is None else [provider, parent]
-    provider, root, subtree = _lock(db, ends)
+    provider, root, subtree = _lock(db, [provider] if parent is None else [provider, parent])
     if parent is not None and parent.id in subtree:
         raise _refused(provider, "creating loop in the provider tree is not allowed.")
-    ResourceProvider.touch(db, {place for one in ends for place in (one.id, one.top)})
+    provider_rows.touch(db, {id_ for one in (provider, parent) if one is not None for id_ in (one.id, one.tree_id)})
     db.execute(_SET_PARENT, {"id_": provider.id, "parent": None if parent is None else parent.id})
     db.execute(_SET_ROOT, {"ids": sorted(subtree), "root": root.id})
     for provider_id in subtree:
@@ -50,7 +126,7 @@ def move(db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *
 def _find_parent(
     db: Reading, provider: ResourceProvider, parent_uuid: str | None, freely: bool
 ) -> ResourceProvider | None:
-    """The provider's parent to be, None if it is to be a root; raises ProviderNotSaved if it may not be."""
+    """The provider's next parent, None if it becomes a root; raises ProviderNotSaved."""
     if parent_uuid is None:
         if not freely:
             raise _refused(provider, "un-parenting a provider is not currently allowed.")
@@ -68,27 +144,34 @@ def _refused(provider: ResourceProvider, reason: str) -> errors.Failure:
 
 
 def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvider, ResourceProvider, set[int]]:
-    """The provider that moves, the root it will have, and the ids of it and all below it, for good.
+    """Lock all rows that a move reads or writes.
 
-    ``ends`` are the provider and its parent to be, if there is one.  Raises Collision if they are not as they were
-    read.
+    Args:
+        ends: The provider that moves and its next parent, if it has one, as they were read.
+
+    Returns:
+        The provider, the root that it will have, and the ids of the provider and of everything below it.  All three
+        cannot change until the transaction ends.
+
+    Raises:
+        Collision: One of ``ends`` was moved or deleted, or a new member of the subtree cannot be locked in order.
     """
     moving = ends[0].id
-    wanted = _subtree(db, moving).union(*((one.id, one.top) for one in ends))
-    locked = {one.id: one for one in ResourceProvider.lock_all(db, (), wanted).values()}
+    wanted = _subtree(db, moving).union(*((one.id, one.tree_id) for one in ends))
+    locked = {one.id: one for one in provider_rows.lock_all(db, wanted)}
     provider, *parent = _as_read(ends, locked.values())
-    # The roots are locked: nothing is born any more, and nothing moves.
+    # Both roots are locked: nothing is created in these trees any more, and nothing moves.
     subtree = _subtree(db, moving)
     late = subtree - wanted
     if late and min(late) < max(wanted):
-        raise Collision  # its turn among the locks is over
-    ResourceProvider.lock_all(db, (), late)
-    return provider, locked[parent[0].top] if parent else provider, subtree
+        raise Collision
+    provider_rows.lock_all(db, late)
+    return provider, locked[parent[0].tree_id] if parent else provider, subtree
 
 
-def _as_read(wanted: Iterable[ResourceProvider], found: Collection[ResourceProvider]) -> list[ResourceProvider]:
-    """These providers as they are now that they are locked; raises Collision if one has gone or has moved."""
-    now = {one.id: one for one in found}
+def _as_read(wanted: Iterable[ResourceProvider], locked: Collection[ResourceProvider]) -> list[ResourceProvider]:
+    """The locked records of ``wanted``; raises Collision if one was moved or deleted since it was read."""
+    now = {one.id: one for one in locked}
     for one in wanted:
         if one.id not in now or (now[one.id].parent_id, now[one.id].root_id) != (one.parent_id, one.root_id):
             raise Collision
@@ -107,11 +190,14 @@ def _subtree(db: Reading, provider_id: int) -> set[int]:
 
 
 _P = resource_providers.c
-_ITS_ROOT = (
-    sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
+_TAKEN = (
+    sa.select(_P.uuid, _P.name)
+    .where((_P.uuid == sa.bindparam("uuid")) | (_P.name == sa.bindparam("name")))
+    .order_by(sa.case((_P.uuid == sa.bindparam("uuid"), 0), else_=1))
 )
+_ROOT_OF = sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
 #: One statement, so that the root and the members of its tree are of one moment.
-_MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ITS_ROOT)
+_MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ROOT_OF)
 _SET_PARENT = sa.update(resource_providers).where(_P.id == sa.bindparam("id_"))
 _SET_PARENT = _SET_PARENT.values(parent_provider_id=sa.bindparam("parent"))
 _SET_ROOT = sa.update(resource_providers).where(_P.id.in_(sa.bindparam("ids", expanding=True)))

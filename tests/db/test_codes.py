@@ -14,6 +14,7 @@ from placement import errors
 from placement.db import codes, driver_errors
 from placement.db.codes import ErrorClass
 from placement.db.database import opened
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
 #: Written down a second time, by number alone: an entry that is lost or changed is noticed.
@@ -119,5 +120,5 @@ def write_without_room(url):
             refused = type(failure).__name__, str(failure.__cause__.orig)
         found = database.read(lambda db: ResourceProvider.find(db, "x"))
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        database.write(lambda db: ResourceProvider.create(db, uuid="x", name="x"))
+        database.write(lambda db: LockedProvider.create(db, uuid="x", name="x"))
     return refused, found

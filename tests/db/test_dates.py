@@ -8,8 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.tables import allocations, consumers, inventories, resource_providers
-from placement.objects import allocation, provider
+from placement.objects import provider
+from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
 from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests.db.in_process import placement
 
@@ -89,9 +91,9 @@ def test_a_provider_is_dated_by_a_new_name_only(database, service):
 def test_several_allocations_are_as_old_as_the_newest(database, service):
     newer = sa.update(allocations).where(allocations.c.resource_class_id == 0).values(created_at=LATER)
     database.write(lambda db: db.execute(newer))
-    held = database.read(lambda db: allocation.of_consumer(db, CONSUMER))
-    _, modified = database.read(lambda db: allocation.of_provider(db, ResourceProvider.get(db, HOST)))
-    assert (held.modified, modified) == (LATER, LATER)
+    held = database.read(lambda db: ConsumerAllocations.find(db, CONSUMER))
+    here = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, HOST)))
+    assert (held.modified, here.modified) == (LATER, LATER)
 
 
 def test_a_provider_is_as_old_as_its_last_change(database, service):
@@ -104,7 +106,8 @@ def test_a_provider_is_as_old_as_its_last_change(database, service):
 def test_several_providers_are_as_old_as_the_newest_however_many_they_are(database, service, monkeypatch):
     monkeypatch.setattr(provider, "_MANY", 2)
     ids = [
-        database.write(lambda db, name=name: ResourceProvider.create(db, uuid=name, name=name)).id for name in "abcde"
+        database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name)).record.id
+        for name in "abcde"
     ]
     for newest in ids:
         dated = sa.case((resource_providers.c.id == newest, LATER), else_=LONG_AGO)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from placement.db.database import opened
 from placement.db.dialects import LOCK_TIMEOUT
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
 
@@ -76,6 +77,6 @@ def test_who_failed_in_a_snapshot_leaves_nobody_in_the_past(database):
 
     with pytest.raises(LookupError):
         database.snapshot(fail)
-    database.write(lambda db: ResourceProvider.create(db, uuid="new", name="new"))
+    database.write(lambda db: LockedProvider.create(db, uuid="new", name="new"))
     for run in (database.read, database.snapshot):
         assert run(lambda db: ResourceProvider.get(db, "new")).name == "new"

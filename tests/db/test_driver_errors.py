@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import schema
 from placement.db.database import opened
-from placement.objects.provider import ResourceProvider
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.trait import Trait
 from placement.search.query import names
 from tests.world import World
@@ -31,7 +31,7 @@ def test_characters_that_no_column_has_are_the_clients_fault(database_url, chars
         with pytest.raises(errors.InvalidValue):
             database.read(lambda db: Trait.find(db, "\N{GRINNING FACE}"))
         with pytest.raises(errors.InvalidValue):
-            database.write(lambda db: ResourceProvider.create(db, uuid=UUID, name="\N{GRINNING FACE}"))
+            database.write(lambda db: LockedProvider.create(db, uuid=UUID, name="\N{GRINNING FACE}"))
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -10,7 +10,7 @@ from alembic.util import CommandError
 
 from placement.db import online, schema, standard, tables
 from placement.db.database import opened
-from placement.objects import over_commitment
+from placement.objects.over_commitment import OverCommitment
 from tests.db import in_process, original, watch
 from tests.db.original import CN1, CROWD, FULL, GHOST, INSTANCE, LOST, MIGRATION, NUMA0, OWNERLESS, ROOTLESS, SECOND
 from tests.db.portrait import portrait, written
@@ -193,7 +193,7 @@ class TestServed:
             f"/resource_providers/{ROOTLESS}/inventories",
         ):
             assert service("GET", path).status == 200
-        above = over_commitment.of_all(taken_over, lambda _: None)
+        above = OverCommitment.all(taken_over, lambda _: None)
         assert FULL in {found.uuid for found in above}
 
 

@@ -18,7 +18,7 @@ from placement.cmd import manage, program
 from placement.cmd.progress import Progress
 from placement.db import online, schema, standard, tables
 from placement.db.database import opened
-from placement.objects.provider import ResourceProvider
+from placement.objects.locked_provider import LockedProvider
 from tests import children
 from tests.db import in_process, watch
 
@@ -163,7 +163,7 @@ class TestRelease:
     def test_is_refused_while_a_service_writes(self, run, database):
         run("db", "sync")
         standard.insert(database)
-        database.write(lambda db: ResourceProvider.create(db, uuid=UUID, name="host1"))
+        database.write(lambda db: LockedProvider.create(db, uuid=UUID, name="host1"))
         ran = run("db", "release")
         assert (ran.code, ran.out) == (1, "")
         assert re.search(

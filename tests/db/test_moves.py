@@ -8,13 +8,12 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db.database import opened
 from placement.db.tables import resource_providers
-from placement.objects import tree
-from placement.objects.provider import ResourceProvider
+from placement.objects.locked_provider import LockedProvider
 
 
 def move(database, name, parent):
     def work(db):
-        return tree.move(db, ResourceProvider.get(db, name), parent, freely=True)
+        return LockedProvider.lock_and_move(db, name, parent, freely=True)
 
     return database.write(work)
 
@@ -39,7 +38,7 @@ def test_a_move_finds_what_moved_meanwhile(database, statement, moved):
     old, other, new, below_new, provider, child = (str(uuid.uuid4()) for _ in range(6))
     parents = {old: None, other: None, new: None, below_new: new, provider: old, child: provider}
     for name, parent in parents.items():
-        database.write(lambda db, n=name, p=parent: ResourceProvider.create(db, uuid=n, name=n, parent_uuid=p))
+        database.write(lambda db, n=name, p=parent: LockedProvider.create(db, uuid=n, name=n, parent_uuid=p))
     with opened(database.url) as elsewhere:
         meanwhile = provider if moved == "the provider" else below_new
         before_statement(statement, database.engine, lambda: move(elsewhere, meanwhile, other))
@@ -69,12 +68,12 @@ def test_a_move_finds_what_was_deleted_meanwhile(database, gone, parent, stateme
     for name, one in uuids.items():
         above = uuids["old"] if name == "provider" else None
         database.write(
-            lambda db, one=one, above=above: ResourceProvider.create(db, uuid=one, name=one, parent_uuid=above)
+            lambda db, one=one, above=above: LockedProvider.create(db, uuid=one, name=one, parent_uuid=above)
         )
     with opened(database.url) as elsewhere:
 
         def delete():
-            elsewhere.write(lambda db: ResourceProvider.lock(db, uuids[gone]).delete(db))
+            elsewhere.write(lambda db: LockedProvider.lock(db, uuids[gone]).delete())
 
         before_statement(statement, database.engine, delete)
         with pytest.raises(refused):

@@ -25,8 +25,7 @@ from placement.index import inconsistent
 from placement.index.live import LiveIndex
 from placement.index.refresh import loaded, refreshed
 from placement.objects.inventory import Inventory
-from placement.objects.provider import ResourceProvider
-from placement.objects.trait import Trait
+from placement.objects.locked_provider import LockedProvider
 from tests.db.in_process import placement
 from tests.index.contents import meaning
 from tests.index.rewound import unchecked
@@ -63,10 +62,10 @@ def spoil(database, kind):
     """One sound host, and every oddity beside it."""
 
     def sound(db):
-        provider = ResourceProvider.create(db, uuid=SOUND, name="sound")
-        Inventory.replace(db, provider, [Inventory("VCPU", 8), Inventory("DISK_GB", 100)])
-        Trait.replace(db, provider, ["HW_CPU_X86_AVX"])
-        return provider.id
+        provider = LockedProvider.create(db, uuid=SOUND, name="sound")
+        provider.replace_inventories([Inventory("VCPU", 8), Inventory("DISK_GB", 100)])
+        provider.replace_traits(["HW_CPU_X86_AVX"])
+        return provider.record.id
 
     host = database.write(sound)
     now = datetime.datetime(2020, 1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement import errors
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests.db.in_process import placement
 
@@ -33,8 +34,8 @@ def test_a_provider_can_be_given_its_own_name_in_another_case(database):
 
 def test_a_generation_moves_only_from_the_one_that_was_read(database):
     """A record that is not of the locked row any more is no ground for a change; the attempt runs again."""
-    old = database.write(lambda db: ResourceProvider.create(db, uuid=ONE, name="one"))
-    assert database.write(lambda db: ResourceProvider.lock(db, ONE).advance(db)).generation == 1
+    old = database.write(lambda db: LockedProvider.create(db, uuid=ONE, name="one"))
+    database.write(lambda db: LockedProvider.lock(db, ONE).replace_inventories([]))
     with pytest.raises(errors.TooManyConflicts):
-        database.write(lambda db: old.advance(db, by=3), attempts=2)
+        database.write(lambda db: LockedProvider(db, old.record).replace_inventories([]), attempts=2)
     assert database.read(lambda db: ResourceProvider.get(db, ONE)).generation == 1

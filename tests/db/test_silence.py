@@ -14,6 +14,7 @@ from placement.cmd import program
 from placement.db import dialects, schema
 from placement.db.connect import connect
 from placement.db.database import opened
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests import proxies, web
 
@@ -35,7 +36,7 @@ def find(db):
 
 
 def create(name):
-    return lambda db: ResourceProvider.create(db, uuid=name, name=name)
+    return lambda db: LockedProvider.create(db, uuid=name, name=name)
 
 
 def check(database, silent):

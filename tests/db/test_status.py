@@ -11,6 +11,7 @@ from placement.cmd import status
 from placement.db import online, schema
 from placement.db.database import opened
 from placement.objects import over_commitment
+from placement.objects.over_commitment import OverCommitment
 from tests import children
 from tests.db import original
 from tests.db.original import FULL, GHOST, OWNERLESS, ROOTLESS
@@ -196,7 +197,7 @@ class TestOverCommitment:
         """What is found, by provider and class."""
 
         def above():
-            found = over_commitment.of_all(filled, lambda _: None)
+            found = OverCommitment.all(filled, lambda _: None)
             return {(place.uuid, place.resource_class): (place.used, place.capacity) for place in found}
 
         return above
@@ -222,7 +223,7 @@ class TestOverCommitment:
     def test_many_providers_are_looked_at_part_by_part(self, filled, above, monkeypatch):
         monkeypatch.setattr(over_commitment, "_NEXT", over_commitment._NEXT.limit(2))
         looked_at = []
-        found = over_commitment.of_all(filled, looked_at.append)
+        found = OverCommitment.all(filled, looked_at.append)
         assert looked_at == [2, 2, 2]
         assert (
             {(place.uuid, place.resource_class) for place in found}

@@ -14,6 +14,7 @@ from placement import errors
 from placement.db import freshness, schema, standard
 from placement.db.database import opened
 from placement.db.tables import traits
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 from tests import proxies, servers
@@ -101,7 +102,7 @@ def pair(backend, old_primary):
 
 
 def create(name):
-    return lambda db: ResourceProvider.create(db, uuid=name, name=name)
+    return lambda db: LockedProvider.create(db, uuid=name, name=name)
 
 
 def find(name):

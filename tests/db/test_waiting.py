@@ -9,7 +9,7 @@ import pytest
 
 from placement.db import feed, schema, standard
 from placement.db.database import opened
-from placement.objects import tree
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests.db.in_process import placement
 
@@ -38,7 +38,7 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
         started = []
 
         def move(db):
-            provider = ResourceProvider.lock(db, moved)
+            LockedProvider.lock(db, moved)
             if waiting == "renames":
                 body = {"name": f"new {moved}"}
                 meanwhile = Meanwhile(service, "PUT", f"/resource_providers/{moved}", 39, body)
@@ -46,8 +46,8 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
                 body = {"uuid": child, "name": child, "parent_provider_uuid": moved}
                 meanwhile = Meanwhile(service, "POST", "/resource_providers", 39, body)
             assert not meanwhile.wait(0.5)
-            ResourceProvider.create(db, uuid=root, name=root)
-            tree.move(db, provider, root, freely=True)
+            LockedProvider.create(db, uuid=root, name=root)
+            LockedProvider.lock_and_move(db, moved, root, freely=True)
             started.append(meanwhile)
 
         database.write(move)
@@ -88,13 +88,13 @@ def test_a_file_is_for_one_writer_from_its_first_look_on(database):
     with opened(database.url) as other:
 
         def create(db):
-            ResourceProvider.create(db, uuid="late", name="late")
+            LockedProvider.create(db, uuid="late", name="late")
 
         def work(db):
             assert ResourceProvider.find(db, "late") is None
             attempts.append(Meanwhile(other.write, create))
             assert not attempts[0].wait(0.5)
-            ResourceProvider.create(db, uuid="early", name="early")
+            LockedProvider.create(db, uuid="early", name="early")
 
         database.write(work)
         assert attempts[0].wait()

@@ -6,7 +6,7 @@ import pytest
 
 from bench import fill
 from placement.index.live import LiveIndex
-from placement.objects.provider import ResourceProvider
+from placement.objects.locked_provider import LockedProvider
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_hosts_are_as_they_are_drawn(database, topology, size, stock):
 def test_a_cloud_can_be_filled_again_and_written_to(database):
     fill.fill(database.url, "flat", 3)
     fill.fill(database.url, "nested", 2)
-    database.write(lambda db: ResourceProvider.create(db, uuid="mine", name="mine"))
+    database.write(lambda db: LockedProvider.create(db, uuid="mine", name="mine"))
     assert len(LiveIndex(database).current()) == 3 + 2 * 7 + 1

@@ -25,10 +25,11 @@ from placement.db.tables import allocations, resource_providers
 from placement.index import live as index_keeper
 from placement.index.live import LiveIndex
 from placement.index.refresh import loaded
-from placement.objects.claim import Claim, place
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
-from placement.objects.provider import ResourceProvider
+from placement.objects.locked_provider import LockedProvider
 from tests import preloaded
 from tests.clock import Clock
 from tests.db import faults, watch
@@ -45,9 +46,9 @@ def create(database, uuid, **stock):
     """A provider of generation 1 with this stock."""
 
     def work(db):
-        provider = ResourceProvider.create(db, uuid=uuid, name=uuid)
-        Inventory.replace(db, provider, [Inventory(name, total) for name, total in stock.items()])
-        return provider.advance(db)
+        provider = LockedProvider.create(db, uuid=uuid, name=uuid)
+        provider.replace_inventories([Inventory(name, total) for name, total in stock.items()])
+        return provider.record
 
     return database.write(work)
 
@@ -92,7 +93,7 @@ def test_read_your_writes_through_any_process(database):
             owner = Owner("project", "user")
             for number in range(1, claims + 1):
                 claim = Claim(f"{name} {number}", {name: {"VCPU": 1}}, owner)
-                database.write(lambda db, claim=claim: place(db, [claim]))
+                database.write(lambda db, claim=claim: ClaimSet(db, [claim]).place())
                 for live_index in live_indexes:
                     if seen(live_index.current(), name) != (number + 1, number):
                         wrong.append((name, number))
@@ -234,7 +235,7 @@ def test_a_database_in_memory_is_kept_too():
         for number in range(3):
             create(database, f"host{number}", VCPU=number + 1)
             assert len(live_index.current()) == number + 1
-        database.write(lambda db: ResourceProvider.lock(db, "host1").delete(db))
+        database.write(lambda db: LockedProvider.lock(db, "host1").delete())
         assert uuids(live_index.current()) == {"host0", "host2"}
 
 
@@ -296,7 +297,7 @@ def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(databas
     for name, resource_class, amount in (("one", "VCPU", 3), ("two", "VCPU", 5)):
         create(database, name, VCPU=100, MEMORY_MB=100)
         claim = Claim(name, {name: {resource_class: amount}}, owner)
-        database.write(lambda db, claim=claim: place(db, [claim]))
+        database.write(lambda db, claim=claim: ClaimSet(db, [claim]).place())
     live_index = LiveIndex(database, 60)
     before = meaning(live_index.current())
     by_hand(database, statement)

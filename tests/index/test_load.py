@@ -14,12 +14,12 @@ from placement.db.tables import allocations, inventories, resource_providers, tr
 from placement.index import load
 from placement.index.build import build
 from placement.index.position import Position
-from placement.objects import aggregate
-from placement.objects.claim import Claim, place
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import AMOUNTS, Inventory
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
-from placement.objects.trait import Trait
 from tests.index.contents import contents
 from tests.index.writes import Writer
 from tests.world import Stock, World
@@ -31,24 +31,24 @@ def write(database, world):
     for name, member in world.members.items():
 
         def work(db, name=name, member=member):
-            provider = ResourceProvider.create(
+            provider = LockedProvider.create(
                 db, uuid=name, name=f"{name}\x07 \\'\", ü\U0001f427", parent_uuid=member.parent
             )
             records = [
                 Inventory(name, of.total, of.reserved, of.min_unit, of.most, of.step_size, of.allocation_ratio)
                 for name, of in member.stock.items()
             ]
-            Inventory.replace(db, provider, records)
-            Trait.replace(db, provider, member.traits)
-            aggregate.replace(db, provider, member.aggregates)
-            return provider.id
+            provider.replace_inventories(records)
+            provider.replace_traits(member.traits)
+            provider.replace_aggregates(member.aggregates, advance=False)
+            return provider.record.id
 
         world.ids[name] = database.write(work)
         for number in range(2):
             used = {resource_class: of.used // 2 for resource_class, of in member.stock.items() if of.used}
             if used:
                 claim = Claim(f"{name} {number}", {name: used}, owner)
-                database.write(lambda db, claim=claim: place(db, [claim]))
+                database.write(lambda db, claim=claim: ClaimSet(db, [claim]).place())
 
 
 @pytest.fixture
@@ -111,10 +111,8 @@ def test_ratios_are_read_as_claims_read_them(database):
     ratios = [16.1, 1 / 3, 0.1, 1.0, 1e-4, 9.87654321e3, *(chance.uniform(0, 30) for _ in range(20))]
     for number, ratio in enumerate(ratios):
         uuid = f"p{number}"
-        database.write(lambda db, uuid=uuid: ResourceProvider.create(db, uuid=uuid, name=uuid))
-        database.write(
-            lambda db, uuid=uuid, ratio=ratio: Inventory.add(db, ResourceProvider.lock(db, uuid), stock(ratio))
-        )
+        database.write(lambda db, uuid=uuid: LockedProvider.create(db, uuid=uuid, name=uuid))
+        database.write(lambda db, uuid=uuid, ratio=ratio: LockedProvider.lock(db, uuid).add_inventory(stock(ratio)))
     claimed = database.read(
         lambda db: dict(db.execute(sa.select(inventories.c.resource_provider_id, inventories.c.allocation_ratio)).all())
     )
@@ -167,7 +165,7 @@ def test_texts_that_the_server_cuts_lose_nothing(database, world, monkeypatch, l
     write(database, world)
     for number in range(5):
         with opened(database.url) as another:
-            another.write(lambda db, number=number: ResourceProvider.create(db, uuid=f"u{number}", name=f"n{number}"))
+            another.write(lambda db, number=number: LockedProvider.create(db, uuid=f"u{number}", name=f"n{number}"))
     whole, position = everything(database), database.read(Position.now)
     monkeypatch.setattr(dialects, "_LONGEST_TEXT", longest)
     with opened(database.url) as cut:

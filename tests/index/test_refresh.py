@@ -28,7 +28,7 @@ from placement.db.tables import (
 )
 from placement.db.transaction import Transaction
 from placement.index.refresh import agrees, loaded, refreshed
-from placement.objects.provider import ResourceProvider
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from tests.index import rewound, writes
 from tests.index.contents import meaning
@@ -188,7 +188,7 @@ def reader(database):
     """Of a database with three providers, two of them one tree."""
     for uuid, parent in (("root", None), ("child", "root"), ("other", None)):
         create = {"uuid": uuid, "name": uuid, "parent_uuid": parent}
-        database.write(lambda db, create=create: ResourceProvider.create(db, **create))
+        database.write(lambda db, create=create: LockedProvider.create(db, **create))
     return Reader(database)
 
 
@@ -203,7 +203,7 @@ RENAME = sa.update(resource_providers).where(resource_providers.c.uuid == "other
 
 
 def rename(reader, name):
-    reader.database.write(lambda db: ResourceProvider.lock(db, "root").rename(db, name))
+    reader.database.write(lambda db: LockedProvider.lock(db, "root").rename(name))
 
 
 def test_only_what_the_feed_names_is_read_again(reader):
@@ -261,7 +261,7 @@ def test_a_commit_that_the_database_has_lost_is_lost_for_the_index_too(reader, g
     reader.look(must_follow=True)
     rewound.put_back(reader.database, state)
     for number in range(goes_on):
-        reader.database.write(lambda db, number=number: ResourceProvider.lock(db, "other").rename(db, f"n{number}"))
+        reader.database.write(lambda db, number=number: LockedProvider.lock(db, "other").rename(f"n{number}"))
     reader.look()
     assert reader.followed == 1
     rename(reader, "two")
@@ -271,7 +271,7 @@ def test_a_commit_that_the_database_has_lost_is_lost_for_the_index_too(reader, g
 def test_a_writer_whose_birth_was_lost_is_missed(reader):
     state = rewound.noted(reader.database)
     with opened(reader.database.url) as other:
-        other.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "lost"))
+        other.write(lambda db: LockedProvider.lock(db, "root").rename("lost"))
     reader.look(must_follow=True)
     rewound.put_back(reader.database, state)
     reader.look()
@@ -291,15 +291,15 @@ def taken_for_dead(reader, writer):
 def test_a_living_writer_that_was_taken_for_dead_loses_no_change(reader, writes_on):
     """The clock of the database was set forward, say, or its machine was asleep."""
     with opened(reader.database.url) as sleeper:
-        sleeper.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "one"))
+        sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("one"))
         reader.look(must_follow=True)
         (writer,) = sleeper.writers.idle
         if writes_on:
-            sleeper.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "two"))
+            sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("two"))
         taken_for_dead(reader, writer.id)
         # Nothing is read again where the writer has done nothing more.
         reader.look(must_follow=not writes_on)
-        sleeper.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "three"))
+        sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("three"))
         reader.look(must_follow=True)
         taken_for_dead(reader, -writer.id)
         reader.look(must_follow=True)
@@ -307,7 +307,7 @@ def test_a_living_writer_that_was_taken_for_dead_loses_no_change(reader, writes_
 
 def test_a_writer_that_was_ended_before_the_index_knew_it_is_missed(reader):
     with opened(reader.database.url) as sleeper:
-        sleeper.write(lambda db: ResourceProvider.lock(db, "root").rename(db, "one"))
+        sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("one"))
         (writer,) = sleeper.writers.idle
     taken_for_dead(reader, writer.id)
     reader.look()
@@ -355,7 +355,7 @@ def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
     assert reader.database.snapshot(lambda db: changes(db, 0)) is None
     (found,) = reader.database.snapshot(lambda db: changes(db, 1)).items()
     assert found == (reader.indexed.snapshot.provider(reader.indexed.snapshot.by_uuid["root"]).id, feed.SHAPE)
-    reader.database.write(lambda db: ResourceProvider.lock(db, "other").rename(db, "d"))
+    reader.database.write(lambda db: LockedProvider.lock(db, "other").rename("d"))
     assert reader.database.snapshot(lambda db: changes(db, 1)) is None, "two are more than one"
     assert len(reader.database.snapshot(lambda db: changes(db, 2))) == 2
 
@@ -378,7 +378,7 @@ def test_a_class_that_was_made_is_known(reader):
 def test_a_small_index_follows_hundreds_of_changes(reader):
     def work(db):
         for number in range(100):
-            ResourceProvider.create(db, uuid=f"new {number}", name=f"new {number}")
+            LockedProvider.create(db, uuid=f"new {number}", name=f"new {number}")
 
     reader.database.write(work)
     before = reader.indexed.snapshot

@@ -19,12 +19,13 @@ from placement import errors
 from placement.db.database import Database, opened
 from placement.db.transaction import Transaction
 from placement.index.snapshot import SHARES
-from placement.objects import aggregate, tree
-from placement.objects.claim import UNCHECKED, Claim, place, release
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
-from placement.objects.reshape import NewInventory, reshape
+from placement.objects.reshape import NewInventories, reshape
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 from tests import children, preloaded
@@ -64,34 +65,28 @@ class Writer:
 
     def create(self) -> Work:
         uuid, parent = self.provider(), self.chance.choice([None, self.provider()])
-        return lambda db: ResourceProvider.create(db, uuid=uuid, name=f"{uuid} ü", parent_uuid=parent)
+        return lambda db: LockedProvider.create(db, uuid=uuid, name=f"{uuid} ü", parent_uuid=parent)
 
     def create_stocked(self) -> Work:
         """A root with room for claims, so that most of them succeed."""
         uuid, records = self.provider(), self.stock(("VCPU", "DISK_GB"))
 
         def work(db: Transaction) -> None:
-            provider = ResourceProvider.create(db, uuid=uuid, name=f"{uuid} ü")
-            Inventory.replace(db, provider, records)
-            provider.advance(db)
+            LockedProvider.create(db, uuid=uuid, name=f"{uuid} ü").replace_inventories(records)
 
         return work
 
     def rename(self) -> Work:
         uuid, name = self.provider(), f"{self.provider()} {self.chance.randrange(3)}"
-        return lambda db: ResourceProvider.lock(db, uuid).rename(db, name)
+        return lambda db: LockedProvider.lock(db, uuid).rename(name)
 
     def move(self) -> Work:
         uuid, parent = self.provider(), self.chance.choice([None, self.provider(), self.provider()])
-
-        def work(db: Transaction) -> None:
-            tree.move(db, ResourceProvider.get(db, uuid), parent, freely=True)
-
-        return work
+        return lambda db: LockedProvider.lock_and_move(db, uuid, parent, freely=True)
 
     def delete(self) -> Work:
         uuid = self.provider()
-        return lambda db: ResourceProvider.lock(db, uuid).delete(db)
+        return lambda db: LockedProvider.lock(db, uuid).delete()
 
     def stock(self, classes: tuple[str, ...]) -> list[Inventory]:
         return [
@@ -107,60 +102,46 @@ class Writer:
 
     def replace_stock(self, classes: tuple[str, ...] = CLASSES) -> Work:
         uuid, records = self.provider(), self.stock(self.some(classes))
-
-        def work(db: Transaction) -> None:
-            provider = ResourceProvider.lock(db, uuid)
-            Inventory.replace(db, provider, records)
-            provider.advance(db)
-
-        return work
+        return lambda db: LockedProvider.lock(db, uuid).replace_inventories(records)
 
     def add_stock(self) -> Work:
         uuid, (record,) = self.provider(), self.stock((self.chance.choice(CLASSES),))
-        return lambda db: Inventory.add(db, ResourceProvider.lock(db, uuid), record)
+        return lambda db: LockedProvider.lock(db, uuid).add_inventory(record)
 
     def update_stock(self) -> Work:
         uuid, (record,) = self.provider(), self.stock((self.chance.choice(CLASSES),))
-        return lambda db: Inventory.update(db, ResourceProvider.lock(db, uuid), record)
+        return lambda db: LockedProvider.lock(db, uuid).update_inventory(record)
 
     def remove_stock(self) -> Work:
         uuid, resource_class = self.provider(), self.chance.choice(CLASSES)
-        return lambda db: Inventory.remove(db, ResourceProvider.lock(db, uuid), resource_class)
+        return lambda db: LockedProvider.lock(db, uuid).remove_inventory(resource_class)
 
     def set_traits(self) -> Work:
         uuid, names = self.provider(), self.some(TRAITS)
-        return lambda db: Trait.replace(db, ResourceProvider.lock(db, uuid), names)
+        return lambda db: LockedProvider.lock(db, uuid).replace_traits(names)
 
     def set_aggregates(self) -> Work:
         uuid, names = self.provider(), self.some(AGGREGATES)
-        guarded = self.chance.randrange(2)
-
-        def work(db: Transaction) -> None:
-            provider = ResourceProvider.lock(db, uuid)
-            aggregate.replace(db, provider, names)
-            if guarded:
-                provider.advance(db)
-
-        return work
+        guarded = bool(self.chance.randrange(2))
+        return lambda db: LockedProvider.lock(db, uuid).replace_aggregates(names, advance=guarded)
 
     def claim(self) -> Claim:
         wanted = {}
         for _ in range(self.chance.choice((1, 1, 2, 0))):
             wanted[self.provider()] = {self.chance.choice(("VCPU", "DISK_GB", "CUSTOM_A")): self.chance.choice((1, 2))}
-        owner = Owner("project", "user")
-        return Claim(self.chance.choice(self.consumers), wanted, owner, UNCHECKED)
+        return Claim(self.chance.choice(self.consumers), wanted, Owner("project", "user"))
 
     def allocate(self) -> Work:
         claims = [self.claim()]
-        return lambda db: place(db, claims)
+        return lambda db: ClaimSet(db, claims).place()
 
     def allocate_many(self) -> Work:
         claims = {claim.consumer: claim for claim in (self.claim(), self.claim(), self.claim())}
-        return lambda db: place(db, list(claims.values()))
+        return lambda db: ClaimSet(db, list(claims.values())).place()
 
     def free(self) -> Work:
         consumer = self.chance.choice(self.consumers)
-        return lambda db: release(db, consumer)
+        return lambda db: ClaimSet.release(db, consumer)
 
     def reshape(self) -> Work:
         stock = {self.provider(): self.stock(("VCPU", "CUSTOM_A")) for _ in range(2)}
@@ -168,7 +149,7 @@ class Writer:
 
         def work(db: Transaction) -> None:
             found = {uuid: ResourceProvider.get(db, uuid) for uuid in stock}
-            reshape(db, {uuid: NewInventory(found[uuid].generation, stock[uuid]) for uuid in stock}, claims)
+            reshape(db, {uuid: NewInventories(found[uuid].generation, stock[uuid]) for uuid in stock}, claims)
 
         return work
 
@@ -178,11 +159,11 @@ class Writer:
 
     def rename_class(self) -> Work:
         names = self.chance.sample(CLASSES[2:], 2)
-        return lambda db: ResourceClass.lock(db, names[0]).rename(db, names[1])
+        return lambda db: ResourceClass.rename(db, *names)
 
     def delete_class(self) -> Work:
         name = self.chance.choice(CLASSES[2:])
-        return lambda db: ResourceClass.lock(db, name).delete(db)
+        return lambda db: ResourceClass.delete(db, name)
 
     def create_trait(self) -> Work:
         name = self.chance.choice(TRAITS[2:])
@@ -190,7 +171,7 @@ class Writer:
 
     def delete_trait(self) -> Work:
         name = self.chance.choice(TRAITS[2:])
-        return lambda db: Trait.get(db, name).delete(db)
+        return lambda db: Trait.delete(db, name)
 
     def fail(self) -> Work:
         """Another kind, and then something goes wrong."""

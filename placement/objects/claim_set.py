@@ -1,0 +1,217 @@
+"""Claims: consumers take, move and give back what providers have.  The heart of the service.
+
+The order of the steps makes it correct (docs/architecture.rst, "A claim"):
+
+1. read the consumers with what they hold, and find the providers;
+2. write the consumers' rows, each only if it is still the one that was read: from here on no other transaction can
+   change what these consumers hold.  Where the client states no generation, transactions about the same consumer wait
+   here for each other, and what it holds is read once more;
+3. advance the providers' generations, which locks their rows in the order of their ids: from here on no other
+   transaction can add usage to them;
+4. only then read inventories and usage, and decide by the one fit rule, against what others use;
+5. replace what the consumers hold.
+
+Usage of others can still shrink, since giving back locks no provider; that only makes room.  A transaction that waits
+does so at step 2 or 3, and has locked nothing by then that those before it need.  Steps 1 and 2 come before the lock of
+step 3, so a busy provider is locked for as few round trips as possible (docs/adr/0007).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import feed
+from placement.db.tables import allocations
+from placement.db.transaction import Transaction
+from placement.objects import provider_rows
+from placement.objects.claim import AnyGeneration, Claim
+from placement.objects.claimed_inventory import ClaimedInventory
+from placement.objects.consumer import Consumer
+from placement.objects.provider import ResourceProvider
+from placement.objects.resource_class import ResourceClass
+
+
+class ClaimSet:
+    """Claims of different consumers that are placed by one transaction, all of them or none.
+
+    ``place`` does all steps.  A caller with steps of its own in between calls the others, in the order in which they
+    stand here.  Each claim is judged beside all others of the set: together they never take more than there is.
+    """
+
+    def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
+        self._db = db
+        self._claims = claims
+        #: By uuid, as ``read_consumers`` found them.
+        self._consumers: dict[str, Consumer] = {}
+        #: By uuid, as ``find_providers`` found them.
+        self._provider_ids: Mapping[str, int] = {}
+
+    def place(self) -> None:
+        """Make the consumers hold exactly what is claimed.
+
+        Raises:
+            ConsumerGenerationConflict: A client is mistaken about a consumer's generation.
+            UnknownAllocationProvider, UnknownResourceClass: A claim names what does not exist.
+            NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
+        """
+        self.read_consumers()
+        self.find_providers()
+        self.write_consumers()
+        self.allocate()
+
+    # --- the steps, in their order ---
+
+    def read_consumers(self) -> None:
+        """Read the consumers, and raise ConsumerGenerationConflict if a client is mistaken about a generation."""
+        unchecked = [claim.consumer for claim in self._claims if not claim.checks_generation]
+        if unchecked and self._db.attempt > 1:
+            # Where others create and end many consumers all the time, one of ours would change during each attempt.
+            Consumer.lock_all(self._db, unchecked)
+        owners = {claim.consumer: claim.owner if claim.resources else None for claim in self._claims}
+        self._consumers = Consumer.read_with_owners(self._db, owners)
+        for claim in self._claims:
+            if not isinstance(claim.generation, AnyGeneration):
+                self._consumers[claim.consumer].check_generation(claim.generation)
+
+    def find_providers(self, known: Mapping[str, int] | None = None) -> None:
+        """Find the ids of the providers, and raise UnknownAllocationProvider for the first that does not exist.
+
+        Args:
+            known: Ids by uuid, where the caller has looked the providers up.
+        """
+        named = dict.fromkeys(uuid for claim in self._claims for uuid in claim.resources)
+        self._provider_ids = ResourceProvider.ids(self._db, named) if known is None else known
+        for uuid in named:
+            if uuid not in self._provider_ids:
+                raise errors.UnknownAllocationProvider(uuid=uuid)
+
+    def write_consumers(self) -> None:
+        """Insert, advance or delete the consumers' rows.
+
+        Raises:
+            Collision: A row is no longer as it was read, and the client has stated a generation, or the row has gone.
+        """
+        # In one order, whatever is done to each row: transactions about the same consumers wait for each other, and
+        # form no circle.
+        in_order = sorted(self._claims, key=lambda claim: claim.consumer)
+        for new, several in itertools.groupby(in_order, self._is_new):
+            if new:
+                Consumer.insert_all(self._db, [self._consumers[claim.consumer] for claim in several])
+                continue
+            for claim in several:
+                consumer = self._consumers[claim.consumer]
+                if claim.resources:
+                    consumer.advance(self._db, as_read=claim.checks_generation)
+                else:
+                    consumer.delete(self._db, as_read=claim.checks_generation)
+        unchecked = [self._consumers[claim.consumer] for claim in self._claims if not claim.checks_generation]
+        Consumer.read_again(self._db, [consumer for consumer in unchecked if consumer.id is not None])
+
+    def allocate(self) -> None:
+        """Advance the providers, decide whether the claims fit, and replace what the consumers hold.
+
+        Raises:
+            UnknownResourceClass: A claim names a class that does not exist.
+            NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
+        """
+        provider_rows.advance_for_usage(self._db, self._named_provider_ids, self._ended_provider_ids)
+        inventories = self._read_inventories()
+        self._check(inventories)
+        self._replace_allocations(inventories)
+
+    @classmethod
+    def release(cls, db: Transaction, consumer_uuid: str) -> None:
+        """End a consumer of any generation, without advancing its providers; raises NoAllocations if it has none."""
+        consumer = Consumer.delete_row(db, consumer_uuid)
+        if not consumer.held_on:
+            raise errors.NoAllocations(uuid=consumer_uuid)
+        cls._delete_allocations(db, [consumer])
+
+    # --- providers ---
+
+    @property
+    def provider_ids(self) -> set[int]:
+        """The providers whose generation ``allocate`` advances: known once the consumers are written."""
+        return self._named_provider_ids | self._ended_provider_ids
+
+    @property
+    def _named_provider_ids(self) -> set[int]:
+        return {self._provider_ids[uuid] for claim in self._claims for uuid in claim.resources}
+
+    @property
+    def _ended_provider_ids(self) -> set[int]:
+        """The providers of consumers that end.  Those that a consumer leaves for others do not count."""
+        return set().union(*(self._consumers[claim.consumer].held_on for claim in self._claims if not claim.resources))
+
+    # --- parts of steps ---
+
+    def _is_new(self, claim: Claim) -> bool:
+        return bool(claim.resources) and self._consumers[claim.consumer].id is None
+
+    def _read_inventories(self) -> dict[tuple[str, str], ClaimedInventory]:
+        """The inventories that are asked for, by provider uuid and class name; raises UnknownResourceClass."""
+        classes = dict.fromkeys(
+            name for claim in self._claims for amounts in claim.resources.values() for name in amounts
+        )
+        if not classes:
+            return {}
+        consumers = [claim.consumer for claim in self._claims]
+        inventories = ClaimedInventory.read(self._db, self._named_provider_ids, classes, consumers)
+        # Of a class of which none of the providers has inventory it is not known yet whether it exists.
+        found = {name for _, name in inventories}
+        ResourceClass.ids(self._db, [name for name in classes if name not in found])
+        return inventories
+
+    def _check(self, inventories: Mapping[tuple[str, str], ClaimedInventory]) -> None:
+        """Raise the failure of the first amount that does not fit beside what others use."""
+        amounts = [
+            (uuid, name, amount)
+            for claim in self._claims
+            for uuid, amounts in claim.resources.items()
+            for name, amount in amounts.items()
+        ]
+        totals: dict[tuple[str, str], int] = defaultdict(int)
+        for uuid, name, amount in amounts:
+            totals[uuid, name] += amount
+        if totals and not inventories:
+            raise errors.NoInventoryToAllocate(
+                resource_classes=", ".join(dict.fromkeys(name for _, name in totals)),
+                uuids=", ".join(dict.fromkeys(uuid for uuid, _ in totals)),
+            )
+        for uuid, name, amount in amounts:
+            if (uuid, name) not in inventories:
+                raise errors.NoInventoryToAllocate(resource_classes=name, uuids=uuid)
+            inventories[uuid, name].check(amount, totals[uuid, name])
+
+    def _replace_allocations(self, inventories: Mapping[tuple[str, str], ClaimedInventory]) -> None:
+        holders = [consumer for consumer in self._consumers.values() if consumer.held_on]
+        if holders:
+            self._delete_allocations(self._db, holders)
+        rows = [
+            {
+                "resource_provider_id": self._provider_ids[uuid],
+                "resource_class_id": inventories[uuid, name].class_id,
+                "consumer_id": claim.consumer,
+                "used": amount,
+            }
+            for claim in self._claims
+            for uuid, amounts in claim.resources.items()
+            for name, amount in amounts.items()
+        ]
+        if rows:
+            self._db.execute(sa.insert(allocations), rows)
+
+    @staticmethod
+    def _delete_allocations(db: Transaction, consumers: Collection[Consumer]) -> None:
+        db.execute(_DELETE, {"consumers": [consumer.uuid for consumer in consumers]})
+        for consumer in consumers:
+            for provider_id in consumer.held_on:
+                db.changed(provider_id, feed.USAGE)
+
+
+_DELETE = sa.delete(allocations).where(allocations.c.consumer_id.in_(sa.bindparam("consumers", expanding=True)))

@@ -1,0 +1,116 @@
+"""Inventories that a set of claims asks for, with their usage: what the decision about the claims is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db.tables import allocations, inventories, resource_classes, resource_providers
+from placement.db.transaction import Reading
+from placement.objects import capacity
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedInventory:
+    """The inventory of one class on one provider, and how much of it is in use.
+
+    It is valid for as long as the provider is locked: usage of others can shrink then, but not grow.
+    """
+
+    provider: str
+    resource_class: str
+    class_id: int
+    capacity: float
+    min_unit: int
+    max_unit: int
+    step_size: int
+    #: The amount that all consumers hold.
+    used: int
+    #: The part of ``used`` that the consumers of the claims hold, and give up for them.
+    used_by_claimants: int
+
+    @classmethod
+    def read(
+        cls, db: Reading, provider_ids: Collection[int], class_names: Collection[str], consumers: Collection[str]
+    ) -> dict[tuple[str, str], Self]:
+        """The inventories of these classes on these providers, by provider uuid and class name.
+
+        Args:
+            consumers: The uuids of the consumers of the claims.
+        """
+        facts = {"providers": list(provider_ids), "names": list(class_names), "consumers": list(consumers)}
+        return {
+            (row.uuid, row.name): cls(
+                provider=row.uuid,
+                resource_class=row.name,
+                class_id=row.class_id,
+                capacity=capacity.capacity(row.total, row.reserved, row.allocation_ratio),
+                min_unit=row.min_unit,
+                max_unit=row.max_unit,
+                step_size=row.step_size or 1,  # other implementations may have written 0, a division by zero
+                used=int(row.used or 0),
+                used_by_claimants=int(row.used_by_claimants or 0),
+            )
+            for row in db.execute(_READ, facts)
+        }
+
+    def check(self, amount: int, total: int) -> None:
+        """Raise a failure if a claim for this amount does not fit.
+
+        Args:
+            amount: What one claim asks for.
+            total: What all claims of the set ask for together.
+
+        Raises:
+            AmountAgainstConstraints: No consumer may hold this amount at once.
+            CapacityExceeded: The total does not fit beside what others use.
+        """
+        if not capacity.within_units(amount, self.min_unit, self.max_unit, self.step_size):
+            raise errors.AmountAgainstConstraints(resource_class=self.resource_class, uuid=self.provider)
+        used_by_others = self.used - self.used_by_claimants
+        # Where inventory was cut below what is used, its consumers may still keep or lower what they hold.
+        if not capacity.has_room(total, used_by_others, self.capacity) and total > self.used_by_claimants:
+            raise errors.CapacityExceeded(resource_class=self.resource_class, uuid=self.provider)
+
+
+def _among(name: str) -> sa.BindParameter[Any]:
+    return sa.bindparam(name, expanding=True)
+
+
+_A, _I, _C, _P = allocations.c, inventories.c, resource_classes.c, resource_providers.c
+
+
+def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
+    """The usage of one inventory; without further conditions an index alone answers it."""
+    return (
+        sa.select(sa.func.sum(_A.used))
+        .where(_A.resource_provider_id == _I.resource_provider_id, _A.resource_class_id == _I.resource_class_id)
+        .where(*conditions)
+        .correlate(inventories)
+        .scalar_subquery()
+    )
+
+
+_READ = (
+    sa.select(
+        _P.uuid,
+        _C.name,
+        _C.id.label("class_id"),
+        _I.total,
+        _I.reserved,
+        _I.min_unit,
+        _I.max_unit,
+        _I.step_size,
+        _I.allocation_ratio,
+        _sum_used().label("used"),
+        _sum_used(_A.consumer_id.in_(_among("consumers"))).label("used_by_claimants"),
+    )
+    .select_from(inventories)
+    .join(resource_providers, _P.id == _I.resource_provider_id)
+    .join(resource_classes, _C.id == _I.resource_class_id)
+    .where(_I.resource_provider_id.in_(_among("providers")), _C.name.in_(_among("names")))
+)

@@ -1,0 +1,293 @@
+"""The only object that changes a provider: its row is locked, and the client's generation was compared under the lock.
+
+Each method checks what it needs, writes, advances the generation and records the change in the feed.  A caller can
+forget none of these, since there is no method that does one of them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import feed, names
+from placement.db.tables import (
+    allocations,
+    inventories,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    utcnow,
+)
+from placement.db.transaction import Transaction
+from placement.objects import provider_rows, tree
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+from placement.objects.resource_class import ResourceClass
+from placement.objects.trait import Trait
+
+
+class LockedProvider:
+    """A provider in the one transaction that has its row locked.  ``record`` is its state with all changes made here.
+
+    It comes from ``lock``, ``lock_all``, ``create`` or ``lock_and_move``, and is of no use after the transaction.
+    """
+
+    __slots__ = ("_db", "record")
+
+    def __init__(self, db: Transaction, record: ResourceProvider) -> None:
+        self._db = db
+        self.record = record
+
+    # --- locking ---
+
+    @classmethod
+    def lock(
+        cls,
+        db: Transaction,
+        uuid: str,
+        generation: int | None = None,
+        *,
+        missing: type[errors.NotFound] = errors.ProviderNotFound,
+        conflict: type[errors.Conflict] = errors.ProviderGenerationConflict,
+    ) -> Self:
+        """The provider with exactly this uuid.
+
+        Args:
+            generation: The generation that the client states; None if the request has none.
+
+        Raises:
+            missing: No provider has the uuid.
+            conflict: The provider has another generation.
+        """
+        record = provider_rows.lock(db, uuid)
+        if record is None:
+            raise missing(uuid=uuid)
+        if generation is not None and generation != record.generation:
+            raise conflict()
+        return cls(db, record)
+
+    @classmethod
+    def lock_all(cls, db: Transaction, ids: Collection[int]) -> dict[str, Self]:
+        """The providers with these ids by uuid, without those that do not exist; locked in the order of the ids."""
+        return {record.uuid: cls(db, record) for record in provider_rows.lock_all(db, ids)}
+
+    @classmethod
+    def create(cls, db: Transaction, *, uuid: str, name: str, parent_uuid: str | None = None) -> Self:
+        """A new provider of generation 0, a root (None) or a child.
+
+        Raises:
+            ProviderNotCreated: The name or the parent will not do.
+            ProviderUuidTaken, ProviderNameTaken: Another provider has it.
+        """
+        return cls(db, tree.create(db, uuid=uuid, name=name, parent_uuid=parent_uuid))
+
+    @classmethod
+    def lock_and_move(cls, db: Transaction, uuid: str, parent_uuid: str | None, *, freely: bool) -> Self:
+        """The provider below another parent or as a root (None), with everything below it.
+
+        Locking and moving are one step, because a move locks several rows, in the order of their ids.
+
+        Args:
+            freely: Whether a provider that has a parent can be given another one, or none (docs: api-update-provider).
+
+        Raises:
+            ProviderNotFound: No provider has the uuid.
+            ProviderNotSaved: The provider may not have this parent.
+        """
+        record = ResourceProvider.get(db, uuid)
+        return cls(db, tree.lock_and_move(db, record, parent_uuid, freely=freely))
+
+    # --- the provider itself ---
+
+    def rename(self, name: str) -> None:
+        """Give the provider this name, which leaves the generation as it is.
+
+        Raises:
+            ProviderRenameTaken: Another provider has the name.
+        """
+        if name == self.record.name:
+            return
+        if any(row.id != self.record.id for row in self._db.execute(_NAMED, {"name": name})):
+            raise errors.ProviderRenameTaken(name=name)
+        self._db.execute(_RENAME, {"id_": self.record.id, "becomes": name})
+        self._db.changed(self.record.id, feed.SHAPE)
+        self.record = replace(self.record, name=name, updated_at=utcnow())
+
+    def delete(self) -> None:
+        """Delete the provider with its inventories, traits and aggregates.
+
+        Raises:
+            ProviderHasChildren, ProviderHasAllocations: The provider is needed.
+        """
+        provider_id = self.record.id
+        if self._db.execute(_CHILD, {"id_": provider_id}).first() is not None:
+            raise errors.ProviderHasChildren(uuid=self.record.uuid)
+        if self._db.execute(_ALLOCATION, {"id_": provider_id}).first() is not None:
+            raise errors.ProviderHasAllocations(uuid=self.record.uuid)
+        for table in (inventories, resource_provider_traits, resource_provider_aggregates):
+            self._db.execute(sa.delete(table).where(table.c.resource_provider_id == provider_id))
+        # A root refers to itself by a foreign key, which some databases check before the row is gone.
+        self._db.execute(_CLEAR_ROOT, {"id_": provider_id})
+        self._db.execute(_DELETE, {"id_": provider_id})
+        self._db.changed(provider_id, feed.GONE)
+
+    # --- inventories ---
+
+    def replace_inventories(self, records: Iterable[Inventory], *, keep_others: bool = False) -> None:
+        """Make these the inventories of the provider.
+
+        Args:
+            records: One for each class.
+            keep_others: Whether inventories of other classes stay.
+
+        Raises:
+            UnknownResourceClass: A record is of a class that does not exist.
+            InventoryInUse: A class that would go is allocated.
+        """
+        wanted = {record.resource_class: record for record in records}
+        present = {record.resource_class: record for record in Inventory.of_provider(self._db, self.record)}
+        new = {name: record for name, record in wanted.items() if name not in present}
+        class_ids = ResourceClass.ids(self._db, new)
+        if not keep_others:
+            self._delete_inventories([record for name, record in present.items() if name not in wanted])
+        for name, record in wanted.items():
+            if name in present and record.columns != present[name].columns:
+                self._update_inventory(present[name], record)
+        self._insert_inventories(new, class_ids)
+        self._advance()
+
+    def add_inventory(self, record: Inventory) -> None:
+        """Give the provider inventory of one more class.
+
+        Raises:
+            UnknownResourceClass: There is no such class.
+            InventoryPresent: The provider has inventory of the class.
+        """
+        class_ids = ResourceClass.ids(self._db, [record.resource_class])
+        present = Inventory.of_provider(self._db, self.record)
+        if any(other.resource_class == record.resource_class for other in present):
+            raise errors.InventoryPresent(resource_class=record.resource_class, uuid=self.record.uuid)
+        self._insert_inventories({record.resource_class: record}, class_ids)
+        self._advance()
+
+    def update_inventory(self, record: Inventory) -> None:
+        """Put this inventory in the place of the one of the same class.
+
+        Raises:
+            ResourceClassNotFound: There is no such class.
+            NoInventoryToUpdate: The provider has no inventory of the class.
+        """
+        ResourceClass.get(self._db, record.resource_class)
+        present = Inventory.get(self._db, self.record, record.resource_class, errors.NoInventoryToUpdate)
+        self._update_inventory(present, record)
+        self._advance()
+
+    def remove_inventory(self, resource_class: str) -> None:
+        """Take the inventory of one class from the provider.
+
+        Raises:
+            InventoryNotFoundForDelete: The provider has no inventory of the class.
+            InventoryNotDeletable: The class is allocated.
+        """
+        present = Inventory.get(self._db, self.record, resource_class, errors.InventoryNotFoundForDelete)
+        self._delete_inventories([present], errors.InventoryNotDeletable)
+        self._advance()
+
+    def _delete_inventories(
+        self, records: Collection[Inventory], in_use: type[errors.Conflict] = errors.InventoryInUse
+    ) -> None:
+        if not records:
+            return
+        facts = {"provider": self.record.id, "class_ids": [record.class_id for record in records]}
+        allocated = set(self._db.execute(_ALLOCATED, facts).scalars())
+        if allocated:
+            classes = [record.resource_class for record in records if record.class_id in allocated]
+            raise in_use(resource_classes=", ".join(classes), uuid=self.record.uuid)
+        self._db.execute(_DELETE_INVENTORIES, facts)
+
+    def _update_inventory(self, present: Inventory, record: Inventory) -> None:
+        facts = {"provider": self.record.id, "class_id": present.class_id}
+        self._db.execute(_UPDATE_INVENTORY.values(record.columns), facts)
+
+    def _insert_inventories(self, records: Mapping[str, Inventory], class_ids: Mapping[str, int]) -> None:
+        ResourceClass.hold(self._db, class_ids)
+        rows = [
+            {"resource_provider_id": self.record.id, "resource_class_id": class_ids[name], **record.columns}
+            for name, record in records.items()
+        ]
+        if rows:
+            self._db.execute(sa.insert(inventories), rows)
+
+    # --- traits and aggregates ---
+
+    def replace_traits(self, trait_names: Iterable[str]) -> None:
+        """Give the provider exactly these traits, which leaves the generation as it is if it has them already.
+
+        Raises:
+            UnknownProviderTraits: Some names are of no trait; the failure has all of them.
+        """
+        wanted = set(trait_names)
+        ids = Trait.ids(self._db, wanted)
+        unknown = sorted(wanted - ids.keys())
+        if unknown:
+            raise errors.UnknownProviderTraits(names=", ".join(unknown))
+        present = {trait.id for trait in Trait.of_provider(self._db, self.record)}
+        if self._replace_members(resource_provider_traits.c.trait_id, present, set(ids.values())):
+            self._advance()
+
+    def replace_aggregates(self, uuids: Collection[str], *, advance: bool = True) -> None:
+        """Make the provider a member of exactly these aggregates.
+
+        Args:
+            advance: Whether the generation moves; through version 1.18 it does not (docs: api-aggregates).
+        """
+        named = [names.Name(names.AGGREGATE, uuid) for uuid in uuids]
+        # No foreign key refers to an aggregate, so its row is looked for in the transaction that uses its id.
+        wanted = set(names.ensure(self._db, named, names.find(self._db, named)).values())
+        present = set(self._db.execute(_AGGREGATE_IDS, {"provider": self.record.id}).scalars())
+        if self._replace_members(resource_provider_aggregates.c.aggregate_id, present, wanted):
+            self._db.changed(self.record.id, feed.SHAPE)
+        if advance:
+            self._advance()
+        else:
+            provider_rows.touch(self._db, [self.record.id])
+
+    def _replace_members(self, member: sa.Column[int], present: set[int], wanted: set[int]) -> bool:
+        """Whether the rows of an association changed: ``member`` is the column beside that of the provider."""
+        table = member.table
+        if present - wanted:
+            of_provider = table.c.resource_provider_id == self.record.id
+            self._db.execute(sa.delete(table).where(of_provider, member.in_(list(present - wanted))))
+        rows = [{"resource_provider_id": self.record.id, member.name: id_} for id_ in sorted(wanted - present)]
+        if rows:
+            self._db.execute(sa.insert(table), rows)
+        return present != wanted
+
+    def _advance(self) -> None:
+        self.record = provider_rows.advance(self._db, self.record)
+
+
+_P, _I, _A = resource_providers.c, inventories.c, allocations.c
+_THIS = _P.id == sa.bindparam("id_")
+_NAMED = sa.select(_P.id).where(_P.name == sa.bindparam("name"))
+_RENAME = sa.update(resource_providers).where(_THIS).values(name=sa.bindparam("becomes"))
+_CHILD = sa.select(_P.id).where(_P.parent_provider_id == sa.bindparam("id_")).limit(1)
+_ALLOCATION = sa.select(_A.id).where(_A.resource_provider_id == sa.bindparam("id_")).limit(1)
+_CLEAR_ROOT = sa.update(resource_providers).where(_THIS).values(root_provider_id=None)
+_DELETE = sa.delete(resource_providers).where(_THIS)
+_CLASSES: sa.BindParameter[Any] = sa.bindparam("class_ids", expanding=True)
+_ALLOCATED = (
+    sa.select(_A.resource_class_id)
+    .where(_A.resource_provider_id == sa.bindparam("provider"), _A.resource_class_id.in_(_CLASSES))
+    .distinct()
+)
+_INVENTORIES_OF = _I.resource_provider_id == sa.bindparam("provider")
+_DELETE_INVENTORIES = sa.delete(inventories).where(_INVENTORIES_OF, _I.resource_class_id.in_(_CLASSES))
+_UPDATE_INVENTORY = sa.update(inventories).where(_INVENTORIES_OF, _I.resource_class_id == sa.bindparam("class_id"))
+_AGGREGATE_IDS = sa.select(resource_provider_aggregates.c.aggregate_id).where(
+    resource_provider_aggregates.c.resource_provider_id == sa.bindparam("provider")
+)

@@ -1,0 +1,106 @@
+"""Usage: the amounts that consumers hold, summed by provider, by project and user, and by consumer type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from placement.db.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    inventories,
+    projects,
+    resource_classes,
+    users,
+)
+from placement.db.transaction import Reading
+from placement.objects.provider import ResourceProvider
+
+#: The consumer type under which consumers without a type are shown, and asked for.
+UNKNOWN_TYPE = "unknown"
+#: The consumer type that stands for the sum over all types.
+ALL_TYPES = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a group of consumers holds together."""
+
+    consumer_count: int
+    #: Amounts by class.
+    resources: dict[str, int]
+
+    @staticmethod
+    def of_provider(db: Reading, provider: ResourceProvider) -> dict[str, int]:
+        """Amounts by class, for every class of which the provider has inventory."""
+        rows = db.execute(_OF_PROVIDER, {"provider": provider.id})
+        return {row.resource_class: int(row.used) for row in rows}
+
+    @staticmethod
+    def of_project(db: Reading, project: str, user: str | None = None) -> dict[str, int]:
+        """Amounts by class that all consumers of the project hold, or those of a user in it."""
+        rows = db.execute(_filtered(_AMOUNTS, project, user).group_by(resource_classes.c.name))
+        return {row.resource_class: int(row.used) for row in rows}
+
+    @classmethod
+    def by_type(
+        cls, db: Reading, project: str, user: str | None = None, consumer_type: str | None = None
+    ) -> dict[str, Self]:
+        """What consumers of the project, or of a user in it, hold, by consumer type.
+
+        Args:
+            consumer_type: One type, ``unknown``, or ``all`` for the sum over all types; None gives each type.
+        """
+        amounts, counts = _filtered(_AMOUNTS, project, user), _filtered(_COUNTS, project, user)
+        grouping = [] if consumer_type == ALL_TYPES else [consumer_types.c.name]
+        label: sa.ColumnElement[str] = sa.func.coalesce(consumer_types.c.name, UNKNOWN_TYPE)
+        if consumer_type == ALL_TYPES:
+            label = sa.literal(ALL_TYPES)
+        elif consumer_type is not None:
+            unknown = consumer_type == UNKNOWN_TYPE
+            column = consumer_types.c.name
+            wanted = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
+            amounts, counts = amounts.where(wanted), counts.where(wanted)
+        resources: dict[str, dict[str, int]] = {}
+        for row in db.execute(amounts.add_columns(label.label("type")).group_by(resource_classes.c.name, *grouping)):
+            resources.setdefault(row.type, {})[row.resource_class] = int(row.used)
+        rows = db.execute(counts.add_columns(label.label("type")).group_by(*grouping))
+        count = {row.type: row.consumers for row in rows}
+        return {name: cls(count.get(name, 0), held) for name, held in resources.items()}
+
+
+_A, _C = allocations.c, consumers.c
+_USED = (
+    sa.select(sa.func.sum(_A.used))
+    .where(
+        _A.resource_provider_id == inventories.c.resource_provider_id,
+        _A.resource_class_id == inventories.c.resource_class_id,
+    )
+    .correlate(inventories)
+    .scalar_subquery()
+)
+_OF_PROVIDER = (
+    sa.select(resource_classes.c.name.label("resource_class"), sa.func.coalesce(_USED, 0).label("used"))
+    .join(inventories, inventories.c.resource_class_id == resource_classes.c.id)
+    .where(inventories.c.resource_provider_id == sa.bindparam("provider"))
+    .order_by(resource_classes.c.id)
+)
+_BY_PROJECT = (
+    allocations.join(consumers, _C.uuid == _A.consumer_id)
+    .join(projects, projects.c.id == _C.project_id)
+    .join(users, users.c.id == _C.user_id)
+    .join(resource_classes, resource_classes.c.id == _A.resource_class_id)
+    .outerjoin(consumer_types, consumer_types.c.id == _C.consumer_type_id)
+)
+_AMOUNTS = sa.select(resource_classes.c.name.label("resource_class"), sa.func.sum(_A.used).label("used")).select_from(
+    _BY_PROJECT
+)
+_COUNTS = sa.select(sa.func.count(sa.distinct(_A.consumer_id)).label("consumers")).select_from(_BY_PROJECT)
+
+
+def _filtered(query: sa.Select[Any], project: str, user: str | None) -> sa.Select[Any]:
+    query = query.where(projects.c.external_id == project)
+    return query if user is None else query.where(users.c.external_id == user)
