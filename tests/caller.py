@@ -9,7 +9,7 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-#: An admin reads and writes, a service reshapes (contract 5.1).
+#: An admin reads and writes, a service reshapes (docs: policy).
 ROLES = "admin,service"
 
 

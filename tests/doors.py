@@ -1,4 +1,4 @@
-"""Who may do what, written down from the contract (5.1) and not from the program, and tried over HTTP.
+"""Who may do what, written from the documentation (docs: policy) and not from the program, and tried over HTTP.
 
 A request without body that policy lets in ends in a status that is known beforehand, so that "not 403" is never
 mistaken for "allowed".  Whoever makes a class or a trait on the way may also remove it, so everybody finds the same.
@@ -66,7 +66,7 @@ class Door(NamedTuple):
     legacy: frozenset[str]
 
     def lets_in(self, caller: str, *, legacy: bool) -> bool:
-        """Whether the contract lets this kind of caller in; a kind that the table does not name may nothing."""
+        """Whether this kind of caller is allowed; a kind that the table does not name is not."""
         return caller in (self.legacy if legacy else self.secure)
 
 

@@ -1,7 +1,7 @@
-"""A database as the original Placement leaves it: its tables as the contract has them (section 6), and such rows.
+"""A database as OpenStack Placement leaves it: its tables (docs: database-schema), with rows.
 
-Nothing of ours takes part in making it, so it can tell whether ours takes over what it did not make.  Some of the rows
-are what the original's races leave behind: nothing forbids them there.
+It is made without any code of ours, so that tests can show that ours takes over what it has not made.  Some rows are the
+results of races in OpenStack Placement, which its schema allows.
 """
 
 from __future__ import annotations

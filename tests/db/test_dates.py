@@ -1,4 +1,6 @@
-"""When things were written last, which replies tell (contract 1.10): whatever changes is dated, and nothing else is."""
+"""The times of the last change, which replies show: every change sets them, and nothing else does
+(docs: api-cache-headers).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that the original made and filled: taken over, served, and given back (contract 5.4, 6)."""
+"""A database of OpenStack Placement is taken over, served and given back (docs: commands, database-schema)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class TestRead:
         assert read(f"/allocations/{OWNERLESS}") == {"allocations": {}}
 
     def test_usage_of_a_provider_that_is_gone_counts_for_its_consumer(self, read):
-        """As in the original, which adds up allocations by consumer (contract 3.10)."""
+        """The usages of a project are those of its consumers (docs: api-usage-rules)."""
         usages = read("/usages?project_id=project-a&user_id=alice&consumer_type=all")["usages"]
         assert usages["all"] == {"consumer_count": 2, "VCPU": 5, "MEMORY_MB": 2048, "DISK_GB": 20}
 

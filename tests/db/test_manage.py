@@ -1,4 +1,4 @@
-"""placement-manage: what it prints and its exit codes are read by deployment tools (contract 5.4)."""
+"""placement-manage: deployment tools read its output and its exit codes (docs: commands)."""
 
 from __future__ import annotations
 

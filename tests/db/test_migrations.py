@@ -1,4 +1,4 @@
-"""The schema: the same whichever way it came about, and the one that other implementations know (contract 6)."""
+"""The schema is the same however it was made, and that of other Placements (docs: database-schema)."""
 
 from __future__ import annotations
 

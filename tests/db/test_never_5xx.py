@@ -40,8 +40,8 @@ from tests.nonsense.things import (
     usual_headers,
 )
 
-#: Names come into being on first sight, even if the request is refused then (contract 3.3), as aggregates do; and the
-#: feed has its own housekeeping.
+#: Names are created when first used, even if the request is refused then (docs: api-consumers), as aggregates are;
+#: and the feed has its own housekeeping.
 NOT_STATE = {projects, users, consumer_types, placement_aggregates, change_writers, provider_changes}
 #: Of what every service has hundreds, those that are its own, and how many there are.
 STATE = [

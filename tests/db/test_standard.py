@@ -1,4 +1,6 @@
-"""Standard resource classes and traits: there from the first start on, whoever else starts (contract 3.9, 5.5)."""
+"""Standard resource classes and traits are inserted at start, by any number of processes at the same time
+(docs: api-class-rules, entry-points).
+"""
 
 from __future__ import annotations
 

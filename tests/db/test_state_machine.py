@@ -2,7 +2,7 @@
 
 The dictionaries are tests/model.  In process on each kind of database; with PLACEMENT_TEST_URL in the environment the
 same is asked of that service instead, whoever wrote it, and PLACEMENT_TEST_REFERENCE=1 says that it is the reference
-implementation: what leaves its ghosts of consumers behind (contract 3.3) is not tried there.
+implementation: what leaves consumers without allocations there (docs: api-consumers) is not tried.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""placement-status: its table and its exit codes are read by deployment tools (contract 5.4)."""
+"""placement-status: deployment tools read its table and its exit codes (docs: commands)."""
 
 from __future__ import annotations
 

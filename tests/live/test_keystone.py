@@ -1,4 +1,6 @@
-"""The service behind a real Keystone: whom it lets in, and what it says while Keystone is away (contract 1.14, 5.1)."""
+"""The service with a real Keystone: which tokens it accepts, and its replies while Keystone is unreachable
+(docs: api-authentication, policy).
+"""
 
 from __future__ import annotations
 

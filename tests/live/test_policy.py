@@ -1,4 +1,4 @@
-"""Every rule, asked by every kind of caller, in both sets of defaults, over HTTP (contract 5.1)."""
+"""Every rule with every kind of caller, in both sets of defaults, over HTTP (docs: policy)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The service as a few dictionaries: what it must answer to each write, and what everybody must see afterwards.
+"""A model of the service, of a few dictionaries: the reply to each write, and the state after it.
 
-Written from the contract alone, in the plainest words: nothing here is quick, concurrent or stored.  A method gives
-what the write shows, or raises Refused; a write that is refused has changed nothing.
+Written from the reference (docs/api) alone, in the simplest way: nothing here is fast, concurrent or stored.  A method
+returns what the write shows, or raises Refused; a refused write has changed nothing.
 """
 
 from __future__ import annotations

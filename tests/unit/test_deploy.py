@@ -1,4 +1,4 @@
-"""The onion as a whole: what one layer means for another (contract 5.2), and what is done at start."""
+"""All layers together: what one means for another (docs: layers), and what is done at start."""
 
 from __future__ import annotations
 

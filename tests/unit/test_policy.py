@@ -1,4 +1,4 @@
-"""Who may do what (contract 5.1), in both sets of defaults and with a policy file."""
+"""The rules, in both sets of defaults and with a policy file (docs: policy)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table as clients know it (contract 2.0)."""
+"""The table of routes as clients know it (docs: api-routes)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def endpoints(method, path):
     return (found,) if isinstance(found, Endpoint) else found
 
 
-def test_the_table_has_the_routes_and_methods_of_the_contract():
+def test_the_table_has_the_routes_and_methods_of_the_api():
     assert {path: ", ".join(methods) for path, methods in TABLE.items()} == ALLOW
 
 

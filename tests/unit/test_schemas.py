@@ -582,7 +582,7 @@ def test_query_is_refused_with_its_violation(schema, version, pairs, message):
 
 
 def test_anything_may_follow_all_in_the_type_of_a_usage():
-    """The pattern has no end there (contract, appendix A)."""
+    """The pattern is not anchored at its end, as in OpenStack Placement."""
     assert usage.LIST.validate([("project_id", "p"), ("consumer_type", "allfoo")], mv.LATEST)
 
 

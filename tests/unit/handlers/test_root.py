@@ -1,4 +1,4 @@
-"""The version document (contract 1.7)."""
+"""The version document (docs: api-version-document)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a request is from (contract 1.14)."""
+"""Who a request is from (docs: api-authentication)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and passwords (contract 1.14 has the other strategies)."""
+"""Names and passwords (docs: api-authentication)."""
 
 from __future__ import annotations
 

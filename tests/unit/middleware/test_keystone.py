@@ -1,4 +1,6 @@
-"""Before Keystone is asked anything: whom the service lets in without it; when it does not start (contract 1.14)."""
+"""Keystone is not asked: requests that need no token, and configurations that prevent the start
+(docs: api-authentication).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version is settled, and told (contract 1.6)."""
+"""The version of a request is negotiated, and the reply names it (docs: api-microversions)."""
 
 from __future__ import annotations
 

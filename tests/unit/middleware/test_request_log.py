@@ -1,4 +1,4 @@
-"""Ids and log lines (contract 1.9, 5.2)."""
+"""Ids and log lines (docs: api-request-ids, layers)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no request, and what a web server has cut (contract 1.1)."""
+"""Requests that are malformed, or that a web server has truncated (docs: api-order-of-checks)."""
 
 from __future__ import annotations
 
