@@ -74,6 +74,31 @@ def test_every_document_that_is_named_exists(name):
         assert (ROOT / named).exists() or list(ROOT.glob(f"{named}-*")), named
 
 
+# --- references from the code ---
+
+SOURCES = {
+    path.relative_to(ROOT): path.read_text()
+    for folder in ("placement", "tests", "bench", "tools", "gabbits")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".yaml", ".md"}
+}
+
+
+def referred_labels(text):
+    """The labels in all ``(docs: label, label)`` of a text; a reference may go on in the next line of a comment."""
+    for labels in re.findall(r"\(docs:\s+([^;)]*)", re.sub(r"\n\s*(#:?|//)? *", " ", text)):
+        yield from labels.split(", ")
+
+
+def test_every_reference_to_the_documentation_is_to_a_section_that_exists():
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.rst"))
+    targets = set(re.findall(r"^\.\. _([\w-]+):$", pages, flags=re.MULTILINE))
+    dangling = {
+        f"{path}: {label}" for path, text in SOURCES.items() for label in referred_labels(text) if label not in targets
+    }
+    assert dangling <= {f"{Path(__file__).relative_to(ROOT)}: label"}
+
+
 # --- options ---
 
 
