@@ -1,7 +1,7 @@
 """A database as OpenStack Placement leaves it: its tables (docs: database-schema), with rows.
 
-It is made without any code of ours, so that tests can show that ours takes over what it has not made.  Some rows are the
-results of races in OpenStack Placement, which its schema allows.
+It is made without any code of ours, so that tests can show that ours takes over what it has not made.  Some rows
+result from races in OpenStack Placement; its schema allows them.
 """
 
 from __future__ import annotations
