@@ -1,4 +1,4 @@
-"""The Hypothesis generators of bodies: what a schema lets pass, what nearly does, and anything that JSON can say."""
+"""Hypothesis generators of bodies: values that conform to a schema, values that nearly do, and any JSON value."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import copy
 
 from hypothesis import strategies as st
 
-from placement.schemas import check
+from placement.schemas.validator import pattern
 
-#: No newline: in the regular expressions of the jsonschema library a ``$`` matches before one, in ours it does not.
+#: No newline: in the regular expressions of the jsonschema library ``$`` matches before one, in ours it does not.
 _CHARACTERS = st.characters(codec="utf-8", exclude_characters="\n")
 _TEXT = st.text(_CHARACTERS, max_size=8)
 _SCALARS = (
@@ -17,7 +17,7 @@ _SCALARS = (
 
 
 def json_values():
-    """Anything that JSON can say."""
+    """Any JSON value."""
     return st.recursive(
         _SCALARS,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
@@ -26,7 +26,7 @@ def json_values():
 
 
 def conforming(schema):
-    """Values that a rendered schema of ours lets pass."""
+    """Values that conform to a rendered schema."""
     if not schema:
         return json_values()
     types = schema["type"]
@@ -44,7 +44,7 @@ def _strings(schema):
 
 
 def _matching(expression):
-    return st.from_regex(check.pattern(expression)).filter(lambda text: "\n" not in text and len(text) <= 255)
+    return st.from_regex(pattern(expression)).filter(lambda text: "\n" not in text and len(text) <= 255)
 
 
 def _integers(schema):
@@ -77,7 +77,7 @@ _OF_TYPE = {"string": _strings, "integer": _integers, "number": _numbers, "array
 
 @st.composite
 def nearly(draw, values):
-    """A value of which up to two places are replaced, added to or taken away."""
+    """A value with up to two parts replaced, added or removed."""
     value = copy.deepcopy(draw(values))
     for _ in range(draw(st.integers(0, 2))):
         value = _mangled(draw, value)

@@ -1,10 +1,11 @@
-"""What the body and the query of each route look like, at every version.
+"""Bodies and queries of the routes, at every version.
 
-A module per noun declares shapes once; a ``Field`` knows from which version until which it lives.  A ``Body`` or a
-``Query`` renders its shape for a version as JSON schema, compiles it at first use and keeps it.
+One module per noun declares them; a ``Field`` has the versions in which it exists.  A ``Body`` or a ``Query`` renders
+its declaration for a version as JSON schema, compiles it at the first use and keeps it.
 
-``shape``      the words the declarations are made of
-``check``      a rendered schema compiled to functions: what every valid request pays
-``violation``  the sentence for a value that does not conform, by the jsonschema library: what only a refused one pays
-``document``   Body and Query, which the handlers see
+``declarations``  the vocabulary of the declarations
+``document``      Body and Query, which endpoints declare and handlers receive
+``validator``     validates values, by the jsonschema-rs library
+``explanation``   the sentence for an invalid value, by the jsonschema library
+``location``      finds the invalid part of a value that is too large to be explained as a whole
 """

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from placement import microversion as mv
 from placement.microversion import Version
+from placement.schemas.declarations import Field, Object, PatternField, string
 from placement.schemas.document import Query
-from placement.schemas.shape import Field, Fields, Object, string
 
 _TEXT = string()
 _NUMBERED, _NAMED = "([1-9][0-9]*)?", "([a-zA-Z0-9_-]{1,64})?"
 
 
-def _in_groups(name: str, since: Version = mv.GRANULAR_GROUPS) -> tuple[Fields, Fields]:
-    """A parameter of each group, the suffix of the group in its name."""
+def _in_groups(name: str, since: Version = mv.GRANULAR_GROUPS) -> tuple[PatternField, PatternField]:
+    """Return the fields of a parameter whose name ends with the suffix of a group."""
     return (
-        Fields(f"^{name}{_NUMBERED}$", _TEXT, since=since, until=mv.STRING_SUFFIXES),
-        Fields(f"^{name}{_NAMED}$", _TEXT, since=mv.STRING_SUFFIXES),
+        PatternField(f"^{name}{_NUMBERED}$", _TEXT, since=since, until=mv.STRING_SUFFIXES),
+        PatternField(f"^{name}{_NAMED}$", _TEXT, since=mv.STRING_SUFFIXES),
     )
 
 

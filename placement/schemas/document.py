@@ -1,58 +1,57 @@
-"""The body and the query of a route: what the handlers see of the schemas."""
+"""The body and the query of a route: what an endpoint declares, and what a handler receives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from placement import errors
 from placement.microversion import Version
-from placement.schemas import check, violation
-from placement.schemas.shape import Rendered, Shape
+from placement.schemas import validator
+from placement.schemas.declarations import JSONSchema, SchemaType
+from placement.schemas.explanation import explain
+from placement.schemas.validator import Validator
 
-#: Parameters of which the first occurrence counts; of all others the last does (contract 1.13).
+#: Parameters whose first value counts; of all others the last does (docs: api-query-strings).
 FIRST_COUNTS = frozenset({"limit", "group_policy"})
 
 
-class _Compiled(NamedTuple):
-    rendered: Rendered
-    conform: check.Check
-
-
 class _Document:
-    """A shape, compiled once for each version it is asked for."""
+    """A type of value with a validator for each version, compiled at its first use."""
 
-    formats = check.LENIENT
+    formats = validator.LENIENT
 
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
-        self._compiled: dict[Version, _Compiled] = {}
+    def __init__(self, schema_type: SchemaType) -> None:
+        self._type = schema_type
+        self._validators: dict[Version, Validator] = {}
 
-    def render(self, version: Version) -> Rendered:
-        """The JSON schema of this version."""
-        return self.shape.render(version)
+    def render(self, version: Version) -> JSONSchema:
+        """Return the JSON schema of this version."""
+        return self._type.render(version)
 
-    def _conform(self, value: Any, version: Version, refusal: type[errors.BadRequest]) -> Any:
-        compiled = self._compiled.get(version)
+    def _validate(self, value: Any, version: Version, failure: type[errors.BadRequest]) -> Any:
+        compiled = self._validators.get(version)
         if compiled is None:
-            rendered = self.render(version)
-            compiled = self._compiled[version] = _Compiled(rendered, check.compiled(rendered, self.formats))
-        try:
-            return compiled.conform(value)
-        except check.Refused:
-            raise refusal(reason=violation.explain(value, compiled.rendered, self.formats)) from None
+            compiled = self._validators[version] = Validator(self.render(version), self.formats)
+        if not compiled.is_valid(value):
+            raise failure(reason=explain(value, compiled.schema, self.formats))
+        return compiled.with_integers(value)
 
 
 class Body(_Document):
     """The JSON body of a request."""
 
     def validate(self, value: Any, version: Version) -> Any:
-        """The value with whole floats made integers; raises InvalidBody, telling one violation (contract 1.12)."""
-        return self._conform(value, version, errors.InvalidBody)
+        """Return the value, changed in place: whole floats are integers where the schema has integers.
+
+        Raises:
+            InvalidBody: With the sentence for one validation error (docs: api-bodies).
+        """
+        return self._validate(value, version, errors.InvalidBody)
 
 
 class Parameters:
-    """The query of a request: each name with the value that counts, and all values for those who want them."""
+    """The query of a request: for each name the value that counts, and all its values."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._pairs = tuple(pairs)
@@ -64,15 +63,15 @@ class Parameters:
                 self._counting[name] = value
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value that counts."""
+        """Return the value that counts."""
         return self._counting.get(name, default)
 
     def all(self, name: str) -> list[str]:
-        """Every value given, in order."""
+        """Return every value of the name, in order."""
         return self._values.get(name, [])
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """All names and values as given."""
+        """Return all names and values, in order, repeated names included."""
         return self._pairs
 
     def __contains__(self, name: object) -> bool:
@@ -86,19 +85,22 @@ class Parameters:
 
 
 class Query(_Document):
-    """The query string of a request; uuids in it are of the strict form with dashes."""
+    """The query string of a request; uuids have the form with dashes."""
 
-    formats = check.STRICT
+    formats = validator.STRICT
 
     def validate(self, pairs: Iterable[tuple[str, str]], version: Version) -> Parameters:
-        """The parameters; raises InvalidQuery.
+        """Return the parameters.
 
-        The last value of each name is looked at, and the first too where that is the one that counts.
+        The last value of each name is validated, and also the first where that is the one that counts.
+
+        Raises:
+            InvalidQuery: With the sentence for one validation error.
         """
         parameters = Parameters(pairs)
         last = dict(parameters.items())
-        self._conform(last, version, errors.InvalidQuery)
+        self._validate(last, version, errors.InvalidQuery)
         counting = {name: parameters.get(name) for name in last}
         if counting != last:
-            self._conform(counting, version, errors.InvalidQuery)
+            self._validate(counting, version, errors.InvalidQuery)
         return parameters

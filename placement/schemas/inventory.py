@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from placement.schemas.declarations import (
+    RESOURCE_CLASS_NAME,
+    Field,
+    Object,
+    PatternField,
+    integer,
+    number,
+    required,
+    string,
+)
 from placement.schemas.document import Body
 from placement.schemas.provider import GENERATION
-from placement.schemas.shape import RESOURCE_CLASS_NAME, Field, Fields, Object, integer, number, required, string
 
 _MOST = 2**31 - 1
 _COUNT = integer(maximum=_MOST, minimum=1)
@@ -21,10 +30,14 @@ _RECORD_IN_SET = Object(GENERATION, *_RECORD)
 CREATE = Body(Object(GENERATION, *_RECORD, Field("resource_class", string(pattern=RESOURCE_CLASS_NAME), required=True)))
 UPDATE = Body(Object(*_RECORD, required(GENERATION)))
 
-#: The whole set of a provider.  A key that can be no resource class is left to be an unknown one (contract 2.6), but
-#: what stands under it is a record all the same.
+#: All inventories of a provider.  A key that is no name of a resource class is valid here and refused later as an
+#: unknown class (docs: api-inventories); its value is validated as a record.
 SET = Object(
     required(GENERATION),
-    Field("inventories", Object(Fields(RESOURCE_CLASS_NAME, _RECORD_IN_SET), others=_RECORD_IN_SET), required=True),
+    Field(
+        "inventories",
+        Object(PatternField(RESOURCE_CLASS_NAME, _RECORD_IN_SET), additional=_RECORD_IN_SET),
+        required=True,
+    ),
 )
 REPLACE = Body(SET)

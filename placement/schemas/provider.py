@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from placement import microversion as mv
+from placement.schemas.declarations import UUID, Field, Object, integer, nullable, string
 from placement.schemas.document import Body, Query
-from placement.schemas.shape import UUID, Field, Object, integer, nullable, string
 
-#: What a provider's generation was when the client last looked; every body that is guarded by it carries it.
+#: The generation of the provider that the client believes; in every body of a write that checks it.
 GENERATION = Field("resource_provider_generation", integer())
 
 _NAME = Field("name", string(maxLength=200), required=True)

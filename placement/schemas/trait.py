@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from placement.schemas.declarations import IDENTIFIER, Array, Field, Object, required, string
 from placement.schemas.document import Body, Query
 from placement.schemas.provider import GENERATION
-from placement.schemas.shape import IDENTIFIER, Array, Field, Object, required, string
 
 REPLACE = Body(Object(Field("traits", Array(IDENTIFIER), required=True), required(GENERATION)))
 LIST = Query(Object(Field("name", string()), Field("associated", string())))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from placement import microversion as mv
+from placement.schemas.declarations import IDENTIFIER, Field, Object, string
 from placement.schemas.document import Query
-from placement.schemas.shape import IDENTIFIER, Field, Object, string
 
 LIST = Query(
     Object(

@@ -1,7 +1,7 @@
-"""What bodies and queries look like at every version, and what is said of those that do not conform.
+"""Bodies and queries at every version, and the sentences for those that are not valid.
 
-Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  Where one is
-meant, record anew, from the root of the project, and look at the diff:
+Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  After an
+intended change, record them again from the root of the project and read the diff:
 
     PYTHONPATH=. python tests/unit/test_schemas.py
 """
@@ -9,6 +9,7 @@ meant, record anew, from the root of the project, and look at the diff:
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import pathlib
 import pkgutil
@@ -64,7 +65,7 @@ BODIES = {name: document for name, document in DOCUMENTS.items() if isinstance(d
 
 
 def history(document):
-    """Each form of the schema under the versions that it holds for."""
+    """Return each rendered schema, by the versions that it holds for."""
     forms = []
     for version in VERSIONS:
         rendered = document.render(version)
@@ -82,7 +83,7 @@ def record():
         (RECORDS / f"{name}.json").write_text(json.dumps(history(document), indent=1) + "\n")
 
 
-# --- what they look like ---------------------------------------------------------------------------------------------
+# --- rendered schemas ------------------------------------------------------------------------------------------------
 
 
 def test_every_document_is_recorded_and_no_other():
@@ -102,7 +103,7 @@ def test_schema_is_a_json_schema(name):
 
 
 def test_claim_grows_with_the_versions():
-    """Contract 2.14, the table."""
+    """The table of the reference (docs: api-replace-allocations)."""
     listed = {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1}}]}
     keyed = {"allocations": {UUID: {"resources": {"VCPU": 1}}}}
     owner = {"project_id": "p", "user_id": "u"}
@@ -176,7 +177,7 @@ def test_uuids_as_keys_are_36_of_the_characters():
     assert not conforms(allocation.CREATE, {"g" * 36: CLAIM}, mv.LATEST)
 
 
-# --- what is said ----------------------------------------------------------------------------------------------------
+# --- explanations ----------------------------------------------------------------------------------------------------
 
 RECORD = {"resource_provider_generation": 0, "total": 8}
 
@@ -312,7 +313,7 @@ RECORD = {"resource_provider_generation": 0, "total": 8}
             "'beta' is not of type 'array'",
             "'type' in schema['properties']['mappings']['patternProperties']['[a-zA-Z0-9_-]{1,64}']:",
         ),
-        # of several violations the one nearest to the top is told; in a claim what is too much before what is missing
+        # of several errors the one nearest to the top is reported; in a claim additional properties before missing ones
         (
             provider.CREATE,
             mv.LATEST,
@@ -329,16 +330,16 @@ RECORD = {"resource_provider_generation": 0, "total": 8}
         ),
     ],
 )
-def test_violation_is_told_as_clients_know_it(schema, version, value, message, place):
+def test_explanation_is_the_one_that_clients_match(schema, version, value, message, place):
     with pytest.raises(errors.InvalidBody) as refused:
         schema.validate(value, version)
-    told, failed, instance = str(refused.value).split("\n\n")
-    assert told == f"JSON does not validate: {message}"
+    sentence, failed, instance = str(refused.value).split("\n\n")
+    assert sentence == f"JSON does not validate: {message}"
     assert failed.startswith(f"Failed validating {place}\n    {{")
     assert instance.startswith("On instance")
 
 
-def test_violation_shows_the_schema_and_the_value_below_each_other():
+def test_explanation_shows_the_schema_and_then_the_value():
     with pytest.raises(errors.InvalidBody) as refused:
         resource_class.CREATE.validate({"name": "lower"}, mv.LATEST)
     assert str(refused.value) == (
@@ -352,13 +353,13 @@ def test_violation_shows_the_schema_and_the_value_below_each_other():
     )
 
 
-def test_place_of_a_violation_in_a_list_is_told():
+def test_explanation_has_the_index_of_an_item():
     with pytest.raises(errors.InvalidBody, match=r"On instance\['traits'\]\[1\]:\n    5$"):
         trait.REPLACE.validate({"traits": ["A", 5], "resource_provider_generation": 0}, mv.LATEST)
 
 
 @pytest.mark.parametrize("twice", [[1, 1.0], [{"a": [1], "b": 2}, {"b": 2, "a": [1]}], ["x", "x"], [None, None]])
-def test_repetition_is_told_before_what_is_wrong_with_the_repeated(twice):
+def test_repeated_items_are_reported_before_errors_in_the_items(twice):
     with pytest.raises(errors.InvalidBody) as refused:
         aggregate.REPLACE.validate([UUID, *twice], mv.AGGREGATES)
     assert f"{[UUID, *twice]} has non-unique elements\n" in str(refused.value)
@@ -369,7 +370,7 @@ def test_values_of_two_types_are_no_repetition(once):
     assert "has non-unique elements" not in refusal(aggregate.REPLACE, [UUID, *once], mv.AGGREGATES)
 
 
-# --- what handlers get -----------------------------------------------------------------------------------------------
+# --- values for handlers ---------------------------------------------------------------------------------------------
 
 
 def test_whole_floats_reach_the_handler_as_integers():
@@ -382,6 +383,31 @@ def test_whole_floats_reach_the_handler_as_integers():
         "allocation_ratio": float,
         "resource_provider_generation": int,
     }
+
+
+def floats(value):
+    """Yield the names of all properties, at any depth, whose value is a float."""
+    if isinstance(value, dict):
+        yield from (name for name, inner in value.items() if isinstance(inner, float))
+        yield from itertools.chain.from_iterable(map(floats, value.values()))
+    elif isinstance(value, list):
+        yield from itertools.chain.from_iterable(map(floats, value))
+
+
+def test_whole_floats_become_integers_at_every_depth():
+    record = {"total": 8.0, "allocation_ratio": 4.0, "resource_provider_generation": 2.0}
+    moved = {UUID: {"resource_provider_generation": 1.0, "inventories": {"VCPU": record, "lower": dict(record)}}}
+    claims = {OTHER: CLAIM | {"allocations": {UUID: {"generation": 3.0, "resources": {"VCPU": 2.0}}}}}
+    claims[OTHER]["consumer_generation"] = 1.0
+    body = reshaper.CREATE.validate({"inventories": moved, "allocations": claims}, mv.LATEST)
+    assert set(floats(body)) == {"allocation_ratio"}
+    listed = {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1.0}}]}
+    assert set(floats(allocation.REPLACE.validate(listed, mv.INITIAL))) == set()
+
+
+def test_values_without_a_schema_keep_their_floats():
+    body = allocation.REPLACE.validate(CLAIM | {"mappings": {"A": [UUID], "$": {"b": 8.0}}}, mv.LATEST)
+    assert list(floats(body)) == ["b"]
 
 
 def test_body_that_conforms_is_left_alone():
@@ -417,6 +443,7 @@ def nested(depth):
         [{}] + [f"{number:032x}" for number in range(30_000)],
         {str(number): number for number in range(30_000)},
         "x" * 1_000_000,
+        {"\ud800": 1},
     ],
     ids=[
         "deep",
@@ -428,9 +455,10 @@ def nested(depth):
         "wide and mixed",
         "many keys",
         "long text",
+        "half of a surrogate pair",
     ],
 )
-def test_monsters_are_refused(schema, value):
+def test_hostile_values_are_refused(schema, value):
     for version in (mv.MINIMUM, mv.AGGREGATE_GENERATION, mv.LATEST):
         with pytest.raises(errors.InvalidBody):
             schema.validate(value, version)
@@ -442,7 +470,7 @@ def test_ratio_is_a_number_that_a_double_can_hold(ratio):
         inventory.UPDATE.validate(RECORD | {"allocation_ratio": ratio}, mv.LATEST)
 
 
-def test_what_is_shown_of_a_long_value_is_cut():
+def test_long_values_are_cut_in_explanations():
     with pytest.raises(errors.InvalidBody) as refused:
         resource_class.CREATE.validate({"name": "CUSTOM_" + "A" * 90_000}, mv.LATEST)
     message, _, shown = str(refused.value).split("\n\n")
@@ -456,7 +484,7 @@ A_CLAIM_OF_MANY = {UUID: {"resources": {f"CUSTOM_{number}": 1 for number in rang
 
 
 @pytest.mark.parametrize(
-    ("schema", "version", "value", "told"),
+    ("schema", "version", "value", "sentence"),
     [
         (
             trait.REPLACE,
@@ -498,8 +526,8 @@ A_CLAIM_OF_MANY = {UUID: {"resources": {f"CUSTOM_{number}": 1 for number in rang
         ),
     ],
 )
-def test_the_fault_in_a_large_value_is_found_where_it_is(schema, version, value, told):
-    with pytest.raises(errors.InvalidBody, match="^JSON does not validate: " + told):
+def test_location_of_an_error_in_a_large_value_is_found(schema, version, value, sentence):
+    with pytest.raises(errors.InvalidBody, match="^JSON does not validate: " + sentence):
         schema.validate(value, version)
 
 
@@ -575,7 +603,7 @@ def test_the_fault_in_a_large_value_is_found_where_it_is(schema, version, value,
         ),
     ],
 )
-def test_query_is_refused_with_its_violation(schema, version, pairs, message):
+def test_query_is_refused_with_an_explanation(schema, version, pairs, message):
     with pytest.raises(errors.InvalidQuery) as refused:
         schema.validate(pairs, version)
     assert str(refused.value).split("\n\n")[0] == f"Invalid query string parameters: {message}"
@@ -619,7 +647,7 @@ def test_last_value_counts_but_the_first_limit_and_group_policy():
     assert list(query.items())[3:5] == [("limit", "1"), ("resources", "VCPU:2")]
 
 
-def test_parameters_know_what_was_not_given():
+def test_parameters_have_defaults_for_absent_names():
     query = Parameters([("name", "")])
     assert "name" in query
     assert "uuid" not in query
@@ -628,7 +656,7 @@ def test_parameters_know_what_was_not_given():
     assert len(query) == 1
 
 
-# --- any value whatever ----------------------------------------------------------------------------------------------
+# --- generated values ------------------------------------------------------------------------------------------------
 
 
 def refusal(schema, value, version):
@@ -644,8 +672,8 @@ def conforms(schema, value, version):
     return refusal(schema, value, version) is None
 
 
-def sound_for_the_library(schema, value):
-    """What the jsonschema library as it comes says; only uuids are told to it."""
+def valid_for_jsonschema(schema, value):
+    """Whether the value is valid by the jsonschema library without our keywords; only the format of uuids is ours."""
     formats = jsonschema.FormatChecker(formats=())
     formats.checks("uuid")(lambda value: not isinstance(value, str) or uuidutils.is_uuid_like(value))
     return jsonschema.Draft7Validator(schema, format_checker=formats).is_valid(value)
@@ -663,12 +691,12 @@ def test_values_that_conform_are_accepted(data, body_and_version):
 
 @hypothesis.given(st.data(), bodies_and_versions)
 def test_any_value_is_accepted_or_refused_with_a_sentence(data, body_and_version):
-    """And the verdict is the one of the library, by which the sentences are made."""
+    """And the verdict is that of the jsonschema library, which makes the sentences."""
     name, version = body_and_version
     schema = BODIES[name].render(version)
     value = data.draw(json_strategies.nearly(json_strategies.conforming(schema)) | json_strategies.json_values())
     sentence = refusal(BODIES[name], value, version)
-    assert (sentence is None) == sound_for_the_library(schema, value)
+    assert (sentence is None) == valid_for_jsonschema(schema, value)
     assert sentence is None or "Failed validating" in sentence
 
 

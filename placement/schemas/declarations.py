@@ -1,0 +1,163 @@
+"""The vocabulary of schema declarations: types of values, and fields with the versions in which they exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from placement import microversion as mv
+from placement.microversion import Version
+
+JSONSchema = dict[str, Any]
+
+
+class SchemaType(Protocol):
+    """A type of value, which may differ between versions."""
+
+    def render(self, version: Version, /) -> JSONSchema:
+        """Return the JSON schema of this version."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A string or a number, the same in every version; the keywords are those of JSON schema."""
+
+    type: str
+    keywords: Mapping[str, Any]
+    nullable: bool = False
+
+    def render(self, _version: Version, /) -> JSONSchema:
+        return {"type": [self.type, "null"] if self.nullable else self.type, **self.keywords}
+
+
+def string(**keywords: Any) -> Scalar:
+    """Return a type of text; lengths count characters, patterns match anywhere unless they are anchored."""
+    return Scalar("string", keywords)
+
+
+def integer(**keywords: Any) -> Scalar:
+    """Return a type of whole numbers, 8.0 included."""
+    return Scalar("integer", keywords)
+
+
+def number(**keywords: Any) -> Scalar:
+    """Return a type of numbers in the range of a double."""
+    return Scalar("number", keywords)
+
+
+def nullable(scalar: Scalar) -> Scalar:
+    """Return the type with null as one more value."""
+    return replace(scalar, nullable=True)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A list whose items are of one type."""
+
+    items: SchemaType
+    min_items: int = 0
+    unique: bool = False
+
+    def render(self, version: Version) -> JSONSchema:
+        rendered: JSONSchema = {"type": "array"}
+        if self.min_items:
+            rendered["minItems"] = self.min_items
+        rendered["items"] = self.items.render(version)
+        if self.unique:
+            rendered["uniqueItems"] = True
+        return rendered
+
+
+@dataclass(frozen=True)
+class Field:
+    """A property of an object, from version ``since`` on and before version ``until``."""
+
+    name: str
+    type: SchemaType
+    required: bool = False
+    since: Version = mv.MINIMUM
+    until: Version | None = None
+
+    def exists_at(self, version: Version) -> bool:
+        return self.since <= version and (self.until is None or version < self.until)
+
+
+@dataclass(frozen=True)
+class PatternField(Field):
+    """All properties whose name matches the regular expression ``name``."""
+
+
+def required(field: Field) -> Field:
+    """Return the field as a mandatory one."""
+    return replace(field, required=True)
+
+
+class Object:
+    """A JSON object with these fields and no others.
+
+    Args:
+        fields: The properties.
+        min_properties: The least number of properties.
+        additional: The type of properties that no field covers; None if there may be none.
+        unknown_first: Of several validation errors one is reported: whether an additional property goes before a
+            missing one.
+    """
+
+    def __init__(
+        self, *fields: Field, min_properties: int = 0, additional: SchemaType | None = None, unknown_first: bool = False
+    ) -> None:
+        self.fields = fields
+        self.min_properties = min_properties
+        self.additional = additional
+        self.unknown_first = unknown_first
+
+    def render(self, version: Version) -> JSONSchema:
+        fields = [field for field in self.fields if field.exists_at(version)]
+        named = {field.name: field.type.render(version) for field in fields if not isinstance(field, PatternField)}
+        patterns = {field.name: field.type.render(version) for field in fields if isinstance(field, PatternField)}
+        mandatory = [field.name for field in fields if field.required]
+        additional = self.additional.render(version) if self.additional else False
+        keywords: JSONSchema = {
+            "minProperties": self.min_properties,
+            "properties": named,
+            "patternProperties": patterns,
+            "required": mandatory,
+        }
+        rendered: JSONSchema = {"type": "object"} | {keyword: value for keyword, value in keywords.items() if value}
+        if additional != {}:
+            rendered["additionalProperties"] = additional
+        # Of errors at the same depth, the jsonschema library reports that of the first keyword.
+        if self.unknown_first and mandatory:
+            rendered["required"] = rendered.pop("required")
+        return rendered
+
+
+@dataclass(frozen=True)
+class Anything:
+    """Any value; it is not validated."""
+
+    def render(self, _version: Version, /) -> JSONSchema:
+        return {}
+
+
+@dataclass(frozen=True)
+class ChangedAt:
+    """A value of one type before a version, and of another from it on."""
+
+    version: Version
+    before: SchemaType
+    after: SchemaType
+
+    def render(self, version: Version) -> JSONSchema:
+        return (self.before if version < self.version else self.after).render(version)
+
+
+ANYTHING = Anything()
+#: The name of a resource class in a body.
+RESOURCE_CLASS_NAME = "^[A-Z0-9_]+$"
+UUID = string(format="uuid")
+#: A uuid as the name of a property: 36 hexadecimal digits and dashes in any arrangement (docs: api-bodies).
+UUID_KEY = "^[0-9a-fA-F-]{36}$"
+#: The name of a project, user or trait; the length is that of its column.
+IDENTIFIER = string(minLength=1, maxLength=255)

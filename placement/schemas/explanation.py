@@ -1,0 +1,178 @@
+"""The sentence for an invalid value, in the words and the layout of the jsonschema library (docs: api-bodies).
+
+Clients match these sentences.  Only refused requests pay for them, and the time is linear in the size of the value:
+a keyword that the library validates in quadratic time is replaced, the number of validation errors to choose from is
+limited, and long values are cut.  Of a value that is too large for the library, only the part is explained that
+``location`` finds to be invalid.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import pprint
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jsonschema
+from jsonschema import exceptions, validators
+
+from placement.schemas.declarations import JSONSchema
+from placement.schemas.location import Location, find_error
+from placement.schemas.validator import Formats, pattern
+
+#: The number of validation errors from which the one to explain is chosen.
+_MAX_ERRORS = 1_000
+#: How many characters of a value are shown below the sentence, and how many the sentence itself has.
+_MAX_SHOWN, _MAX_SENTENCE = 10_000, 5_000
+#: The largest value that the library explains: lists, objects, names and scalars, and the characters in them.
+_MAX_VALUES, _MAX_CHARACTERS = 5_000, 100_000
+_UNEXPLAINED = "the value%s does not conform to the schema, and is too large or too deep to say more"
+
+ValidationErrors = Iterator[jsonschema.ValidationError]
+
+
+def explain(value: Any, schema: JSONSchema, formats: Formats) -> str:
+    """Return the sentence for one validation error: the one nearest to the top of the value, and its schema.
+
+    Args:
+        value: The invalid value.
+        schema: The rendered schema.
+        formats: The functions that check the ``format`` of strings, by its name.
+    """
+    location = Location(value, schema) if _is_explainable(value) else find_error(value, schema, formats)
+    unexplained = _UNEXPLAINED % _cut(_subscripts(location.path))
+    if not _is_explainable(location.value):
+        return unexplained
+    checker = jsonschema.FormatChecker(formats=())
+    for name, has_format in formats.items():
+        checker.checks(name)(functools.partial(_conforms, has_format))
+    try:
+        found = _Validator(location.schema, format_checker=checker).iter_errors(location.value)
+        chosen = exceptions.best_match(itertools.islice(found, _MAX_ERRORS))
+        return unexplained if chosen is None else _layout(chosen, location)
+    except (RecursionError, ValueError):  # the library and repr() do not support every depth and every integer
+        return unexplained
+
+
+def _is_explainable(value: Any) -> bool:
+    """Whether the value is small enough for the library and for the sentence."""
+    waiting, values, characters = [value], 0, 0
+    while waiting:
+        item = waiting.pop()
+        values += 1
+        if isinstance(item, dict):
+            waiting.extend(item)
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, str):
+            characters += len(item)
+        if values + len(waiting) > _MAX_VALUES or characters > _MAX_CHARACTERS:
+            return False
+    return True
+
+
+def _conforms(has_format: Callable[[str], bool], value: Any) -> bool:
+    return not isinstance(value, str) or has_format(value)
+
+
+# --- layout ----------------------------------------------------------------------------------------------------------
+
+
+def _layout(error: jsonschema.ValidationError, location: Location) -> str:
+    schema_path = _subscripts([*location.schema_path, *list(error.schema_path)[:-1]])
+    instance_path = _cut(_subscripts([*location.path, *error.path]))
+    return (
+        f"{_cut(error.message)}\n\n"
+        f"Failed validating {error.validator!r} in schema{schema_path}:\n{_indented(error.schema)}\n\n"
+        f"On instance{instance_path}:\n{_indented(error.instance)}"
+    )
+
+
+def _cut(text: str) -> str:
+    """Return the text without its middle, if it is long: clients match its beginning or its end."""
+    return text if len(text) <= _MAX_SENTENCE else f"{text[: _MAX_SENTENCE * 4 // 5]} ... {text[-_MAX_SENTENCE // 5 :]}"
+
+
+def _subscripts(path: Iterable[Any]) -> str:
+    return "".join(f"[{step!r}]" for step in path)
+
+
+def _indented(value: Any) -> str:
+    shown = repr(value)
+    # pprint takes time proportional to depth times length
+    shown = (
+        pprint.pformat(value, width=72, sort_dicts=False) if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "..."
+    )
+    return textwrap.indent(shown, "    ")
+
+
+# --- keywords and types that differ from the library's ---------------------------------------------------------------
+
+
+def _pattern(_validator: Any, expression: str, instance: Any, _schema: JSONSchema) -> ValidationErrors:
+    if isinstance(instance, str) and not pattern(expression).search(instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {expression!r}")
+
+
+def _additional_properties(validator: Any, others: Any, instance: Any, schema: JSONSchema) -> ValidationErrors:
+    if not isinstance(instance, dict):
+        return
+    expressions = schema.get("patternProperties", {})
+    extras = [
+        name
+        for name in instance
+        if name not in schema.get("properties", {})
+        and not any(pattern(expression).search(name) for expression in expressions)
+    ]
+    if others is not False:
+        for name in extras:
+            yield from validator.descend(instance[name], others, path=name)
+    elif extras:
+        yield jsonschema.ValidationError(_unexpected(sorted(extras), sorted(expressions)))
+
+
+def _unexpected(extras: list[str], expressions: list[str]) -> str:
+    names = ", ".join(map(repr, extras))
+    if expressions:
+        verb = "does" if len(extras) == 1 else "do"
+        return f"{names} {verb} not match any of the regexes: {', '.join(map(repr, expressions))}"
+    verb = "was" if len(extras) == 1 else "were"
+    return f"Additional properties are not allowed ({names} {verb} unexpected)"
+
+
+def _unique_items(_validator: Any, _unique: bool, instance: Any, _schema: JSONSchema) -> ValidationErrors:
+    if isinstance(instance, list) and len({_identity(item) for item in instance}) != len(instance):
+        yield jsonschema.ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _identity(item: Any) -> Any:
+    """Return a hashable value that is equal for equal items: 1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(item, (dict, list)):
+        return json.dumps(item, sort_keys=True)
+    return type(item) is bool, item
+
+
+def _is_integer(_checker: Any, value: Any) -> bool:
+    """Whether this is a whole number; a boolean is not."""
+    return type(value) is int or (type(value) is float and value.is_integer())
+
+
+def _is_number(_checker: Any, value: Any) -> bool:
+    """Whether this is a number that a double can hold; not a boolean, not an infinity, not a NaN."""
+    return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
+
+
+_Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
+    jsonschema.Draft7Validator,
+    {
+        "pattern": _pattern,
+        "additionalProperties": _additional_properties,
+        "uniqueItems": _unique_items,
+    },
+    type_checker=jsonschema.Draft7Validator.TYPE_CHECKER.redefine_many({"integer": _is_integer, "number": _is_number}),
+)
