@@ -1,15 +1,19 @@
-"""What the search reads: all providers in memory, as columns.
+"""The read model of the search: all providers in memory, as columns.
 
-    records     the plain rows that go in
-    slots       sets of providers
-    column      one resource class of all providers
-    forest      who is whose child
-    snapshot    all of it as of one moment; never changes
-    edit        the next snapshot, sharing with the last what did not change
-    load, feed  the rows of a database, and what has changed in it since
+    records       the rows that an index is built from
+    inconsistent  rows that make no sense, which are left out and logged
+    slots         sets of providers
+    column        the inventories of one resource class, of all providers
+    forest        the trees of providers
+    snapshot      all of it as of one committed state; immutable
+    build, edit   a snapshot from rows, and the next one, which shares what did not change
+    load          the rows of a database
+    position      how far a reader has followed the feed
+    refresh       a snapshot brought up to date with its database
+    live          the current snapshot of a process
 
-A provider is known by its *slot*, a small number that is an index into every array.  A snapshot is immutable: threads
-search one while another is being made, without locks, and a search that is drawn out sees one state of the world.
+A provider is known by its *slot*, an index into every array.  A snapshot is immutable: threads search one without locks
+while another is being built, and a search that takes long still sees one state.
 
-Nothing is decided from here: candidates are advice, and a claim reads the database.
+Nothing is decided from a snapshot: candidates are advice, and a claim reads the database.
 """

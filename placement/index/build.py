@@ -1,4 +1,4 @@
-"""A snapshot from scratch."""
+"""Building of a snapshot from rows."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from placement.index import inconsistent
-from placement.index.column import Column, held
+from placement.index.column import Column, capacity_of
 from placement.index.forest import Forest
 from placement.index.records import Numbers, Rows
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Provider, Snapshot
 
-#: Room for providers to come, so that not every new one makes every array grow.
-_ROOM = 64
-_SHARE = 8
+#: Arrays are longer than needed, by a constant and a share, so that they need not grow with every new provider.
+_SPARE_SLOTS = 64
+_SPARE_SHARE = 8
 
 Matrix = npt.NDArray[np.float64]
 
@@ -26,7 +26,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 class Interned:
-    """Equal sets and tuples as one object: a hundred thousand hosts have a handful of different ones."""
+    """Returns one object for equal values: 100,000 hosts have only a few different sets of traits."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
@@ -35,13 +35,13 @@ class Interned:
         return self._known.setdefault(value, value)  # type: ignore[no-any-return]
 
 
-def roomy(count: int) -> int:
-    """How many slots to keep for so many providers."""
-    return count + count // _SHARE + _ROOM
+def slots_for(count: int) -> int:
+    """Return the number of slots for so many providers, spare ones included."""
+    return count + count // _SPARE_SHARE + _SPARE_SLOTS
 
 
 def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """The second halves of the pairs by their first."""
+    """Group the second elements of the pairs by the first."""
     groups: dict[Key, list[Value]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -49,19 +49,19 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
-    """The snapshot of all providers."""
+    """Build the snapshot of all providers."""
     order = sorted(rows.providers)
     snapshot = Snapshot()
     snapshot.by_id = {row[0]: slot for slot, row in enumerate(order)}
     snapshot.by_uuid = {row[1]: slot for slot, row in enumerate(order)}
     snapshot.class_names, snapshot.class_ids = name_classes(class_names)
     snapshot.free = ()
-    size = roomy(len(order))
+    size = slots_for(len(order))
     snapshot.generations = np.zeros(size, dtype=np.int64)
     snapshot.generations[: len(order)] = [row[3] or 0 for row in order]
     inventories = matrix(rows.inventories, 8)
     snapshot.providers = _providers(order, inventories, rows, snapshot.by_id)
-    snapshot.forest = Forest.grown([provider.root for provider in snapshot.providers if provider], size)
+    snapshot.forest = Forest.of_roots([provider.root for provider in snapshot.providers if provider], size)
     ids = np.array([row[0] for row in order], dtype=np.int64)
     snapshot.columns = _columns(inventories, matrix(rows.usages, 3), ids, size)
     snapshot.trait_ids = dict(rows.trait_ids)
@@ -71,12 +71,12 @@ def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
 
 
 def name_classes(class_names: Mapping[int, str]) -> tuple[dict[int, str], dict[str, int]]:
-    """Both directions of the names of classes."""
+    """Return the names of resource classes by id, and the ids by name."""
     return dict(class_names), {name: class_id for class_id, name in class_names.items()}
 
 
 def matrix(rows: Numbers, columns: int) -> Matrix:
-    """Rows of numbers as an array; every id and every amount is a whole number in it."""
+    """Return rows of numbers as an array of floats, which are exact for every id and amount."""
     return np.asarray(rows, dtype=np.float64).reshape(-1, columns)
 
 
@@ -89,7 +89,7 @@ def _providers(
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
     classes = grouped(inventories[:, :2].astype(np.int64).tolist())
     interned = Interned()
-    parent_of, root_of = inconsistent.families(order)
+    parent_of, root_of = inconsistent.parents_and_roots(order)
     return [
         Provider(
             id=provider_id,
@@ -108,7 +108,11 @@ def _providers(
 def _columns(
     inventories: Matrix, usages: Matrix, ids: np.ndarray[Any, np.dtype[np.int64]], size: int
 ) -> dict[int, Column]:
-    """:param ids: the id of each slot, ascending."""
+    """Return the columns by class id.
+
+    Args:
+        ids: The id of each slot, ascending.
+    """
     columns = {}
     for class_id in np.unique(inventories[:, 1]):
         mine = inventories[inventories[:, 1] == class_id]
@@ -118,7 +122,7 @@ def _columns(
         used = np.zeros(len(mine))
         usage = usages[(usages[:, 1] == class_id) & np.isin(usages[:, 0], provider_id)]
         used[np.searchsorted(provider_id, usage[:, 0])] = usage[:, 2]
-        capacity = held(total, reserved, ratio)
+        capacity = capacity_of(total, reserved, ratio)
         slots = np.searchsorted(ids, provider_id)
         columns[int(class_id)] = Column(slots, (capacity, used, min_unit, max_unit, step_size), size)
     return columns

@@ -1,4 +1,4 @@
-"""One resource class of all providers: what they have of it and what is used, as arrays."""
+"""One resource class of all providers: capacity, usage and units, as arrays."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from placement.objects import capacity as rule
 
 Arrays = tuple[npt.NDArray[Any], ...]
 
-#: No column of the database holds more, and no inventory allows more at once.
+#: The largest amount that the database stores, and that an inventory allows at once.
 LARGEST = 2**31 - 1
-#: Whole numbers up to here are the same as floats; greater capacities, of absurd ratios, are more than 64 bits hold.
+#: Up to here every integer is a float.  Larger capacities, of absurd ratios, may exceed 64 bits.
 _EXACT = 2.0**53
-#: A class that fewer providers have is kept as a list of rows instead of one row per slot.
-_FEW = 8
+#: A column is sparse if fewer than one slot in so many has the class.
+_SPARSE = 8
 
 
-class Inventory(NamedTuple):
-    """What one provider has of the class."""
+class Amounts(NamedTuple):
+    """The inventory of one provider in the class, and how much of it is used."""
 
     capacity: float
     used: float
@@ -31,66 +31,68 @@ class Inventory(NamedTuple):
     step_size: int
 
 
-#: Nothing fits here: no amount is both at least one and at most zero.
-NOTHING = Inventory(0.0, 0.0, 1, 0, 1)
+#: No inventory.  No amount fits, since none is at least one and at most zero.
+ABSENT = Amounts(0.0, 0.0, 1, 0, 1)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32)
 
 
-def held(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
-    """How much can be held, for numbers and arrays; nothing where the ratio is not a number."""
+def capacity_of(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
+    """Return the capacity, for numbers and arrays; 0 where the ratio is not a number."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.nan_to_num(np.float64(1) * rule.capacity(total, reserved, allocation_ratio), nan=0.0)
 
 
-def whole(amount: Any) -> Any:
-    """The same as a number that the columns can hold, for numbers and arrays: SQLite stores greater ones."""
+def clamp(amount: Any) -> Any:
+    """Return the nearest amount that a column holds, for numbers and arrays; SQLite stores larger ones."""
     return np.clip(amount, -LARGEST, LARGEST)
 
 
 class Column:
-    """Immutable.  Row n belongs to slot n, or to the n-th of ``slots`` where few providers have the class."""
+    """Immutable.  In a dense column row n belongs to slot n; in a sparse one, to the n-th of ``_slots``."""
 
     __slots__ = ("_arrays", "_slots", "_steps")
 
     def __init__(self, slots: Slots, arrays: Arrays, size: int) -> None:
-        """:param slots: the providers that have the class, sorted.  :param arrays: each field of their inventories."""
+        """Build a column; it is sparse if few providers have the class.
+
+        Args:
+            slots: The slots of the providers that have the class, ascending.
+            arrays: For each field of Amounts, its values in the order of the slots.
+            size: The number of slots of the snapshot.
+        """
         self._slots: Slots | None = slots
-        arrays = (*arrays[:2], *map(whole, arrays[2:]))
+        arrays = (*arrays[:2], *map(clamp, arrays[2:]))
         self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
         steps = self._arrays[4]
-        steps[steps == 0] = 1  # 0 divides nothing, and cannot be a rule for what fits
+        steps[steps == 0] = 1  # a step size of 0 is inconsistent, and no divisor
         self._steps = bool((self._arrays[4] != 1).any())
-        if len(slots) * _FEW >= size:
-            self._spread(size)
+        if len(slots) * _SPARSE >= size:
+            self._make_dense(size)
 
     @classmethod
     def empty(cls) -> Column:
-        """A class that no provider has."""
+        """Return the column of a class that no provider has."""
         return cls(np.empty(0, np.intp), (np.empty(0),) * len(_TYPES), 1)
 
-    def _spread(self, size: int) -> None:
-        """Have a row for every slot."""
-        spread = []
-        for array, nothing in zip(self._arrays, NOTHING, strict=True):
-            wide = np.full(size, nothing, dtype=array.dtype)
+    def _make_dense(self, size: int) -> None:
+        """Add a row for every slot that has none; only while this column is being built."""
+        dense = []
+        for array, absent in zip(self._arrays, ABSENT, strict=True):
+            wide = np.full(size, absent, dtype=array.dtype)
             wide[slice(0, len(array)) if self._slots is None else self._slots] = array
-            spread.append(wide)
-        self._arrays, self._slots = tuple(spread), None
+            dense.append(wide)
+        self._arrays, self._slots = tuple(dense), None
 
     def __len__(self) -> int:
-        """How many rows are kept."""
+        """Return the number of rows."""
         return len(self._arrays[0])
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._arrays) + (0 if self._slots is None else self._slots.nbytes)
 
     def _copied(self, arrays: Arrays, slots: Slots | None, steps: bool) -> Column:
         column = Column.__new__(Column)
         column._arrays, column._slots, column._steps = arrays, slots, steps
         return column
 
-    # --- asking ---
+    # --- reading ---
 
     def fitting(self, amount: int, among: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
@@ -106,9 +108,9 @@ class Column:
         return among & SlotSet.dense(fitting).resized(among.size)
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
-        rows, there = self._rows(slots)
+        rows, present = self._rows(slots)
         fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays))
-        return slots[fitting if there is None else fitting & there]
+        return slots[fitting if present is None else fitting & present]
 
     def _fits(self, amount: int, arrays: Arrays) -> Mask:
         capacity, used, min_unit, max_unit, step_size = arrays
@@ -117,7 +119,7 @@ class Column:
         return fitting
 
     def _rows(self, slots: Slots) -> tuple[Slots, Mask | None]:
-        """The row of each slot, and for which of them there is one; None: for all."""
+        """Return the row of each slot, and a mask of the slots that have one; None if all have."""
         if self._slots is None:
             if len(slots) and slots[-1] >= len(self):
                 return np.minimum(slots, len(self) - 1), slots < len(self)
@@ -126,18 +128,18 @@ class Column:
         return rows, self._slots[rows] == slots
 
     def row(self, slot: int) -> int | None:
-        """Where the slot's inventory is, if it has a row at all."""
+        """Return the row of a slot; None if it has none."""
         if self._slots is None:
             return slot if slot < len(self) else None
         row = int(np.searchsorted(self._slots, slot))
         return row if row < len(self._slots) and self._slots[row] == slot else None
 
-    def inventory(self, slot: int) -> Inventory:
-        """What the provider has; NOTHING if it has no such inventory."""
+    def amounts(self, slot: int) -> Amounts:
+        """Return the amounts of one provider; they equal ABSENT if it has no inventory of the class."""
         row = self.row(slot)
         if row is None:
-            return NOTHING
-        return Inventory(*(array.item(row) for array in self._arrays))
+            return ABSENT
+        return Amounts(*(array.item(row) for array in self._arrays))
 
     def available(self, size: int) -> npt.NDArray[np.int64]:
         """Return the largest sum of amounts that one consumer can be given, for every slot of the snapshot."""
@@ -149,8 +151,8 @@ class Column:
         available[slice(0, len(rows)) if self._slots is None else self._slots] = rows
         return available
 
-    def shown(self, slots: Slots) -> tuple[list[int], list[int]]:
-        """Capacity, cut to whole units, and usage of providers that all have the class."""
+    def capacity_and_usage(self, slots: Slots) -> tuple[list[int], list[int]]:
+        """Return capacities, rounded down, and usages of providers that all have the class."""
         rows, _ = self._rows(slots)
         capacity, used = self._arrays[0].take(rows), self._arrays[1].take(rows)
         if len(rows) and capacity.max() > _EXACT:
@@ -158,17 +160,17 @@ class Column:
         return capacity.astype(np.int64).tolist(), used.astype(np.int64).tolist()
 
     def usage(self) -> tuple[Slots, npt.NDArray[np.int64]]:
-        """Slots, and what is used there; all others use nothing."""
+        """Return slots and their usages; in all other slots nothing is used."""
         used = self._arrays[1].astype(np.int64)
         if self._slots is not None:
             return self._slots, used
         slots = np.flatnonzero(used)
         return slots, used[slots]
 
-    # --- changing ---
+    # --- changed copies ---
 
     def with_usage(self, used: Mapping[int, int]) -> Column:
-        """The column with other usage for some slots that have a row."""
+        """Return the column with the given usages, by slot; slots without a row are ignored."""
         fresh = self._arrays[1].copy()
         for slot, amount in used.items():
             row = self.row(slot)
@@ -176,11 +178,11 @@ class Column:
                 fresh[row] = amount
         return self._copied((self._arrays[0], fresh, *self._arrays[2:]), self._slots, self._steps)
 
-    def with_inventories(self, inventories: Mapping[int, Inventory], size: int) -> Column:
-        """The column with other inventories for some slots; NOTHING takes one away."""
+    def with_inventories(self, inventories: Mapping[int, Amounts], size: int) -> Column:
+        """Return the column with the given inventories, by slot; ABSENT removes one."""
         column = self._copied(self._arrays, self._slots, self._steps)
         if column._slots is None:
-            column._spread(size)
+            column._make_dense(size)
         else:
             column._insert_and_drop(inventories)
             column._arrays = tuple(array.copy() for array in column._arrays)
@@ -191,14 +193,15 @@ class Column:
             for array, value in zip(column._arrays, inventory, strict=True):
                 array[row] = value
             column._steps |= inventory.step_size != 1
-        if column._slots is not None and len(column._slots) * _FEW >= size:
-            column._spread(size)
+        if column._slots is not None and len(column._slots) * _SPARSE >= size:
+            column._make_dense(size)
         return column
 
-    def _insert_and_drop(self, inventories: Mapping[int, Inventory]) -> None:
+    def _insert_and_drop(self, inventories: Mapping[int, Amounts]) -> None:
+        """Have rows for exactly the slots with an inventory; the rows of new slots are ABSENT."""
         assert self._slots is not None
-        gone = [slot for slot, inventory in inventories.items() if inventory is NOTHING]
-        here = [slot for slot, inventory in inventories.items() if inventory is not NOTHING]
+        gone = [slot for slot, inventory in inventories.items() if inventory is ABSENT]
+        here = [slot for slot, inventory in inventories.items() if inventory is not ABSENT]
         if gone:
             kept = ~np.isin(self._slots, gone)
             self._slots, self._arrays = self._slots[kept], tuple(array[kept] for array in self._arrays)
@@ -207,5 +210,5 @@ class Column:
             places = np.searchsorted(self._slots, fresh)
             self._slots = np.insert(self._slots, places, fresh)
             self._arrays = tuple(
-                np.insert(array, places, nothing) for array, nothing in zip(self._arrays, NOTHING, strict=True)
+                np.insert(array, places, absent) for array, absent in zip(self._arrays, ABSENT, strict=True)
             )

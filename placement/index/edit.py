@@ -1,4 +1,4 @@
-"""The next snapshot: some providers replaced, everything else shared with the last one."""
+"""The next snapshot: some providers replaced, everything else shared with the one before."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from copy import copy
 
 import numpy as np
 
-from placement.index.build import grouped, name_classes, roomy
-from placement.index.column import NOTHING, Column, Inventory
-from placement.index.inconsistent import CircleError, climb
+from placement.index.build import grouped, name_classes, slots_for
+from placement.index.column import ABSENT, Amounts, Column
+from placement.index.inconsistent import CycleError, find_root
 from placement.index.records import Rows
 from placement.index.slots import EMPTY, SlotSet
-from placement.index.snapshot import Provider, Snapshot, inventory_of
+from placement.index.snapshot import Provider, Snapshot, amounts_of
 
-#: What is in each of the slots that change.
+#: The providers, or None, in the slots that change.
 Occupants = Mapping[int, Provider | None]
 
 
 class OutOfStepError(LookupError):
-    """What is to change is not in the snapshot: it has missed something, and must be built anew."""
+    """The change does not fit the snapshot: it has missed an earlier one, and must be built again."""
 
 
 def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Iterable[tuple[int, int, int]]) -> Snapshot:
-    """The snapshot with other generations, and the usage that goes with them, for some providers.
+    """Return the snapshot with other generations and usages of some providers.
 
-    :param generations: by the id of the provider.  :param usages: all there is of these providers; the rest is unused.
+    Args:
+        generations: By the id of the provider.
+        usages: Provider id, class id and amount; all usages of these providers.
+
+    Raises:
+        OutOfStepError: A provider is not in the snapshot.
     """
     try:
         slots = {snapshot.by_id[provider_id]: generation for provider_id, generation in generations.items()}
@@ -47,31 +52,36 @@ def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Itera
 
 
 def with_classes(snapshot: Snapshot, class_names: Mapping[int, str]) -> Snapshot:
-    """The snapshot with other names of resource classes."""
+    """Return the snapshot with other names of resource classes."""
     fresh = copy(snapshot)
     fresh.class_names, fresh.class_ids = name_classes(class_names)
     return fresh
 
 
 def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snapshot:
-    """The snapshot with some providers as the rows have them; those without a row are gone.
+    """Return the snapshot with some providers as the rows have them; those without a row are removed.
 
-    :param ids: the providers that may differ.  :param rows: everything about them.
+    Args:
+        ids: The providers that may have changed.
+        rows: All rows of these providers.
+
+    Raises:
+        OutOfStepError: A parent is not in the snapshot, or a descendant of a moved provider has not moved.
     """
     fresh = copy(snapshot)
     present = {row[0]: row[1] for row in rows.providers}
-    _take_slots(fresh, snapshot, ids, present)
+    _assign_slots(fresh, snapshot, ids, present)
     touched = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, fresh.by_id) if id_ in by_id]
-    before: Occupants = dict.fromkeys(touched) | {slot: _at(snapshot, slot) for slot in touched}
-    after: Occupants = dict.fromkeys(touched) | _records(rows, snapshot, fresh.by_id)
+    before: Occupants = dict.fromkeys(touched) | {slot: _provider_at(snapshot, slot) for slot in touched}
+    after: Occupants = dict.fromkeys(touched) | _providers(rows, snapshot, fresh.by_id)
 
-    _check_followers(snapshot, before, after)
+    _check_descendants(snapshot, before, after)
 
     providers = [*snapshot.providers, *[None] * (max(touched, default=-1) + 1 - len(snapshot.providers))]
     for slot, provider in after.items():
         providers[slot] = provider
     fresh.providers = providers
-    size = snapshot.size if len(providers) <= snapshot.size else roomy(len(providers))
+    size = snapshot.size if len(providers) <= snapshot.size else slots_for(len(providers))
     fresh.generations = np.zeros(size, dtype=np.int64)
     fresh.generations[: snapshot.size] = snapshot.generations
     for row in rows.providers:
@@ -89,10 +99,10 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     return fresh
 
 
-def _take_slots(fresh: Snapshot, snapshot: Snapshot, ids: Collection[int], present: Mapping[int, str]) -> None:
-    """Give every new provider a slot, and take those of the gone.
+def _assign_slots(fresh: Snapshot, snapshot: Snapshot, ids: Collection[int], present: Mapping[int, str]) -> None:
+    """Assign a slot to every new provider, and free those of deleted ones.
 
-    Some databases give the id of a deleted provider to the next one, so a known id may come with another uuid.
+    Some databases reuse the id of a deleted provider, so a known id may have another uuid.
     """
     known = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
     if known == present:
@@ -111,19 +121,19 @@ def _take_slots(fresh: Snapshot, snapshot: Snapshot, ids: Collection[int], prese
     fresh.by_id, fresh.by_uuid, fresh.free = by_id, by_uuid, tuple(free)
 
 
-def _at(snapshot: Snapshot, slot: int) -> Provider | None:
+def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:
     return snapshot.providers[slot] if slot < len(snapshot.providers) else None
 
 
-def _records(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[int, Provider | None]:
-    """The providers of the rows, in their slots; the same object as before for one that has not changed."""
+def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[int, Provider | None]:
+    """Return the providers of the rows by slot; for one that has not changed, the same object as before."""
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
     classes = grouped((row[0], row[1]) for row in rows.inventories)
-    records: dict[int, Provider | None] = {}
+    providers: dict[int, Provider | None] = {}
     try:
         parents = {by_id[row[0]]: None if row[4] is None else by_id[row[4]] for row in rows.providers}
-        root_of = _climbed(parents, snapshot)
-    except (KeyError, CircleError) as error:
+        root_of = _roots_of(parents, snapshot)
+    except (KeyError, CycleError) as error:
         raise OutOfStepError(*error.args) from None
     for provider_id, uuid, name, *_ in rows.providers:
         slot = by_id[provider_id]
@@ -138,13 +148,13 @@ def _records(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[i
             traits=frozenset(traits.get(provider_id, ())),
             aggregates=frozenset(aggregates.get(provider_id, ())),
         )
-        old = _at(snapshot, slot)
-        records[slot] = old if old == provider else provider
-    return records
+        old = _provider_at(snapshot, slot)
+        providers[slot] = old if old == provider else provider
+    return providers
 
 
-def _climbed(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int, int]:
-    """The root of each slot that has changed; raises CircleError."""
+def _roots_of(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int, int]:
+    """Return the root of each slot whose parent is given, and of their ancestors; raises CycleError."""
 
     def parent_of(slot: int) -> int | None:
         if slot in parents:
@@ -154,12 +164,12 @@ def _climbed(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int,
 
     root_of: dict[int, int] = {}
     for slot in parents:
-        climb(slot, parent_of, root_of)
+        find_root(slot, parent_of, root_of)
     return root_of
 
 
-def _check_followers(snapshot: Snapshot, before: Occupants, after: Occupants) -> None:
-    """Nothing, if all that is below a provider that moved has moved with it; raises OutOfStepError."""
+def _check_descendants(snapshot: Snapshot, before: Occupants, after: Occupants) -> None:
+    """Raise OutOfStepError unless all descendants of a moved provider have moved with it."""
     roots = _roots(after)
     moved = {slot for slot, root in _roots(before).items() if root is not None and roots[slot] != root}
     for root in {provider.root for slot in moved if (provider := before[slot])}:
@@ -172,25 +182,25 @@ def _roots(occupants: Occupants) -> dict[int, int | None]:
     return {slot: None if provider is None else provider.root for slot, provider in occupants.items()}
 
 
-def _inventories(rows: Rows, by_id: Mapping[int, int]) -> dict[int, dict[int, Inventory]]:
-    """By class and slot."""
+def _inventories(rows: Rows, by_id: Mapping[int, int]) -> dict[int, dict[int, Amounts]]:
+    """Return the inventories of the rows, by class id and slot."""
     used = {(provider_id, class_id): amount for provider_id, class_id, amount in rows.usages}
-    inventories: dict[int, dict[int, Inventory]] = defaultdict(dict)
+    inventories: dict[int, dict[int, Amounts]] = defaultdict(dict)
     for row in rows.inventories:
-        inventories[row[1]][by_id[row[0]]] = inventory_of(row, used.get((row[0], row[1]), 0))
+        inventories[row[1]][by_id[row[0]]] = amounts_of(row, used.get((row[0], row[1]), 0))
     return inventories
 
 
 def _columns(
-    columns: Mapping[int, Column], before: Occupants, inventories: dict[int, dict[int, Inventory]], size: int
+    columns: Mapping[int, Column], before: Occupants, inventories: dict[int, dict[int, Amounts]], size: int
 ) -> Mapping[int, Column]:
     for slot, provider in before.items():
         for class_id in () if provider is None else provider.classes:
-            inventories.setdefault(class_id, {}).setdefault(slot, NOTHING)
+            inventories.setdefault(class_id, {}).setdefault(slot, ABSENT)
     fresh = dict(columns)
     for class_id, changes in inventories.items():
         column = columns.get(class_id) or Column.empty()
-        different = {slot: inventory for slot, inventory in changes.items() if column.inventory(slot) != inventory}
+        different = {slot: inventory for slot, inventory in changes.items() if column.amounts(slot) != inventory}
         if different:
             fresh[class_id] = column.with_inventories(different, size)
     return fresh
@@ -208,7 +218,7 @@ def _sets(
     names: Callable[[Provider], Iterable[str]],
     size: int,
 ) -> Mapping[str, SlotSet]:
-    """The sets of slots by trait or by aggregate; ``names`` gives those of one provider."""
+    """Return the slot sets by trait or by aggregate; ``names`` returns those of one provider."""
     added: dict[str, list[int]] = defaultdict(list)
     removed: dict[str, list[int]] = defaultdict(list)
     for slot, provider in after.items():

@@ -1,4 +1,4 @@
-"""Who is whose child: the trees of providers."""
+"""The trees of providers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,29 @@ from placement.index.slots import Mask, Slots, SlotSet
 
 
 class Forest:
-    """Immutable.  A slot that no provider has is in no tree."""
+    """Immutable.  A slot without a provider is in no tree."""
 
     __slots__ = ("_root", "alive", "all_roots", "children", "is_root", "members")
 
     def __init__(self, root: Slots, alive: Mask, members: Mapping[int, tuple[int, ...]]) -> None:
-        """:param root: the root of every slot, itself for a root.  :param members: of trees of more than one."""
+        """Build a forest.
+
+        Args:
+            root: The root of every slot; a root is its own.
+            alive: Whether a slot has a provider.
+            members: For trees of more than one provider, their members by root, ascending.
+        """
         self._root = root
         self.alive = alive
         self.is_root: Mask = alive & (root == np.arange(len(root)))
         self.all_roots = SlotSet.dense(self.is_root)
-        #: All providers that are not roots.
+        #: The providers that are not roots.
         self.children: Slots = np.flatnonzero(alive & ~self.is_root)
         self.members = members
 
     @classmethod
-    def grown(cls, roots: Sequence[int], size: int) -> Forest:
-        """The forest in which slot n has the root ``roots[n]``, and room for more."""
+    def of_roots(cls, roots: Sequence[int], size: int) -> Forest:
+        """Return the forest in which slot n has the root ``roots[n]``, with ``size`` slots in all."""
         root = np.arange(size, dtype=np.intp)
         root[: len(roots)] = roots
         alive = np.zeros(size, dtype=np.bool_)
@@ -39,15 +45,15 @@ class Forest:
 
     @property
     def size(self) -> int:
-        """How many slots there are, used or not."""
+        """The number of slots, used or not."""
         return len(self._root)
 
     def tree(self, root: int) -> tuple[int, ...]:
-        """The providers of one tree, its root included."""
+        """Return the providers of one tree, its root included."""
         return self.members.get(root) or (root,)
 
     def roots(self, slots: Slots) -> Slots:
-        """The root of each slot."""
+        """Return the root of each slot."""
         return self._root[slots]
 
     def roots_of(self, members: SlotSet) -> SlotSet:
@@ -74,7 +80,7 @@ class Forest:
         return SlotSet.dense(roots.mask(self.size)[self._root] & self.alive)
 
     def changed(self, roots: Mapping[int, int | None], size: int) -> Forest:
-        """The forest with other roots for some slots; None: no provider there."""
+        """Return the forest with other roots for some slots; a root of None removes the provider."""
         root, alive = np.arange(size, dtype=np.intp), np.zeros(size, dtype=np.bool_)
         root[: self.size], alive[: self.size] = self._root, self.alive
         touched: dict[int, set[int]] = {}

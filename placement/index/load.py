@@ -1,4 +1,4 @@
-"""The rows of a database, in the form that an index is made from: all of them, or those of some providers."""
+"""The rows of a database that an index is built from: of all providers, or of some."""
 
 from __future__ import annotations
 
@@ -27,86 +27,86 @@ from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
 
 #: Ids in one statement.
-_MANY = 5000
-#: Providers in one pack.
+_BATCH = 5000
+#: Provider ids whose rows MySQL sends in one text.
 _PACK = 256
 
 
 def everything(db: Connection) -> Rows:
-    """The rows of all providers."""
+    """Return the rows of all providers."""
     has, member_of = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
     trait_names = _names(db, has, _TRAIT_NAMES)
     return Rows(
         providers=_plain(db, _PROVIDERS.every),
         inventories=_packed(db, _INVENTORIES),
         usages=_packed(db, _USAGES),
-        traits=inconsistent.named(has, trait_names, "trait"),
-        aggregates=inconsistent.named(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
+        traits=inconsistent.with_names(has, trait_names, "trait"),
+        aggregates=inconsistent.with_names(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
 
 def of_providers(db: Connection, ids: Collection[int]) -> Rows:
-    """The rows of those providers that are there."""
+    """Return the rows of those providers that exist."""
     providers = _some(db, _PROVIDERS, ids)
-    # What an absent provider may have left behind is of no use to anybody.
+    # Rows that a deleted provider may have left behind are ignored.
     present = [row[0] for row in providers]
     has, member_of = _some(db, _TRAITS, present), _some(db, _AGGREGATES, present)
     trait_names = _names(db, has, _TRAIT_NAMES)
     return Rows(
         providers=providers,
         inventories=_some(db, _INVENTORIES, present),
-        usages=_whole(_some(db, _USAGES, present)),
-        traits=inconsistent.named(has, trait_names, "trait"),
-        aggregates=inconsistent.named(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
+        usages=_as_integers(_some(db, _USAGES, present)),
+        traits=inconsistent.with_names(has, trait_names, "trait"),
+        aggregates=inconsistent.with_names(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
 
 def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
-    """The generations of those providers that are there, by id; and what is used of them, class by class."""
+    """Return the generations of those providers that exist, by id, and their usages: provider id, class id, amount."""
     rows = _some(db, _GENERATIONS_AND_USAGES, ids)
-    return {row[0]: row[1] or 0 for row in rows}, _whole((row[0], *row[2:]) for row in rows if row[2] is not None)
+    return {row[0]: row[1] or 0 for row in rows}, _as_integers((row[0], *row[2:]) for row in rows if row[2] is not None)
 
 
-def _whole(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]]:
-    """The same with integers: MySQL's sums are decimals."""
+def _as_integers(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]]:
+    """Convert the amounts to integers: MySQL's sums are decimals."""
     return [(provider_id, class_id, int(used)) for provider_id, class_id, used in usages]
 
 
 def class_names(db: Connection) -> dict[int, str]:
-    """The names of all resource classes, by id."""
+    """Return the names of all resource classes, by id."""
     return dict(_plain(db, sa.select(resource_classes.c.id, resource_classes.c.name)))
 
 
-class Census(NamedTuple):
-    """What changes with most writes, to be compared."""
+class Checksum(NamedTuple):
+    """Counts and sums of a range of providers, which most writes change."""
 
     providers: int
     highest_id: int
     #: The sum of all generations.
     generations: int
-    #: The sum of what is used of each inventory, times the weight of the inventory.
+    #: The sum of the usages, each times the weight of its inventory.
     usage: int
 
 
-#: Usage that went from one inventory to another would not show in a plain sum.
+#: The number of different weights: a plain sum would not show usage that moved from one inventory to another.
 _WEIGHTS = 1021
 
 
 def weight(provider_id: Any, class_id: Any) -> Any:
-    """How much the usage of an inventory counts in a census; for numbers, arrays and columns."""
+    """Return the weight of an inventory's usage in a checksum; for numbers, arrays and SQL columns."""
     return (provider_id * 31 + class_id) % _WEIGHTS + 1
 
 
-def census(db: Connection, low: int, high: int) -> Census:
-    """The census of the providers in the database whose ids are at least ``low``, and below ``high``."""
-    ((count, highest, generations, usage),) = _plain(db, _CENSUS, {"low": low, "high": high})
-    return Census(count, highest or 0, int(generations or 0), int(usage or 0))
+def checksum(db: Connection, low: int, high: int) -> Checksum:
+    """Return the checksum of the providers in the database with ``low <= id < high``."""
+    ((count, highest, generations, usage),) = _plain(db, _CHECKSUM, {"low": low, "high": high})
+    return Checksum(count, highest or 0, int(generations or 0), int(usage or 0))
 
 
 class _Query(NamedTuple):
-    """A statement for all rows, and one for those whose first column is one of some ids."""
+    """A statement for all rows, and one for those whose first column is in a list of ids."""
 
     every: sa.Select[Any]
     some: sa.Select[Any]
@@ -117,7 +117,7 @@ class _Query(NamedTuple):
 
 
 def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
-    """The rows as the driver gives them: SQLAlchemy's own cost as much again."""
+    """Return the driver's rows: those of SQLAlchemy take twice the time."""
     cursor = cast(Any, db.execute(statement, parameters).cursor)
     rows = list(cursor.fetchall())
     bulkhead.note_progress()
@@ -125,27 +125,27 @@ def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple
 
 
 def _some(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, ...]]:
-    """The rows whose first column is one of the ids."""
+    """Return the rows whose first column is one of the ids."""
     return [row for batch in _batches(ids) for row in _plain(db, query.some, {"ids": batch})]
 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
     remaining = iter(ids)
-    while batch := list(itertools.islice(remaining, _MANY)):
+    while batch := list(itertools.islice(remaining, _BATCH)):
         yield batch
 
 
 def _packed(db: Connection, query: _Query) -> Matrix:
-    """All rows of a query that selects only numbers.
+    """Return all rows of a query that selects only numbers.
 
-    The driver of MySQL that is written in Python takes more time for a row than anything else here, so the server is
-    asked for the rows of many providers in one text.
+    PyMySQL is written in Python, and reading rows takes most of its time.  So MySQL is asked for the rows of many
+    providers as one text, which is parsed as JSON.
     """
     if db.dialect.name not in ("mysql", "mariadb"):
         return matrix(_plain(db, query.every), len(query.every.selected_columns))
     columns = query.every.subquery().c
     pack = columns[0].op("DIV")(_PACK)
-    # Every number has a comma behind it, so a text that was cut lacks one.
+    # Every number is followed by a comma, so a text that was cut at GROUP_CONCAT's limit has too few.
     text = sa.func.aggregate_strings(sa.func.concat_ws(",", *columns, ""), "")
     packs, cut = [np.empty(0)], []
     for number, count, numbers in _plain(db, sa.select(pack, sa.func.count(), text).group_by(pack)):
@@ -154,7 +154,7 @@ def _packed(db: Connection, query: _Query) -> Matrix:
         else:
             cut.append(number)
     for number in cut:
-        # One provider in a hundred thousand memberships, perhaps: its rows are asked for one by one.
+        # For example a provider with 100,000 traits: its rows are read as rows.
         packs.append(matrix(_plain(db, sa.select(*columns).where(pack == number)), len(columns)).ravel())
     return matrix(np.concatenate(packs), len(columns))
 
@@ -164,7 +164,7 @@ def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
 
 
 def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str | None]:
-    """The names that belong to the ids that are second in the pairs."""
+    """Return the names of the ids that are second in the pairs, by id."""
     return dict(_some(db, names, {named for _, named in pairs}))
 
 
@@ -181,8 +181,8 @@ _GENERATIONS_AND_USAGES = _Query.of(
     .group_by(_P.id, _P.generation, _A.resource_class_id)
 )
 _IN_RANGE = _P.id.between(sa.bindparam("low"), sa.bindparam("high") - 1)
-# Of allocations only those that the index knows: on a provider that is there, and of a class that it has.
-_WEIGHED = (
+# Only the allocations that the index has: on a provider that exists, of a class that it has inventory of.
+_WEIGHTED_USAGE = (
     sa.select(
         sa.func.sum(sa.cast(_A.used, sa.BigInteger) * weight(sa.cast(_P.id, sa.BigInteger), _A.resource_class_id))
     )
@@ -195,14 +195,14 @@ _WEIGHED = (
     .where(_IN_RANGE)
     .scalar_subquery()
 )
-_CENSUS = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation), _WEIGHED).where(_IN_RANGE)
+_CHECKSUM = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation), _WEIGHTED_USAGE).where(_IN_RANGE)
 _INVENTORIES = _Query.of(
     sa.select(
         *(_I.resource_provider_id, _I.resource_class_id, _I.total, _I.reserved),
         *(_I.min_unit, _I.max_unit, _I.step_size, _I.allocation_ratio),
     )
 )
-# Answered from an index alone.
+# Answered from allocations_resource_provider_class_used_idx alone (a covering index).
 _USAGES = _Query.of(
     sa.select(_A.resource_provider_id, _A.resource_class_id, sa.func.sum(_A.used).label("used")).group_by(
         _A.resource_provider_id, _A.resource_class_id

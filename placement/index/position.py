@@ -1,4 +1,4 @@
-"""How far a reader has followed the feed, and what has happened since."""
+"""A reader's position in the feed, and the changes between two positions (docs/adr/0004)."""
 
 from __future__ import annotations
 
@@ -15,70 +15,76 @@ from placement.db import feed
 from placement.db.tables import change_writers, feed_instance, provider_changes
 from placement.db.transaction import Reading
 
-#: Who has not looked for longer may not find all writers any more that were there meanwhile.
-_TRUSTED = datetime.timedelta(seconds=feed.LIFETIME / 4)
+#: A reader that has not looked for longer may have missed writers that were ended and deleted meanwhile.
+_LONGEST_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A moment in the life of a database: which was each writer's newest transaction."""
+    """A vector of sequence numbers (a vector clock): the newest transaction of each writer, as of one state."""
 
-    #: Whose writers these are; None in a database that has lost its identity, of which no two moments compare.
+    #: The identity of the feed; None if the database has lost it, and then no two positions can be compared.
     instance: str | None
-    #: When, by the database's own clock: those of readers may have stood still.
+    #: The time by the database's clock; a reader's clock may have been suspended.
     at: datetime.datetime
-    #: By writer; 0 for one that has not changed anything.  One that has ended is there under its id made negative.
+    #: Sequence numbers by writer; 0 for one that has changed nothing.  A writer that was ended has a negated id.
     newest: Mapping[int, int]
 
     @classmethod
     def now(cls, db: Reading) -> Self:
-        """Where the feed is; one statement, for any number of writers."""
+        """Return the current position; one statement, for any number of writers."""
         row = db.execute(_NOW).one()
         text = row.newest or ""
-        if text.count(",") != 2 * row.writers:  # MySQL cuts a text that is too long
+        if text.count(",") != 2 * row.writers:  # MySQL cut the text at GROUP_CONCAT's limit
             return cls(row.instance, row.at, {pair.id: pair.seq for pair in db.execute(sa.select(_writers))})
         numbers = orjson.loads(f"[{text[:-1]}]")
         return cls(row.instance, row.at, dict(zip(numbers[::2], numbers[1::2], strict=True)))
 
     def follows(self, earlier: Self) -> bool:
-        """Whether both are of one feed, in this order, with so little time between them that it can be followed."""
+        """Whether both are positions of one feed, in this order, and close enough for the changes to be known."""
         return (
             self.instance is not None
             and self.instance == earlier.instance
-            and abs(self.at - earlier.at) < _TRUSTED
-            and all(self._goes_on(writer, known) for writer, known in earlier.newest.items() - self.newest.items())
+            and abs(self.at - earlier.at) < _LONGEST_GAP
+            and all(self._continues(writer, known) for writer, known in earlier.newest.items() - self.newest.items())
             and all(earlier._knows(writer, seq) for writer, seq in self.newest.items() - earlier.newest.items())
         )
 
-    def _goes_on(self, writer: int, known: int) -> bool:
-        """Whether a writer of before is where it was, or further, or has ended since; or had ended before."""
+    def _continues(self, writer: int, known: int) -> bool:
+        """Whether a writer of an earlier position has not gone backwards; ended writers may be absent."""
         return writer < 0 or -writer in self.newest or self.newest.get(writer, -1) >= known
 
     def _knows(self, writer: int, seq: int) -> bool:
-        """Whether a later writer, if it has ended, has done nothing that is not known here."""
+        """Whether a writer of a later position, if it was ended, committed nothing after this position."""
         return writer > 0 or self.newest.get(-writer) == seq
 
     def transactions_since(self, earlier: Self) -> int:
-        """How many transactions there were in between, as far as their numbers tell."""
+        """Return the number of transactions in between, as far as sequence numbers show."""
         return sum(seq - known for _, known, seq in self._moved_since(earlier))
 
     def _moved_since(self, earlier: Self) -> list[tuple[int, int, int]]:
-        """Who is further than it was, and where it was, and where it is."""
+        """Return the writers that have advanced: their ids, earlier and current sequence numbers."""
         different = self.newest.items() - earlier.newest.items()
         moved = ((writer, earlier.newest.get(writer, 0), seq) for writer, seq in different if writer > 0)
         return [(writer, known, seq) for writer, known, seq in moved if seq > known]
 
     def changes_since(self, db: Connection, earlier: Self, most: int) -> dict[int, str] | None:
-        """What changed, by provider; None if that cannot be told any more, or is more than ``most``.
+        """Return what changed since an earlier position, by provider id.
 
-        ``db`` must see the feed as it is at this position.
+        Args:
+            db: A connection that sees the feed as it is at this position.
+            earlier: A position that this one follows.
+            most: The largest number of changes to return.
+
+        Returns:
+            The changes; None if there are more than ``most``, or if rows that are needed have been deleted.
         """
         known_of = {writer: known for writer, known, _ in self._moved_since(earlier)}
         if not known_of:
             return {}
         later = _any((writer, ">", known) for writer, known in known_of.items())
-        # Rows are cleared away from below: if the newest known is there, or the first, all after it are.  If the
-        # newest known is not there though it is not old, the database has lost it.
+        # Rows are deleted from the lowest number on: if the row of the earlier position exists, or row 1, all after it
+        # exist.  If it does not exist, it was deleted, or the database has lost it.
         anchors = {(writer, known or 1) for writer, known in known_of.items()}
         here = _any((writer, "=", seq) for writer, seq in anchors)
         rows = db.exec_driver_sql(_CHANGES.format(later=later, anchors=here, most=most + 1)).all()
@@ -93,7 +99,7 @@ class Position:
 
 
 def _any(conditions: Iterable[tuple[int, str, int]]) -> str:
-    """SQL for rows of these writers with such numbers."""
+    """Return a SQL condition for rows of these writers whose sequence numbers compare so."""
     return " OR ".join(f"(writer_id = {writer:d} AND seq {sign} {seq:d})" for writer, sign, seq in conditions)
 
 
@@ -108,7 +114,7 @@ _newest: sa.ScalarSelect[Any] = (
 )
 _writers = sa.select(change_writers.c.id, sa.func.coalesce(_newest, 0).label("seq")).subquery()
 _pair = sa.cast(_writers.c.id, sa.String) + "," + sa.cast(_writers.c.seq, sa.String) + ","
-# One row, since drivers take their time for each; and one that is there when there is no writer.
+# One row, since drivers take time for each; an aggregate, so that there is a row without writers too.
 _NOW = sa.select(
     sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),
     sa.func.current_timestamp().label("at"),

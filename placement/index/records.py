@@ -1,4 +1,4 @@
-"""The plain rows that an index is made from, whether they come from a database or from a test."""
+"""The rows that an index is built from; they come from a database, or from a test."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ import numpy.typing as npt
 
 
 class ProviderRow(NamedTuple):
+    """A provider, as the database has it."""
+
     id: int
     uuid: str
     name: str | None
-    #: None is a fault, and read as 0.
+    #: None is inconsistent, and read as 0.
     generation: int | None
     #: None for a root.
     parent_id: int | None
-    #: None, in databases of old, for a root.
+    #: None for a root of an old database.
     root_id: int | None
 
 
 class InventoryRow(NamedTuple):
+    """The inventory of a provider in one resource class."""
+
     provider_id: int
     class_id: int
     total: int
@@ -34,17 +38,23 @@ class InventoryRow(NamedTuple):
 
 
 class UsageRow(NamedTuple):
+    """The sum of the allocations of one resource class on a provider."""
+
     provider_id: int
     class_id: int
     used: int
 
 
 class TraitRow(NamedTuple):
+    """A trait of a provider, by name."""
+
     provider_id: int
     trait: str
 
 
 class AggregateRow(NamedTuple):
+    """An aggregate of a provider, by uuid."""
+
     provider_id: int
     aggregate: str
 
@@ -55,7 +65,7 @@ Numbers = Sequence[tuple[Any, ...]] | npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All rows about some providers, or about all: any tuples of these forms, or arrays where all is numbers."""
+    """All rows of some providers, or of all: tuples like those above, or arrays where every field is a number."""
 
     providers: Sequence[tuple[int, str, str | None, int | None, int | None, int | None]]
     inventories: Numbers = ()

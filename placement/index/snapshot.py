@@ -1,4 +1,4 @@
-"""All providers as of one moment."""
+"""All providers as of one committed state of the database."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placement.index.column import Column, Inventory, held, whole
+from placement.index.column import Amounts, Column, capacity_of, clamp
 from placement.index.forest import Forest
 from placement.index.slots import EMPTY, SlotSet
 
-#: Its inventory can serve every tree that has a member in one of its aggregates.
+#: The trait of a sharing provider: its inventory serves every tree with a member in one of its aggregates.
+#: (docs: api-sharing)
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
 class Provider(NamedTuple):
-    """What is said of a provider in one word or a few; its amounts are in the columns."""
+    """A provider, except for its generation and its amounts, which are in arrays."""
 
     id: int
     uuid: str
     name: str | None
-    #: Slots; -1 for the parent of a root.
+    #: The slots of the parent (-1 for a root) and of the root.
     parent: int
     root: int
-    #: Ids of the resource classes it has, ascending.
+    #: The ids of the resource classes of its inventories, ascending.
     classes: tuple[int, ...]
     traits: frozenset[str]
     aggregates: frozenset[str]
 
 
 class Snapshot:
-    """Immutable, but for what it remembers; made by ``build`` and ``edit``."""
+    """Immutable; made by ``build`` and ``edit``."""
 
     __slots__ = (
         "aggregates",
@@ -60,22 +61,22 @@ class Snapshot:
     by_uuid: Mapping[str, int]
     class_ids: Mapping[str, int]
     class_names: Mapping[int, str]
-    #: Of all traits that some provider has, and perhaps of others.
+    #: The id of every trait that some provider has, and perhaps of others.
     trait_ids: Mapping[str, int]
     #: Slots below the length of ``providers`` that no provider has.
     free: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        """The length of every mask."""
+        """The number of slots: the length of every mask."""
         return self.forest.size
 
     def __len__(self) -> int:
-        """How many providers there are."""
+        """Return the number of providers."""
         return len(self.by_id)
 
     def provider(self, slot: int) -> Provider:
-        """The provider in a slot that has one."""
+        """Return the provider in a slot that has one."""
         provider = self.providers[slot]
         assert provider is not None, slot
         return provider
@@ -89,25 +90,25 @@ class Snapshot:
         return self.aggregates.get(aggregate, EMPTY)
 
     def column(self, resource_class: str) -> Column | None:
-        """The inventories of a class; None if no provider has any."""
+        """Return the inventories of a class; None if no provider has any."""
         class_id = self.class_ids.get(resource_class)
         return None if class_id is None else self.columns.get(class_id)
 
     def ancestry(self, slot: int) -> tuple[int, ...]:
-        """The provider, its parent, and so on to the root."""
-        line = [slot]
-        while (parent := self.provider(line[-1]).parent) >= 0:
-            line.append(parent)
-        return tuple(line)
+        """Return the provider, its parent, and so on to the root."""
+        path = [slot]
+        while (parent := self.provider(path[-1]).parent) >= 0:
+            path.append(parent)
+        return tuple(path)
 
 
-def inventory_of(row: tuple[int, int, int, int, int, int, int, float], used: int) -> Inventory:
-    """The inventory that a row of the database stands for."""
+def amounts_of(row: tuple[int, int, int, int, int, int, int, float], used: int) -> Amounts:
+    """Return the amounts of an inventory row of the database."""
     _, _, total, reserved, min_unit, max_unit, step_size, allocation_ratio = row
-    return Inventory(
-        float(held(total, reserved, allocation_ratio)),
+    return Amounts(
+        float(capacity_of(total, reserved, allocation_ratio)),
         float(used),
-        whole(min_unit),
-        whole(max_unit),
-        whole(step_size) or 1,
+        clamp(min_unit),
+        clamp(max_unit),
+        clamp(step_size) or 1,
     )

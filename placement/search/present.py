@@ -201,6 +201,8 @@ def _resources(
         # The original removes a class while somebody comes to have some of it.
         name = snapshot.class_names.get(class_id)
         if name is not None and (form.every_class or name in asked):
-            for resources, capacity, used in zip(shown, *snapshot.columns[class_id].shown(rows), strict=True):
+            for resources, capacity, used in zip(
+                shown, *snapshot.columns[class_id].capacity_and_usage(rows), strict=True
+            ):
                 resources[name] = {"capacity": capacity, "used": used}
     return shown

@@ -147,7 +147,7 @@ def test_searches_find_what_is_sound(database, ids):
 
 
 def test_what_is_odd_is_said_once_and_in_few_words(database, ids, caplog, monkeypatch):
-    monkeypatch.setattr(inconsistent, "_said", {})
+    monkeypatch.setattr(inconsistent, "_logged", {})
     for _ in range(2):
         database.snapshot(loaded)
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]

@@ -52,7 +52,7 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
             for slot in slots
         },
         "inventories": {
-            class_id: {uuid[slot]: column.inventory(slot) for slot in slots}
+            class_id: {uuid[slot]: column.amounts(slot) for slot in slots}
             for class_id, column in snapshot.columns.items()
         },
         "fitting": {

@@ -50,7 +50,7 @@ def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
 @given(data=st.data(), world=worlds())
 def test_edited_equals_built(room: int, data: st.DataObject, world: World) -> None:
     # Whether a column has a row for every slot is decided by how many of the slots have the class.
-    with mock.patch.object(build, "_ROOM", room):
+    with mock.patch.object(build, "_SPARE_SLOTS", room):
         edited_equals_built(data, world)
 
 
@@ -122,5 +122,5 @@ def test_a_column_shows_great_capacities_and_at_most_the_greatest_unit() -> None
     snapshot = world.snapshot()
     column, slots = snapshot.column("VCPU"), np.array([snapshot.by_uuid["host"]])
     assert column is not None
-    assert column.shown(slots) == ([(2**31 - 1) * 2**40], [0])
+    assert column.capacity_and_usage(slots) == ([(2**31 - 1) * 2**40], [0])
     assert column.available(snapshot.size)[slots[0]] == 7

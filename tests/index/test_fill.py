@@ -31,7 +31,7 @@ def test_hosts_are_as_they_are_drawn(database, topology, size, stock):
         having = [slot for slot, provider in enumerate(snapshot.providers) if provider and class_id in provider.classes]
         assert len(having) == count * hosts
         for slot in having:
-            inventory = column.inventory(slot)
+            inventory = column.amounts(slot)
             assert inventory.used == int(inventory.capacity * 0.5)
     roots = [provider for provider in providers if provider.parent < 0]
     assert {len(provider.aggregates) for provider in roots} == {3}

@@ -22,7 +22,7 @@ from placement.db import bulkhead, feed, schema, standard
 from placement.db.bulkhead import Bulkhead
 from placement.db.database import opened
 from placement.db.tables import allocations, resource_providers
-from placement.index import live as index_keeper
+from placement.index import live
 from placement.index.live import LiveIndex
 from placement.index.refresh import loaded
 from placement.objects.claim import Claim
@@ -246,7 +246,7 @@ def test_a_database_in_memory_is_kept_too():
 def clock(monkeypatch):
     """That of all live_indexes."""
     clock = Clock()
-    monkeypatch.setattr(index_keeper, "time", clock)
+    monkeypatch.setattr(live, "time", clock)
     return clock
 
 
@@ -307,7 +307,7 @@ def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(databas
 
 
 def test_a_large_index_is_compared_in_parts_all_of_them_within_the_interval(database, caplog, clock, monkeypatch):
-    monkeypatch.setattr(index_keeper, "_PART", 2)
+    monkeypatch.setattr(live, "_SECTION", 2)
     names = [f"p{number}" for number in range(7)]
     for name in names:
         create(database, name, VCPU=1)

@@ -154,7 +154,7 @@ def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
     assert sorted(row[3] for row in rows.providers) == list(range(3 * load._PACK))
     assert sorted(row[0] for row in rows.inventories) == sorted(ids)
     assert as_sets(rows)["usages"] == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
-    monkeypatch.setattr(load, "_MANY", 100)
+    monkeypatch.setattr(load, "_BATCH", 100)
     assert as_sets(some(database, ids)) == as_sets(rows)
 
 
@@ -200,14 +200,14 @@ def test_what_an_absent_provider_left_behind_is_not_loaded(database, world):
     assert absent not in snapshot.by_id
 
 
-def test_no_usage_is_left_out_of_a_census():
+def test_no_usage_is_left_out_of_a_checksum():
     ids = np.arange(2000)
     assert (load.weight(ids, 0) > 0).all()
     assert (load.weight(ids, 10007) > 0).all()
 
 
-def test_the_census_counts_what_is_there(database, world):
-    assert database.snapshot(lambda db: load.census(db, 0, 2**31)) == (0, 0, 0, 0)
+def test_the_checksum_counts_what_is_there(database, world):
+    assert database.snapshot(lambda db: load.checksum(db, 0, 2**31)) == (0, 0, 0, 0)
     write(database, world)
     rows = everything(database)
     expected = (
@@ -216,6 +216,6 @@ def test_the_census_counts_what_is_there(database, world):
         sum(row[3] for row in rows.providers),
         sum(int(used * load.weight(provider_id, class_id)) for provider_id, class_id, used in rows.usages),
     )
-    assert database.snapshot(lambda db: load.census(db, 0, 2**31)) == expected
+    assert database.snapshot(lambda db: load.checksum(db, 0, 2**31)) == expected
     assert expected[2] > 0
     assert expected[3] > 2**30, "in a world where much is used"
