@@ -60,7 +60,7 @@ def uuids(snapshot):
 def seen(snapshot, uuid):
     """Generation and usage of VCPU of a provider."""
     slot = snapshot.by_uuid[uuid]
-    return int(snapshot.generations[slot]), int(snapshot.column("VCPU").inventory(slot).used)
+    return int(snapshot.generations[slot]), int(snapshot.column("VCPU").amounts(slot).used)
 
 
 def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_stalled(database, monkeypatch):
