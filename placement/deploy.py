@@ -1,9 +1,9 @@
-"""The service put together: the onion of layers round the application, and what is done once at start."""
+"""The service put together: the shared layers, the APIs inside of them, and what is done once at start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable
+from wsgiref.types import WSGIApplication
 
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -16,96 +16,114 @@ from placement.db.bulkhead import Bulkhead
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.errors import StartError
+from placement.http.api import Api, Layer
 from placement.http.application import Application
 from placement.http.service import Service
 from placement.index.live import LiveIndex
-from placement.middleware.authentication import authentication
+from placement.middleware.authentication import Authentication
 from placement.middleware.cross_origin import cross_origin
 from placement.middleware.health import Health
-from placement.middleware.identity import Identity
-from placement.middleware.microversion import Microversion
+from placement.middleware.http_syntax import HttpSyntax
+from placement.middleware.internal_errors import InternalErrors
+from placement.middleware.mount import Dispatch, Mount
+from placement.middleware.negotiation import Negotiation
 from placement.middleware.profiler import profiled, traced
 from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
-from placement.middleware.unexpected import UnexpectedErrors
-from placement.middleware.well_formed import WellFormed
 from placement.policy import Policy
 
 LOG = log.getLogger(__name__)
 
-# Outermost first (docs: layers).  CORS is outside authentication, so that a browser may read a 401; the version is told
-# further in than bugs are caught, so that a 500 tells none.
-Layers = tuple[Callable[[Any, Service], Any], ...]
+# --- the shared layers, outermost first (docs: layers) ---------------------------------------------------------------
+
+Layers = tuple[Layer, ...]
 LAYERS: Layers = (
     profiled,
     traced,
-    proxy_headers,
+    proxy_headers,  # before the prefix of an API is added to the one that a proxy names
     RequestLog,
-    WellFormed,
+    Mount,  # from here on a failure has the form of its API
+    HttpSyntax,
     Health,
-    cross_origin,
-    authentication,
-    Identity,
-    UnexpectedErrors,
-    Microversion,
+    cross_origin,  # before authentication, so that a browser may read a 401
+    Authentication,
+    InternalErrors,  # before the version is negotiated: a reply of 500 states none
 )
+
+# --- the APIs --------------------------------------------------------------------------------------------------------
+
+APIS: tuple[Api, ...] = (routes.PLACEMENT,)
+
+
+def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
+    """Return the APIs of the service, each in its own layers, all in the shared ones."""
+    applications = {
+        api.prefix: _layered(Application(api, service), (*api.layers, Negotiation), service) for api in service.apis
+    }
+    return _layered(Dispatch(applications), layers, service)
+
+
+def _layered(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:
+    for layer in reversed(tuple(layers)):
+        application = layer(application, service)
+    return application
+
+
+# --- start-up --------------------------------------------------------------------------------------------------------
 
 
 def loadapp(
     conf: cfg.ConfigOpts, database: Database | None = None, layers: Layers = LAYERS, threads: int | None = None
-) -> Any:
-    """The WSGI application for a configuration, its database ready to be used; raises StartError.
+) -> WSGIApplication:
+    """Return the WSGI application for a configuration, with a database that is ready to be used.
 
-    Nothing of it is global: every call gives an application of its own.
+    Nothing of it is global: every call returns a new application.
 
-    :param threads: those of the web server that call it, where their number is known
+    Args:
+        database: None for the one that the configuration names.
+        threads: the number of threads that call the application, if it is known.
+
+    Raises:
+        StartError: the configuration or the database cannot be used.
     """
-    for found in options.misspelt(conf):
-        LOG.warning("%s", found)
+    for finding in options.misspelt(conf):
+        LOG.warning("%s", finding)
     if database is None:
         database = reached(conf)
     _prepare(database, conf)
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
-    return onion(Application(routes.TABLE, Service(conf, database, _policy(conf), index)), layers)
-
-
-def onion(application: Application, layers: Layers = LAYERS) -> Any:
-    """The application with all layers round it."""
-    layered: Any = application
-    for layer in reversed(layers):
-        layered = layer(layered, application.service)
-    return layered
+    return assemble(Service(conf, database, _policy(conf), index, APIS), layers)
 
 
 def _observe(database: Database, conf: cfg.ConfigOpts) -> None:
-    """Have counted and clocked what the configuration wants to know."""
+    """Start the metrics and the timings that the configuration asks for."""
     if conf.metrics.directory:
         metrics.start(conf.metrics.directory)
     if conf.api.slow_request_threshold:
         database.time_statements()
 
 
-def _most_threads(told: int | None, threads: int | None) -> int | None:
-    """How many threads may use the database at a time; None for no bound.
+def _most_threads(configured: int | None, threads: int | None) -> int | None:
+    """Return how many threads may use the database at the same time; None for no bound.
 
-    One thread is left for requests that need no database, unless that would leave a single one to those that do.
+    By default one thread is reserved for requests without the database, if at least two remain for the others.
     """
-    if told is not None:
-        return told or None
+    if configured is not None:
+        return configured or None
     return threads - 1 if threads is not None and threads > 2 else None
 
 
 def _policy(conf: cfg.ConfigOpts) -> Policy:
     try:
-        return Policy(conf)
+        return Policy(conf, [rule for api in APIS for rule in api.rules])
     except ValueError as error:
         raise StartError(f"[oslo_policy]policy_file: {error}") from error
 
 
 def reached(conf: cfg.ConfigOpts) -> Database:
-    """The database of the configuration, once it answers; raises StartError."""
+    """Return the database of the configuration, once it answers; raises StartError."""
     group = conf.placement_database
     try:
         database = connect(conf)
@@ -119,7 +137,7 @@ def reached(conf: cfg.ConfigOpts) -> Database:
 
 
 def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
-    """Make sure of the schema and of the standard rows; others may be doing the same (docs: entry-points)."""
+    """Bring the schema and the standard rows up to date; other processes may do the same (docs: entry-points)."""
     if conf.placement_database.sync_on_startup:
         try:
             with database.unbounded_engine() as engine:
@@ -130,5 +148,5 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
     if finding and schema.state(database.engine) is not schema.State.UNKNOWN:
         raise StartError(finding)
     if finding:
-        LOG.warning(finding)  # a newer program was here: its tables are ours and some more
+        LOG.warning(finding)  # of a newer release, whose tables are those of this one and some more
     standard.insert(database)

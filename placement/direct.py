@@ -1,4 +1,4 @@
-"""The service inside the process of its client: for tools and tests that want no server, no port and no token."""
+"""The service in the process of its client: for tools and tests, without a server, a port and a token."""
 
 from __future__ import annotations
 
@@ -19,31 +19,35 @@ from oslo_config import cfg
 from oslo_context import context
 
 from placement import deploy
-from placement.middleware.authentication import Noauth2, authentication
+from placement.middleware.authentication import Authentication, with_noauth2
 
 _ENDPOINT = "http://placement.direct"
 
 
 class PlacementDirect:
-    """A context manager that gives a client of the service, and the service with it (docs: entry-points).
+    """A context manager that returns a client of the service, and runs the service with it (docs: entry-points).
 
     ::
 
         with PlacementDirect(conf) as client:
             inventories = client.get(f"/resource_providers/{uuid}/inventories").json()
 
-    The client is a keystoneauth adapter that returns the answer whatever its status, and may do what the token "admin"
-    may with noauth2.  Policy, database and all else are as the configuration says, which is left as it is.
+    The client is a keystoneauth adapter that returns every reply, whatever its status, and is the user of the token
+    "admin" with noauth2.  Policy, database and everything else are as configured; the configuration is not changed.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, latest_microversion: bool = False) -> None:
-        """:param latest_microversion: what requests speak that name no version themselves; otherwise it is 1.0."""
+        """Keep the configuration.
+
+        Args:
+            latest_microversion: whether requests without a version use the latest one, instead of 1.0.
+        """
         self._conf = conf
         self._microversion = "latest" if latest_microversion else None
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> adapter.Adapter:
-        """The client; raises StartError if the service cannot start."""
+        """Return the client; raises StartError if the service cannot start."""
         with contextlib.ExitStack() as opened:
             database = deploy.reached(self._conf)
             opened.callback(database.dispose)
@@ -61,27 +65,31 @@ class PlacementDirect:
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """The client is of no use any more."""
+        """Stop the service; the client raises ConnectionError from now on."""
         self._open.close()
 
 
-_LAYERS = tuple(Noauth2 if layer is authentication else layer for layer in deploy.LAYERS)
+_LAYERS = tuple(with_noauth2 if layer is Authentication else layer for layer in deploy.LAYERS)
 
 
 class Transport(requests.adapters.HTTPAdapter):
-    """Takes requests to a WSGI application where others take them to a socket."""
+    """Sends requests to a WSGI application instead of a socket."""
 
     def __init__(self, application: Any) -> None:
         super().__init__()
         self._application = application
 
     def send(self, request: requests.PreparedRequest, *_ignored: Any, **_options: Any) -> requests.Response:
-        """The answer of the application, in the thread of whoever asks."""
+        """Return the reply of the application, which runs in the thread of the caller."""
         if self._application is None:
             raise requests.ConnectionError(f"{request.url}: the service was stopped", request=request)
         with _context_kept():
             status, headers, chunks = webob.Request(_environ(request)).call_application(self._application)
-            content = b"".join(chunks)
+            try:
+                content = b"".join(chunks)
+            finally:
+                if close := getattr(chunks, "close", None):
+                    close()
         raw = urllib3.HTTPResponse(
             body=io.BytesIO(content),
             headers=headers,
@@ -93,13 +101,13 @@ class Transport(requests.adapters.HTTPAdapter):
         return self.build_response(request, raw)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Refuse requests from now on."""
         self._application = None
         super().close()
 
 
 def _environ(request: requests.PreparedRequest) -> WSGIEnvironment:
-    """The request as a server would pass it on."""
+    """Return the environ in which a server would pass on the request."""
     url = urllib.parse.urlsplit(str(request.url))
     content = _content(request.body)
     environ: WSGIEnvironment = {
@@ -122,7 +130,7 @@ def _environ(request: requests.PreparedRequest) -> WSGIEnvironment:
 
 
 def _content(body: Any) -> bytes:
-    """The bytes of what a client of ``requests`` may give as a body."""
+    """Return the bytes of a body as a caller of ``requests`` may give it."""
     if body is None or isinstance(body, bytes):
         return body or b""
     return body.encode() if isinstance(body, str) else b"".join(body)
@@ -130,7 +138,7 @@ def _content(body: Any) -> bytes:
 
 @contextlib.contextmanager
 def _context_kept() -> Iterator[None]:
-    """The service makes each request's context the current one of the thread, which here belongs to somebody else."""
+    """Put back the context of the thread: the service sets its own, but the thread is the caller's."""
     before = context.get_current()
     try:
         yield
@@ -138,5 +146,5 @@ def _context_kept() -> Iterator[None]:
         if before is not None:
             before.update_store()
         else:
-            # Nobody offers to go back to none.
+            # oslo.context has no call to remove it.
             vars(context._request_store).pop("context", None)

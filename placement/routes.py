@@ -1,11 +1,13 @@
-"""The table of routes: path -> {method: endpoint}.
+"""The Placement API: its route table, path -> {method: endpoint}, and its ``Api`` value.
 
-A path that is not here is 404; a method that is not listed for its path is 405, and Allow shows those that are, in this
-order.  Where a method changed its meaning, its endpoints stand in the order of their lifetimes.
+A path that is not in the table is 404; a method that its path does not have is 405, and Allow lists those that it has,
+in this order.  Where a method changed its meaning, its endpoints stand in the order of their lifetimes.
 """
 
 from __future__ import annotations
 
+from placement import microversion as mv
+from placement import policy
 from placement.handlers import (
     aggregate,
     allocation,
@@ -18,7 +20,9 @@ from placement.handlers import (
     trait,
     usage,
 )
-from placement.http.application import Table
+from placement.http.api import Api, Table
+from placement.http.error_list import ErrorList
+from placement.http.versioning import Microversions
 
 TABLE: Table = {
     "/": {"GET": root.show},
@@ -78,3 +82,12 @@ TABLE: Table = {
     "/usages": {"GET": usage.of_project},
     "/reshaper": {"POST": reshaper.create},
 }
+
+PLACEMENT = Api(
+    name=mv.SERVICE_TYPE,
+    routes=TABLE,
+    versioning=Microversions(mv.SERVICE_TYPE, mv.negotiate),
+    error_documents=ErrorList(mv.MINIMUM, mv.LATEST, codes_since=mv.ERROR_CODES),
+    rules=policy.RULES,
+    cache_headers_since=mv.CACHE_HEADERS,
+)

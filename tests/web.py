@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,10 +11,11 @@ from oslo_config import cfg
 from oslo_context.context import RequestContext
 
 from placement import conf as options
-from placement import deploy
+from placement import deploy, routes
 from placement import microversion as mv
-from placement.http.application import Application, Table
-from placement.http.environ import CONTEXT, REQUEST_ID, VERSION
+from placement.http.api import Api, Table
+from placement.http.application import Application
+from placement.http.environ import API, CONTEXT, REQUEST_ID, VERSION
 from placement.http.request import Request
 from placement.http.service import Service
 from placement.policy import Policy
@@ -46,13 +48,20 @@ def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.Con
 def application(table: Table, **overrides: Any) -> Application:
     """The innermost application: no layers, so a test says itself who asks, and in which version."""
     conf = configuration(**overrides)
-    return Application(table, Service(conf, None, Policy(conf), None))
+    api = dataclasses.replace(routes.PLACEMENT, routes=table)
+    return Application(api, Service(conf, None, Policy(conf), None, (api,)))
 
 
 def service(table: Table, database: Any = None, **overrides: Any) -> Any:
     """The application with all its layers."""
     conf = configuration(**overrides)
-    return deploy.onion(Application(table, Service(conf, database, Policy(conf), None)))
+    return mounted(dataclasses.replace(routes.PLACEMENT, routes=table), conf=conf, database=database)
+
+
+def mounted(*apis: Api, conf: cfg.ConfigOpts | None = None, database: Any = None) -> Any:
+    """These APIs in the shared layers."""
+    conf = conf or configuration()
+    return deploy.assemble(Service(conf, database, Policy(conf), None, apis))
 
 
 def ask(
@@ -93,6 +102,7 @@ def user(req: Request) -> User:
 def insider(version: mv.Version = mv.LATEST, roles: str = "admin") -> dict[str, Any]:
     """What the layers have found out about a request by the time it reaches the innermost."""
     return {
+        API: routes.PLACEMENT,
         REQUEST_ID: REQUEST,
         VERSION: version,
         CONTEXT: RequestContext(user_id="u", project_id="p", roles=roles.split(","), overwrite=False),

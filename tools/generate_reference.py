@@ -23,7 +23,7 @@ import webob.exc
 import placement
 from placement import errors, routes
 from placement import microversion as mv
-from placement.http import faults
+from placement.http.failures import status_of
 
 GENERATED = Path(__file__).resolve().parents[1] / "docs/api/generated"
 VERSIONS = [change.version for change in mv.HISTORY]
@@ -148,7 +148,7 @@ def failures() -> list[type[errors.Failure]]:
 def errors_page() -> str:
     by_status: dict[int, list[type[errors.Failure]]] = {}
     for kind in failures():
-        by_status.setdefault(faults.status_of(kind.__new__(kind)), []).append(kind)
+        by_status.setdefault(status_of(kind.__new__(kind)), []).append(kind)
     parts = [
         title("Errors", "="),
         "The messages of all errors by their status, with the code that they have from version 1.23 on and the\n"

@@ -26,8 +26,8 @@ from placement import conf as options
 from placement import deploy, log
 from placement.cmd import program
 from placement.errors import StartError
-from placement.middleware.known_host import known_host
-from placement.middleware.well_formed import WellFormed
+from placement.middleware.allowed_hosts import allowed_hosts
+from placement.middleware.http_syntax import HttpSyntax
 
 DATABASE = "sqlite:///var/placement.sqlite"
 ANYWHERE = "--insecure-noauth2-on-any-address"
@@ -145,8 +145,8 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
 
 def _for_this_machine(host: str) -> deploy.Layers:
     """The layers of the service where every client on this machine may do anything."""
-    at = deploy.LAYERS.index(WellFormed) + 1
-    return (*deploy.LAYERS[:at], known_host(host), *deploy.LAYERS[at:])
+    at = deploy.LAYERS.index(HttpSyntax) + 1
+    return (*deploy.LAYERS[:at], allowed_hosts(host), *deploy.LAYERS[at:])
 
 
 def _serve(conf: cfg.ConfigOpts, listening: socket.socket, threads: int, layers: deploy.Layers) -> None:

@@ -101,16 +101,16 @@ def identity_service(conf: cfg.ConfigOpts, _: Database) -> Result:
     if conf.api.auth_strategy != "keystone":
         return Result()
     try:
-        from placement.middleware.keystone_check import complaint, is_configured
+        from placement.middleware.keystone_check import find, is_configured
     except ImportError:
         return Result(Level.FAILURE, "keystonemiddleware is missing: install the extra 'keystone'.")
     if not is_configured(conf):
         return Result()
     with Progress(IDENTITY):
-        found = complaint(conf)
+        found = find(conf)
     if found is None:
         return Result()
-    return Result(Level.WARNING if found.passing else Level.FAILURE, str(found))
+    return Result(Level.WARNING if found.transient else Level.FAILURE, str(found))
 
 
 def used_above_capacity(_: cfg.ConfigOpts, database: Database) -> Result:

@@ -26,7 +26,7 @@ from webob.acceptparse import create_accept_header
 from placement import errors
 from placement import microversion as mv
 from placement.db import standard
-from placement.http import body, faults
+from placement.http import body, failures
 from placement.http.request import Request
 from placement.http.response import JSON, Reply
 from placement.schemas.document import Body, Query
@@ -98,16 +98,16 @@ class Endpoint:
 
     def _check_gate(self, req: Request) -> None:
         if req.version < self.since:
-            raise faults.MethodNotAllowed() if self.gate == "method" else faults.NoSuchRoute()
+            raise failures.MethodNotAllowed() if self.gate == "method" else failures.NoSuchRoute()
 
     def _check_media_types(self, req: Request) -> None:
         environ = req.environ
         if self.negotiates and environ["REQUEST_METHOD"] == "GET" and not accepts_json(environ.get("HTTP_ACCEPT")):
-            raise faults.OnlyJSON()
+            raise failures.OnlyJSON()
         if self.body is not None:
             given = media_type(environ.get("CONTENT_TYPE"))
             if given is None or given.lower() != JSON:
-                raise faults.UnsupportedMediaType(type=given)
+                raise failures.UnsupportedMediaType(type=given)
 
     def _check_request(self, req: Request, path_values: dict[str, str]) -> None:
         """Check path, query and body, and leave the query and the body in the request."""

@@ -7,10 +7,12 @@ REQUEST_ID = "placement.request_id"
 GLOBAL_REQUEST_ID = "placement.global_request_id"
 #: The ``RequestContext`` of the caller.
 CONTEXT = "placement.context"
+#: The ``Api`` that the path belongs to.
+API = "placement.api"
 #: The version of the API that the request uses.  Absent until it is negotiated.
 VERSION = "placement.version"
 #: The ``Service`` that serves the request.
 SERVICE = "placement.service"
-#: The path of the route in the route table, and the class of the failure, for the log and the metrics.
+#: The path of the route, with the prefix of its API, and the class of the failure, for the log and the metrics.
 ROUTE = "placement.route"
 FAILURE = "placement.failure"

@@ -1,5 +1,5 @@
-"""The layers of the onion (docs: layers), each a callable ``(application, service) -> application``.
+"""The shared layers (docs: layers), each a callable ``(application, service) -> application``.
 
-They are plain WSGI: a request passes through all of them, so each costs microseconds.  A layer that the configuration
-has not switched on returns the application it was given and costs nothing.
+They are plain WSGI: every request passes through all of them, so each may take microseconds only.  A layer that the
+configuration has not switched on returns the application that it was given, and costs nothing.
 """

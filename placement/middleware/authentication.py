@@ -1,38 +1,54 @@
-"""Finds out who sends a request, and puts what it finds into the identity headers (docs: api-authentication)."""
+"""Authenticates requests, and leaves the identity of the caller in the environ (docs: api-authentication)."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
-from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from placement.errors import StartError
-from placement.http.faults import Unauthenticated
+from placement.http.api import Layer
+from placement.http.environ import API, CONTEXT
+from placement.http.failures import Unauthenticated, respond
 from placement.http.service import Service
 from placement.middleware.http_basic import HttpBasic
-from placement.middleware.refusal import refuse
+from placement.middleware.identity import Identity, anonymous
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
 
 
-def authentication(application: Any, service: Service) -> Any:
-    """The application behind the ``[api]auth_strategy`` of the configuration."""
-    return _STRATEGIES[service.conf.api.auth_strategy](application, service)
+class Authentication:
+    """Has the strategy of ``[api]auth_strategy`` authenticate requests, but for the open paths of an API."""
+
+    def __init__(self, application: WSGIApplication, service: Service, strategy: Layer | None = None) -> None:
+        """Raises StartError."""
+        self._application = application
+        strategy = strategy or _STRATEGIES[service.conf.api.auth_strategy]
+        self._authenticated = strategy(Identity(application), service)
+        #: The path that an empty one stands for.  OpenStack Placement wants a token for it with noauth2.
+        self._empty_path = "" if strategy is Noauth2 else "/"
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Return the reply of the application; 401 if the request has no valid credentials and needs them."""
+        if (environ["PATH_INFO"] or self._empty_path) in environ[API].open_paths:
+            environ[CONTEXT] = anonymous(environ)
+            return self._application(environ, start_response)
+        return self._authenticated(environ, start_response)
 
 
 class Noauth2:
-    """Believes the token: ``<user>[:<project>]``, and ``admin`` is an administrator.  For tests."""
+    """Believes the token, ``<user>[:<project>]``; the user ``admin`` is an administrator.  For tests."""
 
-    def __init__(self, application: Any, _service: Service) -> None:
-        self.application = application
+    def __init__(self, application: WSGIApplication, _service: Service) -> None:
+        self._application = application
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The answer of the application to the user that the token names; 401 without a token."""
+        """Return the reply of the application to the user that the token names; 401 without a token."""
         token = environ.get("HTTP_X_AUTH_TOKEN")
         if token is None:
-            if environ["PATH_INFO"] != "/":
-                return refuse(Unauthenticated(), environ, start_response)
-            return self.application(environ, start_response)
+            if not environ[API].anonymous_is_admin:
+                return respond(Unauthenticated(), environ, start_response)
+            token = "admin"
         user_id, _, project_id = token.partition(":")
         environ["HTTP_X_USER_ID"] = user_id
         environ.setdefault("HTTP_X_ROLES", "admin" if user_id == "admin" else "")
@@ -40,10 +56,10 @@ class Noauth2:
             environ.pop("HTTP_X_PROJECT_ID", None)
         else:
             environ.setdefault("HTTP_X_PROJECT_ID", project_id or user_id)
-        return self.application(environ, start_response)
+        return self._application(environ, start_response)
 
 
-def _keystone(application: Any, service: Service) -> Any:
+def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication:
     try:
         from placement.middleware.keystone import Keystone
     except ImportError:
@@ -51,4 +67,7 @@ def _keystone(application: Any, service: Service) -> Any:
     return Keystone(application, service)
 
 
-_STRATEGIES = {"noauth2": Noauth2, "keystone": _keystone, "http_basic": HttpBasic}
+_STRATEGIES: dict[str, Layer] = {"noauth2": Noauth2, "keystone": _keystone, "http_basic": HttpBasic}
+
+#: The layer that authenticates by noauth2, whatever the configuration states.
+with_noauth2 = functools.partial(Authentication, strategy=Noauth2)

@@ -1,16 +1,17 @@
-"""Lets browsers of other origins in, if any are configured (docs: api-cors)."""
+"""Lets pages of other origins use the API, if any are configured (docs: api-cors)."""
 
 from __future__ import annotations
 
-from typing import Any
+from wsgiref.types import WSGIApplication
 
 from oslo_middleware import cors
 
 from placement.http.service import Service
 
 
-def cross_origin(application: Any, service: Service) -> Any:
-    """The application with CORS headers for ``[cors]allowed_origin``."""
+def cross_origin(application: WSGIApplication, service: Service) -> WSGIApplication:
+    """Return the application with CORS headers for ``[cors]allowed_origin``."""
     if not service.conf.cors.allowed_origin:
         return application
-    return cors.CORS(application, service.conf)
+    layered: WSGIApplication = cors.CORS(application, service.conf)
+    return layered

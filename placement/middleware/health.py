@@ -1,4 +1,4 @@
-"""Tells load balancers whether this process can serve: /healthcheck of oslo.middleware, with a look at the database."""
+"""Reports to load balancers whether this process can serve: oslo.middleware's /healthcheck, with the database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -19,34 +19,36 @@ from placement import errors
 from placement.db import driver_errors, tables
 from placement.db.database import Database
 from placement.errors import StartError
+from placement.http.environ import API
 from placement.http.service import Service
 
 PATH = "/healthcheck"
 
 
 class Health:
-    """Answers on one path, without authentication: 200, or 503 with the reason."""
+    """Serves one path of the root API, without authentication: 200, or 503 with the reason."""
 
-    def __init__(self, application: Any, service: Service) -> None:
-        self.application = application
+    def __init__(self, application: WSGIApplication, service: Service) -> None:
+        self._application = application
         self._check = _Check(application, service)
         self._thorough = _Check(application, service, _identity_checks(service.conf))
         self._for_all = not service.conf.healthcheck.allowed_source_ranges
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """What the checks say; elsewhere the answer of the application."""
-        asks_us = environ["PATH_INFO"] == PATH and (self._for_all or _has_address(environ))
-        answer: Iterable[bytes] = (self._checks(environ) if asks_us else self.application)(environ, start_response)
-        return answer
+        """Return the result of the checks; on other paths, the reply of the application."""
+        if environ["PATH_INFO"] != PATH or environ[API].prefix or not (self._for_all or _has_address(environ)):
+            return self._application(environ, start_response)
+        reply: Iterable[bytes] = self._checks(environ)(environ, start_response)
+        return reply
 
     def _checks(self, environ: WSGIEnvironment) -> Healthcheck:
-        """Those that tell whether to send requests here; with ``?detailed`` also that of the Identity service."""
+        """Return the checks; with ``?detailed`` the one of the Identity service, too."""
         thorough = "detailed" in parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         return self._thorough if thorough else self._check
 
 
 def _identity_checks(conf: cfg.ConfigOpts) -> Sequence[Any]:
-    """The check of the Identity service, if it validates tokens."""
+    """Return the check of the Identity service, if it validates tokens."""
     if conf.api.auth_strategy != "keystone":
         return ()
     from placement.middleware.keystone_check import KeystoneCheck  # of the extra "keystone"
@@ -55,7 +57,7 @@ def _identity_checks(conf: cfg.ConfigOpts) -> Sequence[Any]:
 
 
 def _has_address(environ: WSGIEnvironment) -> bool:
-    """Whether it can be told if the client is in a range: proxies name several, or one with its port."""
+    """Return whether the address can be compared with a range: proxies may list several, or one with its port."""
     try:
         ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))
     except ValueError:
@@ -66,7 +68,7 @@ def _has_address(environ: WSGIEnvironment) -> bool:
 class _Check(Healthcheck):
     """The middleware with its options, ``[healthcheck]backends`` among them, and the check of the database always."""
 
-    def __init__(self, application: Any, service: Service, more: Sequence[Any] = ()) -> None:
+    def __init__(self, application: WSGIApplication, service: Service, more: Sequence[Any] = ()) -> None:
         """Raises StartError."""
         try:
             super().__init__(application, service.conf)
@@ -80,22 +82,22 @@ class _Check(Healthcheck):
         self._backends: Any = [*first, *self._backends]
 
 
-#: Whether the tables are there that only this service has: "placement-manage db release" takes them away.
+#: Whether the tables exist that only this service has; "placement-manage db release" removes them.
 _QUESTION = sa.select(*(sa.exists().select_from(table) for table in tables.OURS))
 
 
 class DatabaseCheck:
-    """Whether the database answers, and has the tables of this service.
+    """Checks that the database answers, and has the tables of this service.
 
-    The check has a connection of its own and seconds to use it.  Concurrent checks take turns at it: where the database
-    hangs they wait as long, and then say so.
+    The check has its own connection and a timeout of seconds.  Concurrent checks take turns; while the database hangs,
+    each of them waits for its turn and for the timeout.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def healthcheck(self, _server_port: int) -> HealthcheckResult:
-        """What there is to say; the driver's own words, which may name hosts and users, are details."""
+        """Return the result; the text of the driver, which may name hosts and users, is in the details."""
         try:
             self._database.probe(lambda db: db.execute(_QUESTION).all())
         except (errors.TablesMissing, errors.DatabaseRefuses) as failure:

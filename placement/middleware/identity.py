@@ -1,41 +1,43 @@
-"""Turns the identity headers into the context that the policy judges and that log lines show."""
+"""Makes of the identity headers the context that the policy judges and that log lines show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from oslo_context.context import RequestContext
 
 from placement.http.environ import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID
-from placement.http.faults import Unauthenticated
-from placement.http.service import Service
-from placement.middleware.refusal import refuse
+from placement.http.failures import Unauthenticated, respond
 
 
 class Identity:
-    """401 unless the request has a user; the version document needs none (docs: api-authentication)."""
+    """Refuses a request without a user with 401 (docs: api-authentication)."""
 
-    def __init__(self, application: Any, _service: Service) -> None:
-        self.application = application
+    def __init__(self, application: WSGIApplication) -> None:
+        self._application = application
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The answer of the application."""
-        ids = {"request_id": environ[REQUEST_ID], "global_request_id": environ[GLOBAL_REQUEST_ID]}
-        if environ["PATH_INFO"] in ("", "/"):
-            # No layer has looked who sends it: its identity headers come from the client.
-            context = RequestContext(**ids, overwrite=True)
-        else:
-            # No layer further in needs the token, and what is not here cannot get into a log.
-            context = RequestContext.from_environ(environ, auth_token=None, **ids, overwrite=True)
-            if context.user_id is None or not _printable(context):
-                return refuse(Unauthenticated(), environ, start_response)
+        """Return the reply of the application."""
+        # No layer further in needs the token.  What the context does not have cannot get into a log.
+        context = RequestContext.from_environ(environ, auth_token=None, **_ids(environ), overwrite=True)
+        if context.user_id is None or not _printable(context):
+            return respond(Unauthenticated(), environ, start_response)
         environ[CONTEXT] = context
-        return self.application(environ, start_response)
+        return self._application(environ, start_response)
+
+
+def anonymous(environ: WSGIEnvironment) -> RequestContext:
+    """Return a context without a user: identity headers of a request that was not authenticated are the client's."""
+    return RequestContext(**_ids(environ), overwrite=True)
+
+
+def _ids(environ: WSGIEnvironment) -> dict[str, Any]:
+    return {"request_id": environ[REQUEST_ID], "global_request_id": environ[GLOBAL_REQUEST_ID]}
 
 
 def _printable(context: RequestContext) -> bool:
-    """Whether the ids that stand in each line of the log are no more than a part of that line."""
+    """Return whether the ids, which stand in each line of the log, cannot end the line."""
     ids = (context.user_id, context.project_id, context.domain_id, context.user_domain_id, context.project_domain_id)
     return all(each.isprintable() for each in ids if each)

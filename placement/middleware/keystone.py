@@ -1,4 +1,4 @@
-"""Has the Identity service validate the tokens, by keystonemiddleware (docs: api-authentication)."""
+"""Authenticates by tokens, which the Identity service validates; by keystonemiddleware (docs: api-authentication)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 import logging
 from collections.abc import Iterable
 from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import webob.exc
 from keystoneauth1.exceptions import ClientException
@@ -17,11 +17,10 @@ from oslo_config import cfg
 from placement import errors
 from placement import microversion as mv
 from placement.errors import StartError
-from placement.http.faults import Unauthenticated
+from placement.http.failures import Unauthenticated, respond
 from placement.http.service import Service
-from placement.middleware.keystone_check import complaint
-from placement.middleware.refusal import refuse
-from placement.middleware.unexpected import UnexpectedErrors
+from placement.middleware.internal_errors import InternalErrors
+from placement.middleware.keystone_check import find
 
 LOG = logging.getLogger(__name__)
 
@@ -33,35 +32,33 @@ class IdentityUnavailable(errors.Unavailable):
 
 
 class Keystone:
-    """Lets in whose token the Identity service knows; the version document needs none."""
+    """Accepts the tokens that the Identity service validates."""
 
-    def __init__(self, application: Any, service: Service) -> None:
-        self.application = application
-        self.protected = UnexpectedErrors(_protocol(application, service.conf), service)
-        if found := complaint(service.conf):
-            LOG.error("No token can be validated: %s", found)
+    def __init__(self, application: WSGIApplication, service: Service) -> None:
+        """Raises StartError."""
+        self._authenticated = InternalErrors(_protocol(application, service.conf), service)
+        if finding := find(service.conf):
+            LOG.error("No token can be validated: %s", finding)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The answer of the application; 401 for a bad token, 503 if Keystone cannot tell."""
-        if environ["PATH_INFO"] in ("", "/"):
-            return self.application(environ, start_response)
-        return self.protected(environ, start_response)
+        """Return the reply of the application; 401 for a bad token, 503 if the Identity service does not answer."""
+        return self._authenticated(environ, start_response)
 
 
 class _Protocol(auth_token.AuthProtocol):
-    """The middleware, with its failures in the form of this API."""
+    """The middleware, with its failures in the error documents of the API."""
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             return super().__call__(environ, start_response)
         except (IdentityUnavailable, ClientException) as reason:
             LOG.error("No token can be validated: %s", reason.__cause__ or reason)
-            return refuse(IdentityUnavailable(), environ, start_response)
+            return respond(IdentityUnavailable(), environ, start_response)
         except Unauthenticated as refused:
-            return refuse(refused, environ, start_response)
+            return respond(refused, environ, start_response)
 
     def process_request(self, request: Any) -> Any:
-        """What is answered right away, if anything; otherwise the identity headers are those of the user."""
+        """Return a reply for the client, or None once the identity headers are those of the user."""
         try:
             answer = super().process_request(request)
         except webob.exc.HTTPServiceUnavailable as reason:
@@ -69,18 +66,18 @@ class _Protocol(auth_token.AuthProtocol):
         except webob.exc.HTTPUnauthorized as reason:
             raise Unauthenticated(reason.headers.get("WWW-Authenticate", "")) from None
         if request.service_token and request.user_token_valid:
-            # The service's own scope took the place of that of the user for whom it asks.
+            # The scope of the service token has replaced that of the user on whose behalf the service asks.
             request.set_user_headers(request.token_auth.user)
         return answer
 
 
-def _protocol(application: Any, conf: cfg.ConfigOpts) -> _Protocol:
-    """The middleware as configured; raises StartError where it could not serve a single request."""
+def _protocol(application: WSGIApplication, conf: cfg.ConfigOpts) -> _Protocol:
+    """Return the middleware as configured; raises StartError if it could not serve a single request."""
     try:
         protocol = _Protocol(application, {"oslo_config_config": conf})
     except (ClientException, ConfigurationError) as reason:
         raise StartError(f"{SECTION}: {reason}") from reason
-    # Application credentials may be restricted to requests of a service, so it must be told which one this is.
+    # Application credentials may be restricted to one service: the middleware has to know which one this is.
     conf.set_default("service_type", mv.SERVICE_TYPE, group="keystone_authtoken")
     options = conf.keystone_authtoken
     if not (options.auth_type or options.auth_section):

@@ -12,38 +12,38 @@ from typing import IO
 
 import bcrypt
 
-#: Seconds that a password which was found right is remembered after it was last seen.
+#: Seconds that a right password is remembered after its last use.
 REMEMBERED = 300.0
-#: Bytes of a password that bcrypt looks at.
+#: Bytes of a password that bcrypt reads.
 _LONGEST = 72
-#: bcrypt raises an error for costs other than 4 to 31, and for a salt whose last character has bits beyond 128.
+#: bcrypt accepts costs from 4 to 31, and no salt whose last character has bits beyond the 128th.
 _DIGEST = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
-#: The cost of a digest where the file has none: what ``htpasswd -B`` and bcrypt take are 5 and 12.
+#: The cost of the check of an unknown name if the file is empty; ``htpasswd -B`` uses 5 and bcrypt 12.
 _USUAL_COST = 12
 Signature = tuple[int, int, int]
 
 
 class BadFile(Exception):
-    """A file that holds something else than names and bcrypt digests."""
+    """The file holds something else than names and bcrypt digests."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """A file as it was read: its digests by name, and the passwords that proved right since."""
+    """A file as it was read: its digests by name, and the passwords that were right since."""
 
     signature: Signature
     digests: dict[str, bytes]
     cost: int
-    #: Per name a keyed hash of the password, and when it is forgotten.
+    #: For each name a keyed hash of the password, and when it is forgotten.
     right: dict[str, tuple[bytes, float]] = field(default_factory=dict)
 
 
 class Passwords:
-    """Tells whether a password is that of a name.  Threads share it.
+    """Checks passwords against a file.  Threads share it.
 
-    A changed file is in force at once: its inode, size and time of change are looked at each time.  A digest is slow to
-    check on purpose, so a password that was found right is remembered for some minutes, as a hash under a key that only
-    this process has, and no longer than until the file changes.
+    A changed file is in force at once: each check compares its inode, size and time of change.  bcrypt is slow on
+    purpose, so a right password is remembered for some minutes, as a hash under a key of this process, and forgotten
+    when the file changes.
     """
 
     def __init__(self, path: str) -> None:
@@ -54,7 +54,7 @@ class Passwords:
             self._contents = _read(opened, strict=True)
 
     def remembers(self, name: str, password: bytes) -> bool:
-        """Whether the password was found right some minutes ago; takes no time.
+        """Return whether the password was right some minutes ago; this takes microseconds.
 
         Raises OSError if the file cannot be read, and BadFile.
         """
@@ -67,14 +67,14 @@ class Passwords:
         return True
 
     def are_right(self, name: str, password: bytes) -> bool:
-        """Whether the file has this password for the name.
+        """Return whether the file has this password for the name.
 
-        Takes the same time for each wrong password, whether the file has the name or not: that of the highest cost in
-        the file.  Raises OSError if the file cannot be read, and BadFile.
+        Every wrong password takes the same time, whether the file has the name or not: that of the highest cost in the
+        file.  Raises OSError if the file cannot be read, and BadFile.
         """
         contents = self._current()
         if len(password) > _LONGEST or b"\0" in password:
-            return False  # bcrypt would cut it off
+            return False  # bcrypt would cut it
         digest = contents.digests.get(name)
         if digest is None:
             bcrypt.checkpw(password, _decoy(contents.cost))
@@ -82,7 +82,7 @@ class Passwords:
         if bcrypt.checkpw(password, digest):
             contents.right[name] = self._hashed(password), time.monotonic() + REMEMBERED
             return True
-        # Each cost takes twice the time of the one before: together these are as long as one of the highest cost.
+        # Each cost takes twice the time of the one below, so these checks add up to one of the highest cost.
         for cost in range(_cost(digest), contents.cost):
             bcrypt.checkpw(password, _decoy(cost))
         return False
@@ -99,7 +99,7 @@ class Passwords:
 
 
 def _read(opened: IO[bytes], *, strict: bool = False) -> _Contents:
-    """What the file holds; entries of other kinds than bcrypt are BadFile if ``strict``, else left out."""
+    """Return the contents of the file; entries other than bcrypt raise BadFile if ``strict``, and are else left out."""
     signature = _signature(opened)
     try:
         lines = [line.strip() for line in opened.read().decode().splitlines()]
@@ -127,5 +127,5 @@ def _cost(digest: bytes) -> int:
 
 
 def _decoy(cost: int) -> bytes:
-    """A digest that no password has, of the given cost."""
+    """Return a digest of the given cost that no password has."""
     return bcrypt.gensalt(cost) + b"." * 31

@@ -9,8 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
-from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import sqlalchemy as sa
 
@@ -21,8 +20,8 @@ from placement.http.service import Service
 VARIABLE = "OS_WSGI_PROFILER"
 
 
-def traced(application: Any, service: Service) -> Any:
-    """The application, traced by osprofiler where ``[profiler]enabled`` says so; without osprofiler nothing says it."""
+def traced(application: WSGIApplication, service: Service) -> WSGIApplication:
+    """Return the application, traced by osprofiler if that is installed and ``[profiler]enabled``."""
     try:
         from osprofiler import initializer, opts, sqlalchemy, web
     except ImportError:
@@ -31,16 +30,17 @@ def traced(application: Any, service: Service) -> Any:
     options = service.conf.profiler
     if not options.enabled:
         return application
-    # Where its backend cannot be used it says so in the log, and tells nobody anything.
+    # If its backend cannot be used, osprofiler logs that and traces nothing.
     initializer.init_from_conf(service.conf, {}, PROJECT, PROJECT, socket.gethostname())
     if options.trace_sqlalchemy:
         for engine in {service.database.engine, service.database.reading_engine}:
             sqlalchemy.add_tracing(sa, engine, "db")
-    return web.WsgiMiddleware(application, options.hmac_keys, enabled=True)
+    layered: WSGIApplication = web.WsgiMiddleware(application, options.hmac_keys, enabled=True)
+    return layered
 
 
-def profiled(application: Any, _service: Service) -> Any:
-    """The application, leaving a profile of each request in the directory that $OS_WSGI_PROFILER names."""
+def profiled(application: WSGIApplication, _service: Service) -> WSGIApplication:
+    """Return the application; it writes a profile of each request to the directory in $OS_WSGI_PROFILER."""
     directory = os.environ.get(VARIABLE, "").strip()
     if not directory:
         return application
@@ -50,24 +50,29 @@ def profiled(application: Any, _service: Service) -> Any:
 
 
 class _Profiled:
-    """One request at a time: Python has one profiler."""
+    """Profiles one request at a time: Python has one profiler."""
 
-    def __init__(self, application: Any, directory: str) -> None:
+    def __init__(self, application: WSGIApplication, directory: str) -> None:
         self._application = application
         self._directory = directory
         self._lock = threading.Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The answer of the application."""
+        """Return the reply of the application."""
+        request = _words(environ)  # layers further in move the prefix of an API out of PATH_INFO
         with self._lock:
             profile, began = cProfile.Profile(), time.time()
             answer: Iterable[bytes] = profile.runcall(self._application, environ, start_response)
-            profile.dump_stats(os.path.join(self._directory, _file_name(environ, began, time.time())))
+            profile.dump_stats(os.path.join(self._directory, f"{request}.{_suffix(began, time.time())}"))
         return answer
 
 
-def _file_name(environ: WSGIEnvironment, began: float, ended: float) -> str:
-    """What it was, how long it took and when: ``GET.resource_providers.12ms.1790000000.123456.prof``."""
+def _words(environ: WSGIEnvironment) -> str:
+    """Return the method and the path, as they can stand in a file name: ``GET.resource_providers``."""
     words = re.findall(r"[\w-]+", environ["PATH_INFO"], flags=re.ASCII) or ["root"]
-    what = f"{re.sub('[^A-Z]', '', environ['REQUEST_METHOD'])}.{'.'.join(words)}"
-    return f"{what[:150]}.{(ended - began) * 1000:.0f}ms.{began:.6f}.prof"
+    return f"{re.sub('[^A-Z]', '', environ['REQUEST_METHOD'])}.{'.'.join(words)}"[:150]
+
+
+def _suffix(began: float, ended: float) -> str:
+    """Return how long the request took, and when: ``12ms.1790000000.123456.prof``."""
+    return f"{(ended - began) * 1000:.0f}ms.{began:.6f}.prof"

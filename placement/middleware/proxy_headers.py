@@ -1,24 +1,24 @@
-"""Believes a reverse proxy about scheme, host, prefix and the client's address, if told to."""
+"""Takes scheme, host, prefix and client address from a reverse proxy, if configured."""
 
 from __future__ import annotations
 
 from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from oslo_middleware import http_proxy_to_wsgi
 
 from placement.http.service import Service
 
 
-def proxy_headers(application: Any, service: Service) -> Any:
-    """The application as it is behind a proxy that sends Forwarded or X-Forwarded-* (docs: api-locations)."""
+def proxy_headers(application: WSGIApplication, service: Service) -> WSGIApplication:
+    """Return the application as it is behind a proxy that sends Forwarded or X-Forwarded-* (docs: api-locations)."""
     if not service.conf.oslo_middleware.enable_proxy_headers_parsing:
         return application
-    believing = http_proxy_to_wsgi.HTTPProxyToWSGI(application, service.conf)
+    trusting = http_proxy_to_wsgi.HTTPProxyToWSGI(application, service.conf)
 
     def mounted(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-        """The answer, also where the server leaves out the name of the mount point."""
+        """Return the reply, also where the server leaves out SCRIPT_NAME."""
         environ.setdefault("SCRIPT_NAME", "")
-        return believing(environ, start_response)
+        return trusting(environ, start_response)
 
     return mounted

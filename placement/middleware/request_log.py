@@ -1,7 +1,7 @@
-"""Gives every request an id, and writes one line about it when it is answered.
+"""Gives every request an id, and logs one line when its reply begins.
 
-The line is at level INFO, in the form that operators of this API know.  A request that took longer than it should is at
-level WARNING, and its line goes on with what took the time.  Both carry the same facts by name, for formatters that
+The line has level INFO, in the form that operators of OpenStack Placement know.  A slow request is logged at level
+WARNING, and its line ends with the timings of its parts.  Both lines carry the same facts by name, for formatters that
 write them so (``use_json``).
 """
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from oslo_context.context import RequestContext, generate_request_id
 
@@ -32,15 +32,15 @@ _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{1
 class RequestLog:
     """Sets ids and the Accept header, and writes the log (docs: api-accept, api-request-ids, layers)."""
 
-    def __init__(self, application: Any, service: Service) -> None:
-        self.application = application
-        #: Seconds from which on a request is slow; 0: none is.
+    def __init__(self, application: WSGIApplication, service: Service) -> None:
+        self._application = application
+        #: Seconds from which on a request is slow; 0 for never.
         self._slow: float = service.conf.api.slow_request_threshold
         if self._slow:
             TIMINGS.connect()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The answer of the application, with the id of the request in its headers."""
+        """Return the reply of the application, with the id of the request in its headers."""
         began = time.perf_counter()
         if self._slow:
             TIMINGS.begin()
@@ -48,8 +48,8 @@ class RequestLog:
         global_id = environ.get("HTTP_X_OPENSTACK_REQUEST_ID")
         environ[GLOBAL_REQUEST_ID] = global_id if global_id and _GLOBAL_ID.fullmatch(global_id) else None
         if environ.get("HTTP_ACCEPT", "*/*").strip() in ("", "*/*"):
-            environ["HTTP_ACCEPT"] = JSON  # all layers further in may rely on it
-        # Log lines show the ids of the thread's latest context.
+            environ["HTTP_ACCEPT"] = JSON  # all layers further in rely on it
+        # Log lines show the ids of the newest context of the thread.
         RequestContext(request_id=request_id, global_request_id=environ[GLOBAL_REQUEST_ID], overwrite=True)
         if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug("Starting request: %s", _request_line(environ))
@@ -62,10 +62,10 @@ class RequestLog:
             self._write(environ, status, headers, seconds)
             return start_response(status, headers, *exc_info)
 
-        return self.application(environ, start)
+        return self._application(environ, start)
 
     def _write(self, environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]], seconds: float) -> None:
-        """Write the line of a request that is answered."""
+        """Log the line of a request."""
         slow = 0 < self._slow <= seconds
         level = logging.WARNING if slow else logging.INFO
         if not LOG.isEnabledFor(level):
@@ -85,28 +85,28 @@ class RequestLog:
         if FAILURE in environ:
             facts["failure"] = environ[FAILURE].__name__
         if slow:
-            facts["parts"] = parts = TIMINGS.totals()
-            line += f" seconds: {seconds:.3f} parts: {', '.join(map(_in_words, parts.items())) or '-'}"
+            facts["parts"] = timings = TIMINGS.totals()
+            line += f" seconds: {seconds:.3f} parts: {', '.join(map(_in_words, timings.items())) or '-'}"
         LOG.log(level, line, extra={"extra": facts})
 
 
-def _in_words(part: tuple[str, Mapping[str, float]]) -> str:
-    """``sql 0.412 in 9``; without the number for what was done once."""
-    name, spent = part
-    times = f" in {spent['times']}" if spent["times"] > 1 else ""
-    return f"{name} {spent['seconds']:.3f}{times}"
+def _in_words(timing: tuple[str, Mapping[str, float]]) -> str:
+    """Return ``sql 0.412 in 9``; without the number if the part ran once."""
+    name, total = timing
+    times = f" in {total['times']}" if total["times"] > 1 else ""
+    return f"{name} {total['seconds']:.3f}{times}"
 
 
 def _request_line(environ: WSGIEnvironment) -> str:
-    """Who sent what: ``192.0.2.1 "GET /resource_providers?name=x"``; nothing that a client sends ends it early."""
+    """Return client, method and URI: ``192.0.2.1 "GET /usages?project_id=x"``; no text of a client can end it early."""
     path = quote((environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1"))
     query = environ.get("QUERY_STRING")
     uri = f"{path}?{_quoted(query)}" if query else path
-    # Between a client and a proxy that is believed there may be others, all of which are named.
+    # The address may list several proxies between the client and the trusted one.
     client = environ.get("REMOTE_ADDR", "-").replace('"', "%22")
     return f'{client} "{_quoted(environ["REQUEST_METHOD"])} {uri}"'
 
 
 def _quoted(text: str) -> str:
-    """The text as it was sent, but for what may not be in a line between quotes."""
+    """Return the text with the characters escaped that could end a line or its quotes."""
     return _UNFIT.sub(lambda found: f"%{ord(found[0]):02X}", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -161,12 +161,12 @@ def get_enforcer() -> policy.Enforcer:
     return enforcer
 
 
-def _enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
+def _enforcer(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES) -> policy.Enforcer:
     """A completely loaded enforcer."""
     enforcer = policy.Enforcer(conf)
     # Every rule has a default that changed, which is not news to anybody.
     enforcer.suppress_default_change_warnings = True
-    enforcer.register_defaults(RULES)
+    enforcer.register_defaults(rules)
     enforcer.load_rules()
     return enforcer
 
@@ -180,10 +180,10 @@ class Policy:
     A verdict is remembered where it depends on nothing but the caller and the target.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES) -> None:
         """Raises ValueError, with a sentence, if a policy file cannot be used."""
         written = files.read(conf)
-        self._enforcer = _enforcer(conf)
+        self._enforcer = _enforcer(conf, rules)
         self._enforcer.use_conf = False
         files.report(written, self._enforcer.file_rules, self._enforcer.registered_rules)
         self._remembers = _self_contained(self._enforcer)

@@ -17,7 +17,7 @@ LOG = oslo_log.getLogger(__name__)
 
 
 class CannotStart(SystemExit):
-    """Ends the process with the exit code on which uWSGI gives up; at any other it starts workers without end."""
+    """Ends the process with the exit code at which uWSGI gives up; at any other it starts workers again and again."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
@@ -25,9 +25,9 @@ class CannotStart(SystemExit):
 
 
 def init_application() -> Any:
-    """The application, configured by the file and the environment of this process (docs: configuration, entry-points).
+    """Return the application, configured by files and environment variables (docs: configuration, entry-points).
 
-    May be called again; each call gives an application of its own.  Ends the process with one line if it cannot start.
+    Each call returns a new application.  If it cannot start, the process ends with one line on stderr.
     """
     try:
         conf = options.load()
@@ -43,7 +43,7 @@ def init_application() -> Any:
 
 
 def _threads() -> int | None:
-    """How many threads of this process the web server calls the application with; None where it does not tell."""
+    """Return how many threads of this process call the application; None if the web server does not report it."""
     with contextlib.suppress(ImportError):
         import uwsgi  # there inside uWSGI only
 

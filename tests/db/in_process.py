@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from placement import deploy, routes
+from placement import deploy
 from placement.db.database import Database
-from placement.http.application import Application
 from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.policy import Policy
@@ -16,5 +15,5 @@ _POLICY = Policy(_CONF)
 
 def placement(database: Database) -> caller.Caller:
     """Calls the whole service, all its layers included."""
-    service = Service(_CONF, database, _POLICY, LiveIndex(database))
-    return caller.inside(deploy.onion(Application(routes.TABLE, service)))
+    service = Service(_CONF, database, _POLICY, LiveIndex(database), deploy.APIS)
+    return caller.inside(deploy.assemble(service))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from placement import errors
+from placement import errors, routes
 from placement import microversion as mv
 from placement.http.application import Application
 from placement.http.endpoint import accepts_json, endpoint, media_type
@@ -220,7 +222,8 @@ def reads():
 @pytest.fixture
 def put(reads):
     conf = web.configuration(placement__max_traits_per_request=3)
-    app = Application(TABLE, Service(conf, reads, Policy(conf), None))
+    api = dataclasses.replace(routes.PLACEMENT, routes=TABLE)
+    app = Application(api, Service(conf, reads, Policy(conf), None, (api,)))
     return lambda name, body: ask(app, "PUT", f"/looked_up/{name}", JSON, body)
 
 

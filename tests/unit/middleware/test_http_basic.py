@@ -13,8 +13,8 @@ from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok
-from placement.middleware import brake
-from placement.middleware.brake import address_of
+from placement.middleware import guess_limit
+from placement.middleware.guess_limit import address_of
 from tests import web
 
 LONG = "\N{SNOWMAN}" * 24  # 72 bytes, the most that bcrypt takes
@@ -255,43 +255,43 @@ def test_what_counts_as_one_address(one, another, same):
     assert (address_of({"REMOTE_ADDR": one}) == address_of({"REMOTE_ADDR": another})) is same
 
 
-def test_the_brake_lets_go_again_and_remembers_few(monkeypatch):
+def test_the_limit_ends_and_few_addresses_are_remembered(monkeypatch):
     now = 1000.0
-    monkeypatch.setattr(brake.time, "monotonic", lambda: now)
-    monkeypatch.setattr(brake, "_ADDRESSES", 3)
-    one = brake.Brake()
+    monkeypatch.setattr(guess_limit.time, "monotonic", lambda: now)
+    monkeypatch.setattr(guess_limit, "_ADDRESSES", 3)
+    one = guess_limit.GuessLimit()
     for _ in range(12):
-        one.failed("a")
-    assert one.wait("a") == 6, "two too many"
+        one.count("a")
+    assert one.seconds_to_wait("a") == 6, "two too many"
     now += 5.5
-    assert one.wait("a") == 1, "half a second is left"
+    assert one.seconds_to_wait("a") == 1, "half a second is left"
     now += 0.5
-    assert one.wait("a") == 0
-    one.failed("a")
-    assert one.wait("a") == 2
+    assert one.seconds_to_wait("a") == 0
+    one.count("a")
+    assert one.seconds_to_wait("a") == 2
     for address in "bcd":
-        one.failed(address)
-    assert one.wait("a") == 0
+        one.count(address)
+    assert one.seconds_to_wait("a") == 0
 
 
 def test_an_address_that_goes_on_is_not_forgotten_for_others(monkeypatch):
-    monkeypatch.setattr(brake.time, "monotonic", lambda: 1000.0)
-    monkeypatch.setattr(brake, "_ADDRESSES", 2)
-    one = brake.Brake()
+    monkeypatch.setattr(guess_limit.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(guess_limit, "_ADDRESSES", 2)
+    one = guess_limit.GuessLimit()
     for address in "a" * 10 + "bac":
-        one.failed(address)
-    assert one.wait("a") == 4
+        one.count(address)
+    assert one.seconds_to_wait("a") == 4
 
 
-def test_patience_is_not_saved_up(monkeypatch):
+def test_unused_attempts_are_not_saved_up(monkeypatch):
     now = 1000.0
-    monkeypatch.setattr(brake.time, "monotonic", lambda: now)
-    one = brake.Brake()
-    one.failed("a")
+    monkeypatch.setattr(guess_limit.time, "monotonic", lambda: now)
+    one = guess_limit.GuessLimit()
+    one.count("a")
     now += 3600
     for _ in range(10):
-        one.failed("a")
-    assert one.wait("a") == 2
+        one.count("a")
+    assert one.seconds_to_wait("a") == 2
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["in place", "by another"])

@@ -1,4 +1,4 @@
-"""A brake on guesses: how many wrong passwords one address may try (a token bucket per address)."""
+"""Limits how many wrong passwords an address may send, by a token bucket for each address."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import threading
 import time
 from wsgiref.types import WSGIEnvironment
 
-#: Wrong passwords that an address may send at once, and the seconds until it may send one more.
+#: Wrong passwords that an address may send at once, and the seconds after which it may send one more.
 BURST = 10
 PAUSE = 2.0
 _ADDRESSES = 10_000
 
 
-class Brake:
+class GuessLimit:
     """Counts wrong passwords by address.  Threads share it; each process has its own.
 
-    An attempt counts once it has failed, so that clients which know their password never hold up each other.  Attempts
-    that run at the same time may exceed the burst, and delay the next one by as much.
+    An attempt counts once it has failed, so that clients that know their password do not delay each other.  Attempts
+    that run at the same time may exceed the burst, and delay the next one accordingly.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: Per address when its bucket is full again, the address that failed last at the end.
+        #: When the bucket of each address is full again; the address that failed last is at the end.
         self._full_at: collections.OrderedDict[str, float] = collections.OrderedDict()
 
-    def wait(self, address: str) -> int:
-        """The whole seconds after which the address may try; 0: now."""
+    def seconds_to_wait(self, address: str) -> int:
+        """Return the seconds, rounded up, after which the address may try again; 0 for now."""
         with self._lock:
             full_in = self._full_at.get(address, 0.0) - time.monotonic()
         return max(0, math.ceil(full_in - (BURST - 1) * PAUSE))
 
-    def failed(self, address: str) -> None:
-        """Count a wrong password."""
+    def count(self, address: str) -> None:
+        """Count a wrong password of the address."""
         with self._lock:
             now = time.monotonic()
             self._full_at[address] = max(now, self._full_at.pop(address, now)) + PAUSE
@@ -43,9 +43,9 @@ class Brake:
 
 
 def address_of(environ: WSGIEnvironment) -> str:
-    """What is counted as one address: that of the client, of IPv6 its network.
+    """Return what is counted as one address: the client's, or of IPv6 its /64 network.
 
-    Where a proxy lists several, the last one is what the proxy itself has seen.
+    Where a proxy lists several, the last is the one that the proxy itself has seen.
     """
     address = environ.get("REMOTE_ADDR", "").rpartition(",")[2].strip()
     try:

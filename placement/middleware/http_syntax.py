@@ -1,4 +1,4 @@
-"""Refuses what is no request of HTTP although a web server passes it on, or what the web server has cut."""
+"""Refuses requests that are not HTTP although a web server passes them on, and requests that the server has cut."""
 
 from __future__ import annotations
 
@@ -8,53 +8,50 @@ import re
 import socket
 import sys
 from collections.abc import Iterable
-from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from placement import errors
-from placement.http import faults
+from placement.http import failures
 from placement.http.service import Service
-from placement.middleware.refusal import refuse
 
-#: A tab may be in a header.
+#: A header may hold a tab.
 _CONTROL = re.compile("[\0-\x08\x0a-\x1f\x7f]")
 _PROTOCOL = re.compile(r"HTTP/\d(\.\d)?", re.ASCII)
 _METHOD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-#: Of these each server passes on all, and uWSGI those for which it has room.
-_WHOLE = frozenset(("PATH_INFO", "QUERY_STRING", "SERVER_PROTOCOL"))
+#: Every server passes these on; uWSGI leaves out those for which it has no room.
+_ALWAYS_PASSED = frozenset(("PATH_INFO", "QUERY_STRING", "SERVER_PROTOCOL"))
 
 
-class WellFormed:
-    """Stands before all that makes headers or lines of the log from a request."""
+class HttpSyntax:
+    """Stands before all layers that make headers or lines of the log from a request."""
 
-    def __init__(self, application: Any, service: Service) -> None:
-        self.application = application
+    def __init__(self, application: WSGIApplication, service: Service) -> None:
+        self._application = application
         self._longest_query = service.conf.api.max_query_length
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The answer of the application; 400 for control characters, 414 for a query or a path that is not there."""
+        """Return the reply of the application; 400 for control characters, 414 for a path or query that was cut."""
         if failure := self._failure(environ):
             environ.setdefault("PATH_INFO", "")
             _hang_up(environ)
-            return refuse(failure, environ, start_response)
-        answer: Iterable[bytes] = self.application(environ, start_response)
-        return answer
+            return failures.respond(failure, environ, start_response)
+        return self._application(environ, start_response)
 
     def _failure(self, environ: WSGIEnvironment) -> errors.Failure | None:
-        if not environ.keys() >= _WHOLE:
+        if not environ.keys() >= _ALWAYS_PASSED:
             return errors.TooLong(most=self._longest_query)
         sent = [value for name, value in environ.items() if name.startswith("HTTP_")]
         sent += environ["QUERY_STRING"], environ.get("CONTENT_TYPE") or ""
         sound = _METHOD.fullmatch(environ["REQUEST_METHOD"]) and _PROTOCOL.fullmatch(environ["SERVER_PROTOCOL"])
         if not sound or _CONTROL.search("".join(sent)):
-            return faults.NotWellFormed()
+            return failures.NotWellFormed()
         return None
 
 
 def _hang_up(environ: WSGIEnvironment) -> None:
-    """End the connection where uWSGI would begin the reply with what the client sent in place of the version of HTTP.
+    """End the connection where uWSGI would begin the reply with what the client sent instead of the HTTP version.
 
-    It is not closed, for another connection could get its number before uWSGI writes the reply.
+    The socket is not closed: another connection could get its number before uWSGI writes the reply.
     """
     uwsgi = sys.modules.get("uwsgi")
     if uwsgi is not None and not _PROTOCOL.fullmatch(environ.get("SERVER_PROTOCOL", "HTTP/1.0")):

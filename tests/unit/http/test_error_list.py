@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from placement import errors
+from placement import errors, routes
 from placement import microversion as mv
-from placement.http import faults
-from placement.http.environ import REQUEST_ID, VERSION
+from placement.http import failures
+from placement.http.environ import API, REQUEST_ID, VERSION
 from tests import web
 
 BEFORE_CODES = mv.Version(1, 22)
@@ -17,9 +17,9 @@ BEFORE_CODES = mv.Version(1, 22)
 
 def answer(failure, accept="application/json", version=mv.LATEST, method="GET", **environ):
     def app(environ, start_response):
-        return faults.respond(failure, environ, start_response)
+        return failures.respond(failure, environ, start_response)
 
-    found = {REQUEST_ID: web.REQUEST, VERSION: version, "HTTP_ACCEPT": accept, **environ}
+    found = {API: routes.PLACEMENT, REQUEST_ID: web.REQUEST, VERSION: version, "HTTP_ACCEPT": accept, **environ}
     return web.ask(app, method, "/x", environ=found)
 
 
@@ -53,22 +53,22 @@ def leaves(module):
             "Not Found",
             "The resource could not be found.\n\n No resource provider with uuid u found  ",
         ),
-        (faults.NoSuchRoute(), 404, "Not Found", "The resource could not be found.\n\n   "),
+        (failures.NoSuchRoute(), 404, "Not Found", "The resource could not be found.\n\n   "),
         (
-            faults.MethodNotAllowed(allow="GET"),
+            failures.MethodNotAllowed(allow="GET"),
             405,
             "Method Not Allowed",
             "The method GET is not allowed for this resource. \n\n "
             "The method specified is not allowed for this resource.",
         ),
         (
-            faults.MethodNotAllowed(),
+            failures.MethodNotAllowed(),
             405,
             "Method Not Allowed",
             "The method GET is not allowed for this resource. \n\n ",
         ),
         (
-            faults.OnlyJSON(),
+            failures.OnlyJSON(),
             406,
             "Not Acceptable",
             "The resource could not be generated that was acceptable to your browser "
@@ -81,7 +81,7 @@ def leaves(module):
             "There was a conflict when trying to complete your request.\n\n resource provider generation conflict  ",
         ),
         (
-            faults.UnsupportedMediaType(type="a/b"),
+            failures.UnsupportedMediaType(type="a/b"),
             415,
             "Unsupported Media Type",
             "The request media type a/b; c=d is not supported by this server. \n\n "
@@ -118,29 +118,31 @@ def test_a_failure_has_a_status_and_a_detail(failure, status, title, detail):
 @pytest.mark.parametrize("content_type", [None, ""])
 def test_no_media_type_is_none(content_type):
     environ = {} if content_type is None else {"CONTENT_TYPE": content_type}
-    problem = answer(faults.UnsupportedMediaType(type=None), **environ).json["errors"][0]
+    problem = answer(failures.UnsupportedMediaType(type=None), **environ).json["errors"][0]
     assert problem["detail"].startswith("The request media type None is not supported by this server. ")
 
 
 def test_a_bug_says_nothing_of_itself():
-    found = answer(faults.InternalError())
+    found = answer(failures.InternalError())
     assert found.status == "500 Internal Server Error"
     assert found.json["errors"][0]["title"] == "Internal Server Error"
     assert "id of this request" in found.json["errors"][0]["detail"]
 
 
-@pytest.mark.parametrize("kind", leaves(errors) + leaves(faults))
+@pytest.mark.parametrize("kind", leaves(errors) + leaves(failures))
 def test_every_kind_of_failure_has_its_status(kind):
     failure = kind.__new__(kind)
-    expected = 500 if kind is faults.InternalError else range(400, 504)
-    assert faults.status_of(failure) in (expected if isinstance(expected, range) else [expected])
-    assert (faults.status_of(failure) == 500) is (kind is faults.InternalError)
+    expected = 500 if kind is failures.InternalError else range(400, 504)
+    assert failures.status_of(failure) in (expected if isinstance(expected, range) else [expected])
+    assert (failures.status_of(failure) == 500) is (kind is failures.InternalError)
 
 
 def test_codes_begin_with_1_23():
     failure = errors.ProviderNameTaken(name="n")
     assert answer(failure).json["errors"][0]["code"] == "placement.duplicate_name"
-    assert answer(faults.NoSuchRoute(), version=mv.ERROR_CODES).json["errors"][0]["code"] == "placement.undefined_code"
+    assert (
+        answer(failures.NoSuchRoute(), version=mv.ERROR_CODES).json["errors"][0]["code"] == "placement.undefined_code"
+    )
     assert "code" not in answer(failure, version=BEFORE_CODES).json["errors"][0]
 
 
@@ -154,8 +156,8 @@ def test_an_unacceptable_version_is_told_the_range_and_no_code():
 
 
 def test_allow_is_a_header():
-    assert answer(faults.MethodNotAllowed(allow="GET, PUT")).headers["allow"] == "GET, PUT"
-    assert "allow" not in answer(faults.MethodNotAllowed()).headers
+    assert answer(failures.MethodNotAllowed(allow="GET, PUT")).headers["allow"] == "GET, PUT"
+    assert "allow" not in answer(failures.MethodNotAllowed()).headers
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_html_is_a_page_and_what_the_client_sent_is_escaped():
     assert text.startswith("<html>")
     assert "<h1>404 Not Found</h1>" in text
     assert "uuid &lt;b&gt;&amp; found" in text
-    text = answer(faults.UnsupportedMediaType(type="x"), "text/html", CONTENT_TYPE="<b>").text
+    text = answer(failures.UnsupportedMediaType(type="x"), "text/html", CONTENT_TYPE="<b>").text
     assert "media type &lt;b&gt; is not supported" in text
 
 

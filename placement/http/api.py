@@ -1,0 +1,86 @@
+"""An API of the service, as a value: what it serves, and how it differs from other APIs that are mounted beside it.
+
+``deploy`` mounts several below one set of shared layers.  The layer ``Mount`` finds the API that a path belongs to, so
+that all other layers can ask it: which form its error documents have, and which of its paths need no authentication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Protocol
+from wsgiref.types import WSGIApplication, WSGIEnvironment
+
+from oslo_policy import policy
+
+from placement import errors
+from placement.http.endpoint import Endpoint
+from placement.http.service import Service
+from placement.microversion import INITIAL, Version
+
+#: The endpoints of one path by method; several, in the order of their lifetimes, where a method changed its meaning.
+Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
+Table = dict[str, Methods]
+Headers = Sequence[tuple[str, str]]
+#: Puts itself around an application.  A layer that the configuration has not switched on returns the application.
+Layer = Callable[[WSGIApplication, Service], WSGIApplication]
+
+
+class Versioning(Protocol):
+    """How a client and an API agree on a version."""
+
+    def negotiate(self, environ: WSGIEnvironment) -> Version:
+        """Return the version that the headers of a request ask for.
+
+        Raises:
+            Failure: they cannot be read, or ask for a version that the API does not have.  ``headers`` of the failure
+                may name the versions that it has.
+        """
+
+    def headers(self, version: Version) -> Headers:
+        """Return the headers that state the version of a reply."""
+
+
+class ErrorDocuments(Protocol):
+    """How an API reports a failure over HTTP."""
+
+    def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
+        """Return the content type and the content of the reply.
+
+        The environ may lack the version: layers outside of the negotiation report failures, too.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One API.
+
+    Args:
+        name: the service type, as in the catalog of the Identity service.
+        prefix: the path below which the API is mounted, such as ``/baremetal``; empty for the API that has all paths
+            that belong to no other.
+        routes: the route table; its paths begin after the prefix.
+        versioning: how the version of a request is negotiated.
+        error_documents: the form of its errors.
+        open_paths: paths that need no authentication, as in ``routes``.
+        rules: the policy rules of its endpoints.
+        layers: layers of this API alone, outermost first, inside of the shared ones.
+        cache_headers_since: the first version whose replies state their age (docs: api-cache-headers).
+        anonymous_is_admin: whether noauth2 takes a request without a token for an administrator's.
+    """
+
+    name: str
+    prefix: str = ""
+    routes: Table
+    versioning: Versioning
+    error_documents: ErrorDocuments
+    open_paths: frozenset[str] = frozenset({"/"})
+    rules: Sequence[policy.RuleDefault] = ()
+    layers: tuple[Layer, ...] = ()
+    cache_headers_since: Version = INITIAL
+    anonymous_is_admin: bool = False
+
+    def __post_init__(self) -> None:
+        if self.prefix and (not self.prefix.startswith("/") or self.prefix.endswith("/")):
+            raise ValueError(f"The prefix {self.prefix!r} must begin with a slash and not end with one.")

@@ -1,0 +1,138 @@
+"""The error documents of OpenStack's API guidelines: a list of errors in JSON, or a page, or plain text.
+
+docs: api-accept, api-errors, api-error-codes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from wsgiref.types import WSGIEnvironment
+
+from webob.acceptparse import create_accept_header
+
+from placement import errors
+from placement.http.environ import API, REQUEST_ID, VERSION
+from placement.http.response import JSON
+from placement.microversion import Version
+
+# Clients look for parts of a detail and for its last line: sentence, blanks and place of the message are fixed.
+_USUAL = "%s\n\n {message}  "
+_DETAILS = {
+    400: _USUAL % "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    401: _USUAL % "The service does not know who sends this request.",
+    403: _USUAL % "Access was denied to this resource.",
+    404: _USUAL % "The resource could not be found.",
+    405: "The method {method} is not allowed for this resource. \n\n {message}",
+    406: (
+        "The resource could not be generated that was acceptable to your browser (content of type {accept}. "
+        "\n\n {message}"
+    ),
+    409: _USUAL % "There was a conflict when trying to complete your request.",
+    413: _USUAL % "The body of your request was too large for this server.",
+    414: _USUAL % "The request URI was too long for this server.",
+    415: "The request media type {content_type} is not supported by this server. \n\n {message}",
+    429: _USUAL % "The server does not look at this request for now.",
+    500: _USUAL % "The server has either erred or is incapable of performing the requested operation.",
+    503: _USUAL % "The server is currently unavailable. Please try again at a later time.",
+}
+
+_PAGE = """\
+<html>
+ <head>
+  <title>{status}</title>
+ </head>
+ <body>
+  <h1>{status}</h1>
+  {detail}
+ </body>
+</html>"""
+
+#: The longest sentence, in characters: it may repeat what was sent, which may be megabytes.
+_LONGEST = 24_000
+
+_TAG = re.compile(r"<[^<>]*>")  # reads each character once, even where many tags begin and none ends
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorList:
+    """The form of errors of an API with microversions.
+
+    Args:
+        minimum: the oldest version, which a refusal of a version names.
+        maximum: the newest version.
+        codes_since: the first version whose errors have a code.
+    """
+
+    minimum: Version
+    maximum: Version
+    codes_since: Version
+
+    def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
+        """Return the content type that the client prefers, and the content."""
+        form = _form(environ.get("HTTP_ACCEPT"))
+        if form == JSON:
+            return form, json.dumps({"errors": [self._error(failure, status, environ)]}).encode()
+        title = f"{status.value} {status.phrase}"
+        if form == "text/html":
+            explanation, message = _detail(_short(failure.sentence), status, environ).split("\n\n", 1)
+            text = _PAGE.format(
+                status=title, detail=f"{html.escape(explanation)}<br /><br />\n{html.escape(message.strip())}"
+            )
+        else:
+            text = f"{title}\n\n{_detail(_line(failure.sentence), status, environ)}"
+        return f"{form}; charset=UTF-8", text.encode(errors="backslashreplace")
+
+    def _error(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> dict[str, Any]:
+        error: dict[str, Any] = {
+            "status": status.value,
+            "title": status.phrase,
+            "detail": _detail(_line(failure.sentence), status, environ),
+        }
+        if isinstance(failure, errors.UnacceptableVersion):
+            error["max_version"] = str(self.maximum)
+            error["min_version"] = str(self.minimum)
+        elif self._version(environ) >= self.codes_since:
+            error["code"] = failure.code
+        error["request_id"] = environ.get(REQUEST_ID)
+        return error
+
+    def _version(self, environ: WSGIEnvironment) -> Version:
+        """Return the version of the request; before its negotiation, the version that it asks for."""
+        version: Version | None = environ.get(VERSION)
+        if version is None:
+            with contextlib.suppress(errors.Failure):
+                version = environ[API].versioning.negotiate(environ)
+        return version or self.minimum
+
+
+def _detail(message: str, status: HTTPStatus, environ: WSGIEnvironment) -> str:
+    return _DETAILS[status].format(
+        message=message,
+        method=environ["REQUEST_METHOD"],
+        accept=environ.get("HTTP_ACCEPT") or JSON,
+        content_type=environ.get("CONTENT_TYPE") or None,
+    )
+
+
+def _line(sentence: str) -> str:
+    """Return the sentence in one line and without tags, because a client may show it in a page."""
+    return _TAG.sub("", _short(sentence).replace("\n", " "))
+
+
+def _short(sentence: str) -> str:
+    """Return the sentence; a long one without its middle, since clients look at its beginning and its end."""
+    return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]} ... {sentence[-_LONGEST // 8 :]}"
+
+
+def _form(accept: str | None) -> str:
+    """Return the media type that the client prefers; JSON if it states none, plain text if it takes neither."""
+    if not accept or accept in ("*/*", JSON):
+        return JSON
+    offers = create_accept_header(accept).acceptable_offers(["text/html", JSON])
+    return offers[0][0] if offers else "text/plain"

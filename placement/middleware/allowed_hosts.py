@@ -1,0 +1,44 @@
+"""Refuses requests for other hosts than this machine, where every local client is trusted (DNS rebinding).
+
+A page in a browser can have its own host name resolve to 127.0.0.1, and so send requests to a server on the machine of
+the browser.  The Host header of such a request has the name of the page's host.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from placement.http.api import Layer
+from placement.http.failures import ForeignHost, respond
+from placement.http.service import Service
+
+
+def allowed_hosts(*names: str) -> Layer:
+    """Return the layer that accepts requests for loopback addresses, and for these names."""
+    allowed = {"localhost", *(name.lower() for name in names)}
+
+    def layer(application: WSGIApplication, _service: Service) -> WSGIApplication:
+        def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            host = environ.get("HTTP_HOST", "")
+            if host and not _is_local(_without_port(host), allowed):
+                return respond(ForeignHost(host=host), environ, start_response)
+            return application(environ, start_response)
+
+        return checked
+
+    return layer
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower().removesuffix(".")
+
+
+def _is_local(host: str, allowed: set[str]) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in allowed

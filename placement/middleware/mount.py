@@ -1,0 +1,50 @@
+"""Finds the API that a path belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from placement.http.environ import API
+from placement.http.service import Service
+
+
+class Mount:
+    """Leaves the API in the environ, and moves its prefix from PATH_INFO to SCRIPT_NAME.
+
+    So all layers further in see the paths of the API, and its links begin where it is mounted.
+    """
+
+    def __init__(self, application: WSGIApplication, service: Service) -> None:
+        """Raises ValueError unless exactly one API has no prefix, and all prefixes differ."""
+        self._application = application
+        by_prefix = {api.prefix: api for api in service.apis}
+        if "" not in by_prefix or len(by_prefix) < len(service.apis):
+            raise ValueError("One API, and only one, must be mounted at each prefix, and one without.")
+        self._root = by_prefix.pop("")
+        # /a/b goes before /a.
+        self._prefixed = sorted(by_prefix.values(), key=lambda api: len(api.prefix), reverse=True)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Return the reply of the application."""
+        environ[API] = self._root
+        path = environ.get("PATH_INFO", "")  # uWSGI leaves out what it has no room for
+        for api in self._prefixed:
+            if path.startswith(api.prefix) and path[len(api.prefix) :][:1] in ("", "/"):
+                environ[API] = api
+                environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + api.prefix
+                environ["PATH_INFO"] = path[len(api.prefix) :]
+                break
+        return self._application(environ, start_response)
+
+
+class Dispatch:
+    """The innermost of the shared layers: passes a request to the application of its API."""
+
+    def __init__(self, applications: dict[str, WSGIApplication]) -> None:
+        """Takes the applications by the prefix of their API."""
+        self._applications = applications
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Return the reply of the API that ``Mount`` has found."""
+        return self._applications[environ[API].prefix](environ, start_response)
