@@ -1,0 +1,64 @@
+"""The table of versions is complete, and any API can have one."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement import errors
+from placement import microversion as mv
+from placement.version_history import Change, History, Version
+
+
+@pytest.fixture
+def history():
+    history = History("baremetal")
+    history.add(1, 0, "Nodes.")
+    history.add(1, 1, "Ports.")
+    history.add(2, 0, "Nodes have names.")
+    return history
+
+
+def test_every_version_of_placement_has_one_name_and_a_sentence():
+    named = [
+        value for name, value in vars(mv).items() if isinstance(value, Version) and name not in ("MINIMUM", "LATEST")
+    ]
+    assert named == [change.version for change in mv.HISTORY]
+    assert named == [Version(1, minor) for minor in range(40)]
+    assert all(change.sentence.endswith(".") for change in mv.HISTORY)
+
+
+def test_changes_are_in_the_order_of_the_table(history):
+    assert list(history) == [
+        Change(Version(1, 0), "Nodes."),
+        Change(Version(1, 1), "Ports."),
+        Change(Version(2, 0), "Nodes have names."),
+    ]
+    assert (history.minimum, history.latest) == ((1, 0), (2, 0))
+
+
+@pytest.mark.parametrize("numbers", [(2, 0), (1, 2)])
+def test_a_version_comes_after_those_before_it(history, numbers):
+    with pytest.raises(ValueError, match=r"does not come after 2\.0"):
+        history.add(*numbers, "Late.")
+
+
+@pytest.mark.parametrize(
+    ("header", "version"),
+    [
+        (None, (1, 0)),
+        ("placement 1.30", (1, 0)),
+        ("baremetal 1.1", (1, 1)),
+        ("placement 1.30, baremetal 2.0", (2, 0)),
+        ("baremetal latest", (2, 0)),
+    ],
+)
+def test_each_service_has_its_own_entry_in_the_header(history, header, version):
+    assert history.negotiate(header) == version
+
+
+@pytest.mark.parametrize(
+    ("header", "failure"), [("baremetal 1.2", errors.UnacceptableVersion), ("baremetal one", errors.MalformedVersion)]
+)
+def test_a_version_that_the_history_does_not_have_is_refused(history, header, failure):
+    with pytest.raises(failure):
+        history.negotiate(header)
