@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import doctest
 import itertools
+import types
 from collections import Counter
 
 import pytest
 
 from placement.search.budget import FRUITLESS, Budget, Exhausted
 from placement.search.choose import BREADTH_FIRST, DEPTH_FIRST, choose
-from placement.search.solver import combine as module
+from placement.search.solver import canonical_form, matching
+from placement.search.solver import combine as combine_module
 from placement.search.solver.cache import SolutionCache
 from placement.search.solver.combine import combine
 from placement.search.solver.problem import Candidate, Demand, ProviderFacts, Requirements, TreeProblem
@@ -31,8 +33,10 @@ def assigned(candidate: Candidate) -> tuple[int, ...]:
     return tuple(provider for providers in candidate.mappings.values() for provider in providers)
 
 
-def test_the_examples_in_the_docstring() -> None:
-    assert doctest.testmod(module).failed == 0
+@pytest.mark.parametrize("module", [canonical_form, combine_module, matching], ids=lambda module: module.__name__)
+def test_the_examples_in_the_docstrings(module: types.ModuleType) -> None:
+    found = doctest.testmod(module)
+    assert (found.failed, found.attempted > 0) == (0, True)
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])

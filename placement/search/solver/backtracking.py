@@ -8,8 +8,8 @@ keep it small:
   Artificial Intelligence 14, 1980;
 - states that have no solution are recorded as no-goods: Dechter, "Enhancement schemes for constraint processing",
   Artificial Intelligence 41, 1990.  A state is the depth with what all constraints know; the future depends on no more;
-- values that can replace each other are tried once: Freuder, "Eliminating interchangeable values in constraint
-  satisfaction problems", AAAI 1991.  Only failures: solutions with interchangeable providers are different candidates;
+- of interchangeable values that fail, one is tried (``interchangeability``).  Those that succeed are all tried, because
+  they make different candidates;
 - a work limit ends a search that finds nothing.
 """
 
@@ -20,13 +20,14 @@ from collections.abc import Hashable, Iterator
 from placement.search.budget import Budget
 from placement.search.solver.canonical_form import Assignment, CanonicalForm
 from placement.search.solver.constraints import Constraint, Variable, constraints_of
+from placement.search.solver.interchangeability import Interchangeability
 from placement.search.solver.problem import Demand, Requirements
 from placement.search.solver.work_limit import WORK_LIMIT, WorkLimit
 
 #: The name under which a tree is reported that has no provider for one of the demands; narrowing uses the same.
 NO_PROVIDER = "group"
 
-#: Elements of a list that are as much work as one value.
+#: Elements of a list that one unit of work handles; a unit is about one value that is tried.
 _PER_WORK = 20
 #: Operations of an assignment and of what follows from it.
 _ASSIGN = 4
@@ -45,19 +46,18 @@ class Backtracking:
     def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
         demands = requirements.demands
         budget.spend(len(demands) * (2 + len(requirements.summed_classes) // _PER_WORK))
-        self._form = form
         self._variables = _ordered(requirements, form)
         #: Work of one value: most requests have few constraints, but the client decides how many subtrees there are.
-        self._work = 1 + (len(requirements.same_subtrees) + len(requirements.summed_classes)) // 4
+        self._work_per_value = 1 + (len(requirements.same_subtrees) + len(requirements.summed_classes)) // 4
         # Without a wrong decision each value is tried once or twice, and each variable compared with those before it.
-        minimum = (1 + self._work) * sum(map(len, form.domains)) + len(demands) ** 2
+        minimum = (1 + self._work_per_value) * sum(map(len, form.domains)) + len(demands) ** 2
         self._limit = WorkLimit(budget, minimum)
         self._limit.work += len(requirements.same_subtrees) * len(demands)
         self._constraints: list[Constraint] = list(constraints_of(requirements, form, self._variables, self._limit))
         #: By position of the demand: the provider, or -1.
         self._assignment = [-1] * len(demands)
         self._no_goods: set[Hashable] = set()
-        self._classes: dict[int, Hashable] = {}
+        self._interchangeability = Interchangeability(form, self._limit)
         #: Numbers in a state, mostly the available amounts.
         self._state_size = (
             sum(map(len, form.available))
@@ -65,9 +65,6 @@ class Backtracking:
             + len(requirements.required)
             + 2 * len(requirements.same_subtrees)
         )
-        distinct = {id(variable.domain): variable.domain for variable in self._variables}
-        self._domains = [frozenset(domain) for domain in distinct.values()]
-        self._parents = frozenset(form.parents)
         self.refusal: str | None = None
         self._deepest = 0
 
@@ -109,11 +106,11 @@ class Backtracking:
             if self._limit.exceeded():
                 self.refusal = WORK_LIMIT
                 return
-            self._limit.work += self._work
+            self._limit.work += self._work_per_value
             if (failed and self._class(provider) in failed) or not self._allows(depth, provider):
                 continue
             extended = False
-            self._limit.budget.spend(_ASSIGN * self._work)
+            self._limit.budget.spend(_ASSIGN * self._work_per_value)
             self._assign(depth, provider)
             for solution in self._extend(depth + 1):
                 extended = True
@@ -149,27 +146,8 @@ class Backtracking:
         return depth, tuple(constraint.state() for constraint in self._constraints)
 
     def _class(self, provider: int) -> Hashable:
-        """Return the class of providers that are interchangeable with this one at the moment; None: only itself.
-
-        A provider that is assigned already differs from those that are not.
-        """
-        if provider in self._assignment:
-            return None
-        if provider not in self._classes:
-            self._classes[provider] = self._class_of(provider)
-        return self._classes[provider]
-
-    def _class_of(self, provider: int) -> Hashable:
-        form = self._form
-        if provider in self._parents:
-            # Its descendants are not those of another.
-            return None
-        self._limit.work += len(self._domains) // _PER_WORK
-        facts = (form.parents, form.trees, form.traits, form.shares, *form.available)
-        return (
-            tuple(known[provider] if known else None for known in facts),
-            tuple(provider in domain for domain in self._domains),
-        )
+        """Return the class of providers that are interchangeable with this one now; None if it is the only one."""
+        return None if provider in self._assignment else self._interchangeability.class_of(provider)
 
 
 def _ordered(requirements: Requirements, form: CanonicalForm) -> list[Variable]:

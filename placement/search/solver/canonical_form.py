@@ -6,6 +6,18 @@ for one of them is a solution for all, and what has no solution in one tree has 
 Providers are renumbered in the order in which they appear in the domains, and facts that no constraint of the request
 reads are left out.  Equal forms have equal solutions.  The reverse need not hold: domains in another order give another
 form, since a labelling that is canonical under reordering is as hard as graph isomorphism.
+
+The two devices of two hosts:
+
+>>> from placement.search.solver.problem import Demand, Requirements
+>>> groups = Requirements((Demand("1", {"PGPU": 1}), Demand("2", {"PGPU": 1})), isolate=True)
+>>> for host in (10, 20):
+...     devices = host + 1, host + 2
+...     facts = {device: ProviderFacts((device, host)) for device in devices}
+...     form, providers = canonical_form(TreeProblem(groups, (devices, devices), facts), Budget())
+...     print(form.domains, providers)
+((0, 1), (0, 1)) (11, 12)
+((0, 1), (0, 1)) (21, 22)
 """
 
 from __future__ import annotations

@@ -36,7 +36,17 @@ def is_slack(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: Work
 
 
 def has_matching(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> bool:
-    """Whether there is a matching that gives each variable a value of its domain, within the capacities."""
+    """Whether there is a matching that gives each variable a value of its domain, within the capacities.
+
+    >>> from placement.search.budget import Budget
+    >>> limit = WorkLimit(Budget(), 0)
+    >>> has_matching([(1, 2), (1,)], lambda value: 1, limit)
+    True
+    >>> has_matching([(1, 2), (1,), (2,)], lambda value: 1, limit)
+    False
+    >>> has_matching([(1, 2), (1,), (2,)], {1: 2, 2: 1}.__getitem__, limit)
+    True
+    """
     return _Matching(domains, capacity, limit).complete()
 
 
