@@ -16,7 +16,7 @@ from placement.index.snapshot import Snapshot
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import provider as schema
-from placement.search.narrow import listing
+from placement.search.find import find_providers
 from placement.search.query import names, parse
 
 _LINKS = (
@@ -34,7 +34,7 @@ def list_providers(req: Request) -> Reply:
     wanted = parse.provider_filter(req.parameters, req.version)
     snapshot = req.index.current()
     names.check_filter(wanted, snapshot, req.database)
-    slots = listing.matching(snapshot, wanted)
+    slots = find_providers(wanted, snapshot)
     shown = _shown(req, snapshot, slots)
     if req.version < mv.CACHE_HEADERS:
         return listed("resource_providers", shown)

@@ -1,99 +1,145 @@
-"""The whole search, from a request to the candidates that are chosen."""
+"""The entry to a search: candidates for a query, or providers for a filter, from one snapshot of the index."""
 
 from __future__ import annotations
 
 import logging
 import random
 import time
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from placement import signals
 from placement.index.snapshot import Snapshot
+from placement.search import budget as bounds
 from placement.search.budget import Budget, Exhausted
 from placement.search.choose import BREADTH_FIRST, choose
-from placement.search.narrow.narrowing import Narrowed, narrow
+from placement.search.narrow.narrowing import Narrowed, narrow, providers_serving
 from placement.search.narrow.trees import tree_problems
-from placement.search.query.query import SearchQuery
+from placement.search.query.query import ProviderFilter, SearchQuery
 from placement.search.refusals import Refusals
 from placement.search.solver.problem import Candidate
 
 LOG = logging.getLogger(__name__)
 
-#: About the bytes of a candidate and what is shown of it, without the summaries of its providers, and for each pick.
-_CANDIDATE, _PICK = 1300, 400
-#: The part of the memory that is left for them; the other is for the summaries.
+#: About the bytes of a candidate and of its part in a reply, without summaries of providers: this, and for each demand.
+_CANDIDATE, _DEMAND = 1300, 400
+#: Candidates get one part of the memory, divided by this; the rest is for the summaries.
 _SHARE = 2
 
 
-class Found(NamedTuple):
-    """The outcome of a search: candidates, the snapshot whose slots they name, and what every rule left out."""
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a deployment prefers and allows, the same for every search."""
 
-    candidates: list[Candidate]
+    #: The most candidates that a search may return, whatever the query requests; None: no bound.
+    max_candidates: int | None = None
+    #: ``choose.BREADTH_FIRST`` or ``choose.DEPTH_FIRST``.
+    strategy: str = BREADTH_FIRST
+    #: Whether trees, and the providers for each demand, are taken in random order.
+    randomize: bool = False
+    #: Makes the random order repeatable.
+    seed: int | None = None
+    #: The budget of each search (``budget``).
+    operations: int = bounds.OPERATIONS
+    memory: int = bounds.BYTES
+
+
+class Found(NamedTuple):
+    """The outcome of a search."""
+
+    query: SearchQuery
+    #: The candidates name providers by their slots in this snapshot.
     snapshot: Snapshot
+    candidates: list[Candidate]
     refusals: Refusals
-    #: False if trees were given up, and there may be others.
-    complete: bool = True
+    #: Whether there are as many candidates as were requested or allowed, and there may be more.
+    limited: bool
+    #: What the budget had too little of, "operations" or "memory"; None if the search was not cut short.
+    shortage: str | None
+    #: What the search used and left of its budget.
+    operations: int
+    remaining_memory: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether the budget was enough: otherwise there may be candidates that were not found."""
+        return self.shortage is None
 
     @property
     def obstacle(self) -> str:
-        """Why there are none: the first rule that left nothing, without the class for ``resources``; or that what was
-        left cannot be combined.  Empty if there are some."""
+        """Why there is no candidate (``Refusals.obstacle``); empty if there are some."""
         return "" if self.candidates else self.refusals.obstacle
 
 
 @signals.timed("search")
-def search(
-    request: SearchQuery,
-    snapshot: Snapshot,
-    *,
-    most: int | None = None,
-    strategy: str = BREADTH_FIRST,
-    order: random.Random | None = None,
-    budget: Budget | None = None,
-) -> Found:
-    """Where the request would fit.
+def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None) -> Found:
+    """Return candidates for the query.
 
-    :param most: never give more candidates, even if the request asks for more.
-    :param order: take trees and providers at random.
-    :param budget: what it may use up.
+    The names in the query must exist (``names.check``).
     """
     began = time.perf_counter()
-    budget = Budget() if budget is None else budget
-    limit = min((limit for limit in (request.limit, most) if limit is not None), default=None)
+    settings = Settings() if settings is None else settings
+    budget = Budget(settings.operations, settings.memory)
+    limits = (query.limit, settings.max_candidates)
+    limit = min((number for number in limits if number is not None), default=None)
     refusals = Refusals()
     try:
-        narrowed = narrow(request, snapshot, budget, refusals)
+        narrowed = narrow(query, snapshot, budget, refusals)
+        candidates = _candidates(narrowed, limit, settings, budget, refusals)
     except Exhausted:
-        candidates: list[Candidate] = []
-    else:
-        candidates = _chosen(narrowed, limit, strategy, order, budget, refusals)
-    found = Found(candidates, snapshot, refusals, complete=budget.shortage is None)
-    if not found.complete:
-        LOG.warning(
-            "Where %d groups would fit was not looked for to the end, for want of %s: %d candidates were found, and "
-            "there may be more.",
-            *(len(request.groups), budget.shortage, len(candidates)),
-        )
-    if signals.searched.connected:
-        count = len(found.candidates)
-        signals.searched(time.perf_counter() - began, count, count == limit, found.obstacle)
+        candidates = []
+    found = Found(
+        query=query,
+        snapshot=snapshot,
+        candidates=candidates,
+        refusals=refusals,
+        limited=len(candidates) == limit,
+        shortage=budget.shortage,
+        operations=settings.operations - budget.operations,
+        remaining_memory=budget.memory,
+    )
+    _report(found, time.perf_counter() - began)
     return found
 
 
-def _chosen(
-    narrowed: Narrowed,
-    limit: int | None,
-    strategy: str,
-    order: random.Random | None,
-    budget: Budget,
-    refusals: Refusals,
+def find_providers(wanted: ProviderFilter, snapshot: Snapshot) -> list[int]:
+    """Return the slots of the providers that match the filter, in the order of their ids (docs: api-list-providers).
+
+    Each provider is judged by itself: its tree and sharing providers do not matter.
+    """
+    slots = providers_serving(wanted.group, snapshot).slots().tolist()
+    if wanted.uuid is not None:
+        named = snapshot.by_uuid.get(wanted.uuid)
+        slots = [slot for slot in slots if slot == named]
+    if wanted.name is not None:
+        slots = [slot for slot in slots if snapshot.provider(slot).name == wanted.name]
+    return sorted(slots, key=lambda slot: snapshot.provider(slot).id)
+
+
+def _candidates(
+    narrowed: Narrowed, limit: int | None, settings: Settings, budget: Budget, refusals: Refusals
 ) -> list[Candidate]:
-    """So many candidates, or as many as there is memory for."""
-    each = _CANDIDATE + _PICK * len(narrowed.eligible)
-    affordable = budget.memory // _SHARE // each
-    few = affordable if limit is None else min(limit, affordable)
-    candidates = choose(tree_problems(narrowed, order, budget), few, strategy, budget, refusals.refused)
+    """Return at most ``limit`` candidates, or as many as there is memory for."""
+    size = _CANDIDATE + _DEMAND * narrowed.query.demand_count
+    affordable = budget.memory // _SHARE // size
+    count = affordable if limit is None else min(limit, affordable)
+    order = random.Random(settings.seed) if settings.randomize else None
+    candidates = choose(tree_problems(narrowed, order, budget), count, settings.strategy, budget, refusals.refused)
     if len(candidates) == affordable != limit:
         budget.fall_short("memory")
-    budget.memory = max(budget.memory - each * len(candidates), 0)
+    budget.memory = max(budget.memory - size * len(candidates), 0)
     return candidates
+
+
+def _report(found: Found, seconds: float) -> None:
+    """Log and count the search."""
+    if not found.complete:
+        LOG.warning(
+            "The search for candidates of %d groups was cut short for lack of %s: %d candidates were found, and there "
+            "may be more.",
+            *(len(found.query.groups), found.shortage, len(found.candidates)),
+        )
+    elif not found.candidates and LOG.isEnabledFor(logging.DEBUG):
+        LOG.debug("A search found no candidate: %s", found.refusals)
+    if signals.searched.connected:
+        signals.searched(seconds, len(found.candidates), found.limited, found.obstacle)

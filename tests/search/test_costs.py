@@ -19,10 +19,10 @@ from placement.http.response import encode, listed
 from placement.index.snapshot import Snapshot
 from placement.microversion import Version
 from placement.schemas import allocation_candidate as schema
+from placement.schemas.candidates import present
 from placement.search.budget import Budget, Exhausted
 from placement.search.choose import DEPTH_FIRST
-from placement.search.find import search
-from placement.search.present import Form, present
+from placement.search.find import Settings, find
 from placement.search.query.parse import search_query
 from tests import caller, web
 from tests.costs import cost
@@ -40,14 +40,14 @@ class Outcome(NamedTuple):
     operations: int
 
 
-def answered(snapshot: Snapshot, query: str, version: Version, budget: Budget) -> Outcome:
+def answered(snapshot: Snapshot, query: str, version: Version) -> Outcome:
     """Do the work of a request, from the query string to the bytes of the reply."""
-    had = budget.operations
     pairs = parse_qsl(query, keep_blank_values=True)
     asked = search_query(schema.LIST.validate(pairs, version), version)
-    found = search(asked, snapshot, most=10_000, budget=budget)
-    body = present(found, Form.of(version), asked.resource_classes, budget)
-    return Outcome(len(body["allocation_requests"]), budget.shortage, len(encode(body)), had - budget.operations)
+    found = find(asked, snapshot, Settings(10_000))
+    shown = present(found, version)
+    count = len(shown.document["allocation_requests"])
+    return Outcome(count, shown.shortage, len(encode(shown.document)), found.operations)
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -55,7 +55,7 @@ def test_no_query_exceeds_the_bounds(name: str) -> None:
     costly_query = QUERIES[name]
     assert len(costly_query.query) <= 65_536
     snapshot = costly_query.world()
-    work = functools.partial(answered, snapshot, costly_query.query, Version(1, costly_query.minor), Budget())
+    work = functools.partial(answered, snapshot, costly_query.query, Version(1, costly_query.minor))
     found = cost(work)
     assert found.seconds < SECONDS
     assert found.mebibytes < MEBIBYTES
@@ -67,13 +67,12 @@ def test_no_query_exceeds_the_bounds(name: str) -> None:
 def test_a_search_that_runs_out_of_operations_returns_the_first_candidates(operations: int) -> None:
     costly_query = QUERIES["two groups in a wide tree"]
     asked = search_query(schema.LIST.validate(parse_qsl(costly_query.query), Version(1, 39)), Version(1, 39))
-    everything = search(asked, costly_query.world(), most=10_000)
+    everything = find(asked, costly_query.world(), Settings(10_000))
     assert everything.complete
-    budget = Budget(operations)
-    found = search(asked, costly_query.world(), most=10_000, budget=budget)
+    found = find(asked, costly_query.world(), Settings(10_000, operations=operations))
     assert found.candidates == everything.candidates[: len(found.candidates)]
     assert found.complete == (len(found.candidates) == len(everything.candidates))
-    assert budget.shortage == (None if found.complete else "operations")
+    assert found.shortage == (None if found.complete else "operations")
     assert not found.candidates if operations == 0 else found.complete == (operations == 100_000)
 
 
@@ -83,12 +82,10 @@ def test_a_reply_that_runs_out_of_memory_has_the_first_candidates(minor: int) ->
     snapshot = costly.hosts(600, 5)
     version = Version(1, minor)
     asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], version), version)
-    found = search(asked, snapshot, most=10_000)
-    form = Form.of(version)
-    everything = present(found, form, {"VCPU"})
-    budget = Budget(memory=800_000)
-    some = present(found, form, {"VCPU"}, budget)
-    assert budget.shortage == "memory"
+    found = find(asked, snapshot, Settings(10_000))
+    everything = present(found, version).document
+    some, shortage = present(found._replace(remaining_memory=800_000), version)
+    assert shortage == "memory"
     count = len(some["allocation_requests"])
     assert 10 < count < 600
     assert some["allocation_requests"] == everything["allocation_requests"][:count]
@@ -100,25 +97,26 @@ def test_a_shared_summary_is_counted_once_and_one_candidate_always_fits() -> Non
     """Groups of five candidates have the summaries of the same tree."""
     version = Version(1, 39)
     asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
-    found = search(asked, costly.hosts(600, 5), strategy=DEPTH_FIRST)
-    some = present(found, Form.of(version), {"VGPU"}, Budget(memory=800_000))
+    found = find(asked, costly.hosts(600, 5), Settings(strategy=DEPTH_FIRST))
+    some = present(found._replace(remaining_memory=800_000), version).document
     trees, more = divmod(len(some["provider_summaries"]), 6)
     assert (10 < trees < 600, more) == (True, 0)
     assert len(some["allocation_requests"]) == 5 * trees
-    assert len(present(found, Form.of(version), {"VGPU"}, Budget(memory=1))["allocation_requests"]) >= 1
+    some = present(found._replace(remaining_memory=1), version).document
+    assert len(some["allocation_requests"]) >= 1
 
 
 def test_memory_for_all_that_the_limit_asks_for_is_no_shortage() -> None:
     version = Version(1, 39)
     asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
     snapshot = costly.hosts(600, 5)
-    count = len(search(asked, snapshot, budget=Budget(memory=800_000)).candidates)
+    count = len(find(asked, snapshot, Settings(memory=800_000)).candidates)
     assert 10 < count < 3000
     for wanted, shortage in ((count, None), (count + 1, "memory")):
-        budget = Budget(memory=800_000)
-        assert len(search(asked, snapshot, most=wanted, budget=budget).candidates) == count
-        assert budget.shortage == shortage
-        assert budget.memory < 410_000, "half of it is reserved for candidates"
+        found = find(asked, snapshot, Settings(wanted, memory=800_000))
+        assert len(found.candidates) == count
+        assert found.shortage == shortage
+        assert found.remaining_memory < 410_000, "half of it is reserved for candidates"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -167,11 +165,10 @@ def test_narrowing_is_counted_as_memory() -> None:
     asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], Version(1, 39)), Version(1, 39))
     snapshot = costly.hosts(600, 5)
     for memory, few in ((snapshot.size, 0), (100 * snapshot.size, 10)):
-        budget = Budget(memory=memory)
-        found = search(asked, snapshot, most=10, budget=budget)
+        found = find(asked, snapshot, Settings(10, memory=memory))
         assert (len(found.candidates), found.complete) == (few, few > 0)
         assert not few or found.refusals.narrowing
-        assert budget.shortage == (None if few else "memory")
+        assert found.shortage == (None if few else "memory")
 
 
 def test_a_budget_is_not_overdrawn() -> None:

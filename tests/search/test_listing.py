@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.index.edit import with_providers
-from placement.search.narrow.listing import matching
+from placement.search.find import find_providers
 from placement.search.query.query import Group, NameCondition, ProviderFilter
 from tests.search import oracle
 from tests.strategies import CLASSES, HAVING, NAMES, RULES, examples, groups, some, worlds
@@ -43,7 +43,7 @@ def test_each_provider_is_judged_by_itself(data: st.DataObject, world: World) ->
     snapshot = world.snapshot()
     for _ in range(5):
         wanted = data.draw(filters(world))
-        found = [snapshot.provider(slot) for slot in matching(snapshot, wanted)]
+        found = [snapshot.provider(slot) for slot in find_providers(wanted, snapshot)]
         assert [provider.uuid for provider in found] == [
             name for name, member in world.members.items() if matches(world, member, wanted)
         ]
@@ -56,7 +56,7 @@ def test_any_number_of_conditions_can_be_given() -> None:
     world.host("many", aggregates=[f"A{number}" for number in range(2000)])
     group = Group(aggregates=NameCondition(tuple(frozenset({f"A{number}"}) for number in range(2000))))
     snapshot = world.snapshot()
-    assert matching(snapshot, ProviderFilter(group=group)) == [snapshot.by_uuid["many"]]
+    assert find_providers(ProviderFilter(group=group), snapshot) == [snapshot.by_uuid["many"]]
 
 
 def test_a_list_is_in_the_order_in_which_providers_were_made() -> None:
@@ -72,4 +72,4 @@ def test_a_list_is_in_the_order_in_which_providers_were_made() -> None:
             world.host("new")
         snapshot = with_providers(snapshot, [world.ids[name] for name in names], world.rows(names))
     assert snapshot.by_uuid["new"] < snapshot.by_uuid["old"]
-    assert [snapshot.provider(slot).uuid for slot in matching(snapshot, ProviderFilter())] == ["old", "new"]
+    assert [snapshot.provider(slot).uuid for slot in find_providers(ProviderFilter(), snapshot)] == ["old", "new"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.search.find import search
+from placement.search.find import find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search import oracle
 from tests.search.test_search import found_once
@@ -20,7 +20,7 @@ def test_every_rule_says_what_it_left_out() -> None:
         (Group("_A", {"VCPU": 4}, traits=NameCondition(none_of=frozenset({"T1"}))),),
         root_traits=NameCondition((frozenset({"T0"}),)),
     )
-    found = search(request, world.snapshot())
+    found = find(request, world.snapshot())
     assert not found.candidates
     assert [(step.rule, step.suffix, step.providers, step.trees) for step in found.refusals.narrowing] == [
         ("root_required", None, 1, 1),
@@ -38,7 +38,7 @@ def test_hosts_with_nothing_to_give_are_told_apart_by_who_shares_with_them() -> 
     for name, aggregates in {"cn1": "A", "cn2": "B", "cn3": "AB", "cn4": "AB"}.items():
         world.host(name, aggregates=aggregates)
     request = SearchQuery((Group(resources={"DISK_GB": 1, "IPV4_ADDRESS": 1}),))
-    found = found_once(search(request, world.snapshot()))
+    found = found_once(find(request, world.snapshot()))
     assert len(found) == 1
     assert found == oracle.answers(world, request)
 
@@ -52,7 +52,7 @@ def test_however_many_aggregates_there_are() -> None:
         world.host(f"twin{number}", aggregates=[f"A{number}", f"A{(number + 1) % 70}"])
     groups = Group("_A", {"DISK_GB": 1}), Group("_B", {"DISK_GB": 1})
     request = SearchQuery(groups, isolate=True)
-    found = found_once(search(request, world.snapshot()))
+    found = found_once(find(request, world.snapshot()))
     assert len(found) == 140
     assert found == oracle.answers(world, request)
 
@@ -65,9 +65,9 @@ def test_the_root_of_who_shares_does_not_speak_for_it_elsewhere() -> None:
     world.host("cn", aggregates=["A", "B"], VCPU=4)
     in_b = NameCondition((frozenset({"B"}),))
     with_processor = SearchQuery((Group(resources={"VCPU": 1, "DISK_GB": 1}, aggregates=in_b),))
-    assert not found_once(search(with_processor, world.snapshot()))
+    assert not found_once(find(with_processor, world.snapshot()))
     alone = SearchQuery((Group(resources={"DISK_GB": 1}, aggregates=in_b),))
-    assert found_once(search(alone, world.snapshot())) == oracle.answers(world, alone) != set()
+    assert found_once(find(alone, world.snapshot())) == oracle.answers(world, alone) != set()
 
 
 def test_more_than_any_inventory_can_hold_fits_nowhere() -> None:
@@ -75,7 +75,7 @@ def test_more_than_any_inventory_can_hold_fits_nowhere() -> None:
     world.host("cn", VCPU=2**31 - 1)
     for amount, candidates in ((2**31 - 1, 1), (2**31, 0), (2**80, 0)):
         request = SearchQuery((Group(resources={"VCPU": amount}),))
-        assert len(search(request, world.snapshot()).candidates) == candidates
+        assert len(find(request, world.snapshot()).candidates) == candidates
 
 
 def test_a_tree_where_only_the_idle_have_the_trait_is_left_out_before_combining() -> None:
@@ -86,10 +86,10 @@ def test_a_tree_where_only_the_idle_have_the_trait_is_left_out_before_combining(
     world.host("cn2", VCPU=8)
     world.host("twin", parent="cn2", VCPU=8, traits=["T0"])
     request = SearchQuery((Group(resources={"VCPU": 1}, traits=NameCondition((frozenset({"T0"}),))),))
-    found = search(request, world.snapshot())
+    found = find(request, world.snapshot())
     assert found_once(found) == oracle.answers(world, request) != set()
     assert (found.refusals.narrowing[-1].rule, found.refusals.narrowing[-1].trees) == ("required", 1)
     del world.members["twin"]
-    found = search(request, world.snapshot())
+    found = find(request, world.snapshot())
     assert not found.candidates
     assert found.obstacle == "required"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -11,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement import signals
-from placement.search.budget import Budget
 from placement.search.choose import BREADTH_FIRST, DEPTH_FIRST
-from placement.search.find import Found, search
+from placement.search.find import Found, Settings, find
 from placement.search.query.query import Group, SearchQuery
 from tests.search import oracle
 from tests.strategies import TRAITS, candidate_requests, crowded_requests, crowds, examples, worlds
@@ -56,7 +54,7 @@ def test_the_search_finds_what_the_brute_force_finds(data: st.DataObject, world:
     snapshot = world.snapshot()
     for _ in range(REQUESTS):
         request: SearchQuery = data.draw(candidate_requests(world))
-        assert found_once(search(request, snapshot)) == oracle.answers(world, request)
+        assert found_once(find(request, snapshot)) == oracle.answers(world, request)
 
 
 @examples(400)
@@ -65,7 +63,7 @@ def test_where_places_are_short_too(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     for _ in range(REQUESTS):
         request: SearchQuery = data.draw(crowded_requests())
-        assert found_once(search(request, snapshot)) == oracle.answers(world, request)
+        assert found_once(find(request, snapshot)) == oracle.answers(world, request)
 
 
 @examples(200)
@@ -73,15 +71,17 @@ def test_where_places_are_short_too(data: st.DataObject, world: World) -> None:
 def test_order_does_not_matter_and_a_limit_gives_some_of_all(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     request: SearchQuery = data.draw(candidate_requests(world))
-    everything = found_once(search(request, snapshot))
+    everything = found_once(find(request, snapshot))
     limit, most = data.draw(st.integers(1, 5)), data.draw(st.sampled_from((None, 3)))
     for strategy in (BREADTH_FIRST, DEPTH_FIRST):
-        for order in (None, random.Random(data.draw(st.integers(0, 9)))):
-            assert found_once(search(request, snapshot, strategy=strategy, order=order)) == everything
-            limited = search(replace(request, limit=limit), snapshot, most=most, strategy=strategy, order=order)
+        for randomize in (False, True):
+            settings = Settings(strategy=strategy, randomize=randomize, seed=data.draw(st.integers(0, 9)))
+            assert found_once(find(request, snapshot, settings)) == everything
+            limited = find(replace(request, limit=limit), snapshot, replace(settings, max_candidates=most))
             some = found_once(limited)
             assert some <= everything
             assert len(some) == min(limit, most or limit, len(everything))
+            assert limited.limited == (len(some) == min(limit, most or limit))
 
 
 @examples(200)
@@ -95,8 +95,8 @@ def test_another_required_trait_never_adds_a_candidate(data: st.DataObject, worl
         replace(group, traits=replace(group.traits, any_of=(*group.traits.any_of, more))) if number == place else group
         for number, group in enumerate(request.groups)
     ]
-    stricter = search(replace(request, groups=tuple(groups)), snapshot)
-    assert found_once(stricter) <= found_once(search(request, snapshot))
+    stricter = find(replace(request, groups=tuple(groups)), snapshot)
+    assert found_once(stricter) <= found_once(find(request, snapshot))
 
 
 def packing(rooms: Iterable[int], amounts: Iterable[int]) -> tuple[World, SearchQuery]:
@@ -112,17 +112,16 @@ def packing(rooms: Iterable[int], amounts: Iterable[int]) -> tuple[World, Search
 def test_very_many_groups_have_fewer_candidates() -> None:
     """Ten thousand candidates of two hundred groups took gigabytes."""
     world, request = packing([100, 100], [1] * 200)
-    budget = Budget()
-    found = search(request, world.snapshot(), most=10_000, budget=budget)
+    found = find(request, world.snapshot(), Settings(10_000))
     assert 500 < len(found.candidates) < 1000
-    assert (found.complete, budget.shortage) == (False, "memory")
-    assert search(replace(request, limit=500), world.snapshot(), most=10_000).complete
+    assert (found.complete, found.shortage) == (False, "memory")
+    assert find(replace(request, limit=500), world.snapshot(), Settings(10_000)).complete
 
 
 def test_the_usual_number_of_groups_has_as_many_candidates_as_there_may_be() -> None:
     for groups in (1, 2, 8, 12):
         world, request = packing([100] * 12, [1] * groups)
-        found = search(request, world.snapshot(), most=10_000)
+        found = find(request, world.snapshot(), Settings(10_000))
         assert (len(found.candidates), found.complete) == (min(12**groups, 10_000), True)
 
 
@@ -130,9 +129,9 @@ def test_a_search_says_that_it_was_not_ended(caplog: pytest.LogCaptureFixture) -
     """All that is asked for is even, and of each device there is an odd one too many."""
     halves = (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161)
     world, request = packing([sum(halves) // 2] * 4, [2 * half for half in halves])
-    found = search(request, world.snapshot())
+    found = find(request, world.snapshot())
     assert (found.candidates, found.complete) == ([], False)
-    assert "Where 17 groups would fit" in caplog.text
+    assert "candidates of 17 groups was cut short" in caplog.text
 
 
 def test_a_search_says_whether_its_limit_ended_it() -> None:
@@ -147,7 +146,7 @@ def test_a_search_says_whether_its_limit_ended_it() -> None:
     signals.searched.connect(listen)
     try:
         for amount, limit in ((1, None), (1, 3), (1, 1), (9, 1)):
-            search(SearchQuery((Group("", {"VCPU": amount}),), limit=limit), world.snapshot())
+            find(SearchQuery((Group("", {"VCPU": amount}),), limit=limit), world.snapshot())
     finally:
         signals.searched.disconnect(listen)
     assert heard == [(2, False, ""), (2, False, ""), (1, True, ""), (0, False, "resources")]

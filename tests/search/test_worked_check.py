@@ -14,8 +14,8 @@ from __future__ import annotations
 import pytest
 
 from placement.microversion import Version
-from placement.search.find import search
-from placement.search.present import Form, present
+from placement.schemas.candidates import present
+from placement.search.find import find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
@@ -73,13 +73,13 @@ def test_worked_check(
         resources=resources,
         traits=NameCondition((frozenset({required}),) if required else (), frozenset({forbidden} if forbidden else ())),
     )
-    found = search(SearchQuery((group,), nested=version >= 29), world.snapshot())
-    body = present(found, Form.of(Version(1, version)), resources)
+    found = find(SearchQuery((group,), nested=version >= 29), world.snapshot())
+    body = present(found, Version(1, version)).document
     assert len(body["allocation_requests"]) == candidates
     assert len(body["provider_summaries"]) == summaries
 
 
 def test_the_five_are_these(world: World) -> None:
-    found = search(SearchQuery((Group(resources=THREE),)), world.snapshot())
+    found = find(SearchQuery((Group(resources=THREE),)), world.snapshot())
     users = [{found.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in found.candidates]
     assert sorted(map(sorted, users)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]

@@ -9,15 +9,15 @@ import pytest
 
 from placement.http.response import encode
 from placement.microversion import LATEST, Version
-from placement.search.find import search
-from placement.search.present import Form, present
+from placement.schemas.candidates import present
+from placement.search.find import find
 from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
 
 
 def shown(world: World, group: Group, version: Version = LATEST) -> dict[str, Any]:
-    found = search(SearchQuery((group,)), world.snapshot())
-    body: dict[str, Any] = json.loads(encode(present(found, Form.of(version), group.resources)))
+    found = find(SearchQuery((group,)), world.snapshot())
+    body: dict[str, Any] = json.loads(encode(present(found, version).document))
     return body
 
 
