@@ -166,7 +166,7 @@ def errors_page() -> str:
 
 
 def sentence(kind: type[errors.Failure]) -> str:
-    return re.sub(r"%\((\w+)\)[sd]", r"<\1>", kind.says).strip()
+    return re.sub(r"%\((\w+)\)[sd]", r"<\1>", kind.template).strip()
 
 
 # --- versions --------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
     """Replace all allocations of the consumer."""
     consumer = str(uuid_module.UUID(consumer_uuid))
     wanted = claims({consumer: req.document}, req.conf.placement)
-    with errors.saying(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
+    with errors.prefixed(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
         _place(req, wanted)
     return no_content()
 
@@ -50,7 +50,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
 @endpoint(since=mv.POST_ALLOCATIONS, policy="placement:allocations:manage", body=schema.CREATE)
 def create(req: Request) -> Reply:
     """Replace all allocations of each of several consumers, or of none of them."""
-    with errors.saying("Unable to allocate inventory ", errors.UnknownResourceClass):
+    with errors.prefixed("Unable to allocate inventory ", errors.UnknownResourceClass):
         _place(req, claims(req.document, req.conf.placement))
     return no_content()
 

@@ -13,7 +13,7 @@ from placement.http.environ import API, FAILURE
 class NoSuchRoute(errors.NotFound):
     """No such path, or not in this version."""
 
-    says = ""
+    template = ""
 
 
 class MethodNotAllowed(errors.Failure):
@@ -23,7 +23,7 @@ class MethodNotAllowed(errors.Failure):
         allow: the methods that it has, for the Allow header; empty to leave the header out.
     """
 
-    says = ""
+    template = ""
 
     def __init__(self, allow: str = "") -> None:
         super().__init__()
@@ -33,23 +33,25 @@ class MethodNotAllowed(errors.Failure):
 
 
 class OnlyJSON(errors.NotAcceptable):
-    says = "Only application/json is provided"
+    template = "Only application/json is provided"
 
 
 class UnsupportedMediaType(errors.Failure):
-    says = "The media type %(type)s is not supported, use application/json"
+    template = "The media type %(type)s is not supported, use application/json"
 
 
 class NotWellFormed(errors.BadRequest):
-    says = "The request line or a header holds a control character, or the method is none."
+    template = "The request line or a header holds a control character, or the method is none."
 
 
 class ForeignHost(errors.Forbidden):
-    says = "The service knows no client by a token, and answers only for the names of this machine: not for %(host)s."
+    template = (
+        "The service knows no client by a token, and answers only for the names of this machine: not for %(host)s."
+    )
 
 
 class LengthNotInteger(errors.BadRequest):
-    says = "content-length header must be an integer"
+    template = "content-length header must be an integer"
 
 
 class Unauthenticated(errors.Failure):
@@ -59,7 +61,7 @@ class Unauthenticated(errors.Failure):
         challenge: the WWW-Authenticate header; empty to leave it out.
     """
 
-    says = "The request has no credentials, or they are not accepted."
+    template = "The request has no credentials, or they are not accepted."
 
     def __init__(self, challenge: str = "") -> None:
         super().__init__()
@@ -73,7 +75,7 @@ class TooManyGuesses(errors.Failure):
         seconds: when the next attempt is checked.
     """
 
-    says = "Too many wrong passwords came from this address. Please try again in %(seconds)s seconds."
+    template = "Too many wrong passwords came from this address. Please try again in %(seconds)s seconds."
 
     def __init__(self, seconds: int) -> None:
         super().__init__(seconds=seconds)
@@ -81,13 +83,13 @@ class TooManyGuesses(errors.Failure):
 
 
 class ContentTypeMissing(errors.BadRequest):
-    says = "content-type header required when content-length > 0"
+    template = "content-type header required when content-length > 0"
 
 
 class InternalError(errors.Failure):
     """An exception that is no failure.  Its text goes to the log, not to the client."""
 
-    says = "The service met an error that it did not expect. Its log has more under the id of this request."
+    template = "The service met an error that it did not expect. Its log has more under the id of this request."
 
 
 _STATUS: dict[type[BaseException], HTTPStatus] = {

@@ -28,7 +28,7 @@ _IDENTITY = tuple(
 
 
 class PasswordsUnavailable(errors.Unavailable):
-    says = "No password can be checked at the moment."
+    template = "No password can be checked at the moment."
 
 
 class HttpBasic:

@@ -28,7 +28,7 @@ SECTION = "[keystone_authtoken]"
 
 
 class IdentityUnavailable(errors.Unavailable):
-    says = "The Identity service cannot validate tokens at the moment."
+    template = "The Identity service cannot validate tokens at the moment."
 
 
 class Keystone:

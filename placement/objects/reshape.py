@@ -50,7 +50,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
     providers = LockedProvider.lock_all(db, reshaped_ids | claim_set.provider_ids)
     _check_generations(inventories, {uuid: provider.record for uuid, provider in providers.items()})
     classes = dict.fromkeys(record.resource_class for new in inventories.values() for record in new.records)
-    with errors.saying("malformed reshaper data: ", errors.UnknownResourceClass):
+    with errors.prefixed("malformed reshaper data: ", errors.UnknownResourceClass):
         # In one order for all providers, so that two reshapes do not deadlock.
         ResourceClass.hold(db, ResourceClass.ids(db, classes))
         for uuid, new in inventories.items():
@@ -59,7 +59,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
         claim_set.allocate()
     # Locked again, which waits for nothing: the claims have advanced some of them.
     providers = LockedProvider.lock_all(db, reshaped_ids)
-    with errors.saying("update conflict: ", errors.InventoryInUse):
+    with errors.prefixed("update conflict: ", errors.InventoryInUse):
         for uuid, new in inventories.items():
             providers[uuid].replace_inventories(new.records)
 

@@ -37,7 +37,7 @@ def check_filter(wanted: ProviderFilter, snapshot: Snapshot, database: Database)
         errors.UnknownTraits: for the traits that do not exist.
     """
     _check_classes(wanted.group.resources, snapshot)
-    with errors.saying(_TRAIT_PREFIX):
+    with errors.prefixed(_TRAIT_PREFIX):
         _refuse(unknown_traits(wanted.group.traits.names, snapshot, database))
 
 
@@ -53,7 +53,7 @@ def unknown_traits(names: Iterable[str], snapshot: Snapshot, database: Database)
 def _check_classes(names: Iterable[str], snapshot: Snapshot) -> None:
     for name in names:
         if name not in snapshot.class_ids:
-            with errors.saying(_CLASS_PREFIX):
+            with errors.prefixed(_CLASS_PREFIX):
                 raise errors.UnknownResourceClass(name=name)
 
 
