@@ -59,20 +59,20 @@ def routes_page() -> str:
         (
             f"``{method} {path}``",
             span(endpoint.since, endpoint.until),
-            f"``{endpoint.policy}``" if endpoint.policy else "none",
             ", ".join(
                 f":ref:`{part} <{label(method, path, part)}>`"
                 for part in ("query", "body")
                 if getattr(endpoint, part) is not None
             ),
+            f"``{endpoint.policy}``" if endpoint.policy else "none",
         )
         for path, method, endpoint in endpoints()
     ]
     return (
         ".. _api-routes:\n\n"
         + title("Routes", "=")
-        + "Each method of each path, the versions that have it, the rule of :ref:`policy` that the caller must\n"
-        "satisfy, and the schemas of what it takes.\n\n" + table(("route", "versions", "rule", "takes"), rows)
+        + "Each method of each path, the versions that have it, the schemas of what it takes, and the rule of\n"
+        ":ref:`policy` that the caller must satisfy.\n\n" + table(("route", "versions", "takes", "rule"), rows)
     )
 
 
