@@ -86,7 +86,7 @@ def loadapp(
     Raises:
         StartError: the configuration or the database cannot be used.
     """
-    for finding in options.misspelt(conf):
+    for finding in options.unknown(conf):
         LOG.warning("%s", finding)
     if database is None:
         database = reached(conf)
@@ -128,7 +128,7 @@ def reached(conf: cfg.ConfigOpts) -> Database:
     try:
         database = connect(conf)
     except (sa.exc.ArgumentError, ImportError) as error:
-        raise StartError(options.no_connection(error)) from error
+        raise StartError(options.connection_finding(error)) from error
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)
     except errors.Unavailable as failure:

@@ -1,6 +1,7 @@
-"""The log: set up as the configuration says, one line a message, without control characters.
+"""The log, with one line for a message and without control characters.
 
-What clients send is part of many messages.  It must not look like a line of its own, or be a command to a terminal.
+Many messages contain text from clients, which must not forge further lines or send commands to a terminal (log
+injection, CWE-117).
 """
 
 from __future__ import annotations
@@ -11,23 +12,23 @@ import re
 from oslo_config import cfg
 from oslo_log import log as oslo_log
 
-#: What moves the cursor or ends a line: the control characters of ASCII and Latin-1, and the separators of Unicode.
+#: The control characters of ASCII and Latin-1, and the line and paragraph separators of Unicode.
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def plain(text: str) -> str:
-    r"""The text with its control characters as Python writes them: ``\n``, ``\x1b``."""
-    if text.isprintable():  # which is by far the fastest to ask
+    r"""Return the text with its control characters escaped as in Python: ``\n``, ``\x1b``."""
+    if text.isprintable():  # the usual case, and a fast test
         return text
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class Record(logging.LogRecord):
-    """A record whose message is one line, of any logger and with any arguments; a traceback is several."""
+    """A record, of any logger, whose message is one line; its traceback may be several."""
 
     @property
     def exc_text(self) -> str | None:
-        """The traceback, as the formatter has written it."""
+        """The traceback as the formatter has formatted it, escaped line by line."""
         return self._exc_text
 
     @exc_text.setter
@@ -35,12 +36,12 @@ class Record(logging.LogRecord):
         self._exc_text = text and "\n".join(map(plain, text.split("\n")))
 
     def getMessage(self) -> str:  # noqa: N802
-        """The message for all formatters."""
+        """Return the message, escaped."""
         return plain(super().getMessage())
 
 
 def set_up(conf: cfg.ConfigOpts, project: str) -> None:
-    """Write the log where and as the configuration says; raises ``cfg.Error`` if that is not possible."""
+    """Set up logging by the configuration; raises ``cfg.Error`` if the log cannot be written."""
     try:
         logging.setLogRecordFactory(Record)
         oslo_log.setup(conf, project)

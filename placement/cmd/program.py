@@ -76,7 +76,7 @@ def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
     except exc.DBAPIError as error:
         sentence = driver_errors.message(error)
     except (exc.ArgumentError, ModuleNotFoundError) as error:
-        sentence = options.no_connection(error)
+        sentence = options.connection_finding(error)
     print(f"{prog}: {' '.join(sentence.split())}", file=sys.stderr)
     return failed
 

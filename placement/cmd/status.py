@@ -89,7 +89,7 @@ def policy_format(conf: cfg.ConfigOpts, _: Database) -> Result:
 
 def misspelt_options(conf: cfg.ConfigOpts, _: Database) -> Result:
     """Whether the configuration has options that the service does not know."""
-    found = options.misspelt(conf)
+    found = options.unknown(conf)
     if not found:
         return Result()
     sentence = f"{len(found)} options in the configuration do not exist, and have no effect."

@@ -1,4 +1,4 @@
-"""Has oslo.config read a configuration, and turns what is wrong with it into one sentence for the operator."""
+"""The reading of a configuration by oslo.config, with its errors turned into one sentence for the operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ARGUMENT = re.compile(r"argument --(?P<name>[\w-]+): (?P<why>.*)")
 
 
 class Required(cfg.RequiredOptError):
-    """A value that has to be given, and where it was looked for."""
+    """A required option without a value, and where it was looked for."""
 
     def __init__(self, error: cfg.RequiredOptError, where: str) -> None:
         super().__init__(error.opt_name, error.group)
@@ -30,12 +30,14 @@ class Required(cfg.RequiredOptError):
 
 
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
-    """Have ``conf`` read its files and the words of a command line; ``how`` is for oslo.config.
+    """Have ``conf`` read its files and a command line; ``how`` is for oslo.config.
 
-    Raises ``cfg.Error`` with a sentence that names the file or the option, and SystemExit as argparse does.
+    Raises:
+        cfg.Error: A sentence that names the file or the option.
+        SystemExit: As argparse raises it.
     """
     try:
-        with _complaints():
+        with _raised_errors():
             conf(list(arguments), **how)
     except cfg.RequiredOptError as error:
         raise Required(error, _where(conf, error)) from None
@@ -46,15 +48,15 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
 
 
 def check(conf: cfg.ConfigOpts, defaults: cfg.ConfigOpts, never_empty: Iterable[tuple[str | None, str]]) -> None:
-    """Raise ``cfg.Error`` if the value of an option is none that it takes.
+    """Raise ``cfg.Error`` if the value of an option is invalid.
 
-    Where an option is not a string, the empty value is read as None: it is refused unless this is the default, too.
-    Without this oslo.config would look at a value when it is used, in the middle of a request.
+    oslo.config itself validates a value only when it is used, which would be during a request.  It reads an empty value
+    of an option that is no string as None; this is refused unless None is the default.
 
     Args:
-        conf: What was read.
+        conf: The configuration that was read.
         defaults: The same options, with their defaults.
-        never_empty: The options that are strings, or lists of strings, and cannot be empty.
+        never_empty: The options of type string, or list of strings, that must not be empty.
     """
     strings = set(never_empty)
     for group, name in names(defaults):
@@ -65,7 +67,7 @@ def check(conf: cfg.ConfigOpts, defaults: cfg.ConfigOpts, never_empty: Iterable[
 
 
 def names(conf: cfg.ConfigOpts) -> Iterator[tuple[str | None, str]]:
-    """Group and name of every option that is registered."""
+    """Yield group and name of every registered option."""
     for name in conf:
         try:
             found = conf[name]
@@ -78,12 +80,12 @@ def names(conf: cfg.ConfigOpts) -> Iterator[tuple[str | None, str]]:
 
 
 def place(group: str | None, name: str) -> str:
-    """An option as documents write it: ``[group]name``."""
+    """Return an option as documents write it: ``[group]name``."""
     return f"[{group or 'DEFAULT'}]{name}"
 
 
 def files(conf: cfg.ConfigOpts) -> list[str]:
-    """The files that were read, in this order."""
+    """Return the files that were read, in this order."""
     found = list(conf.config_file or ())
     for directory in conf.config_dir or ():
         found += sorted(os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".conf"))
@@ -98,25 +100,25 @@ def _value(conf: cfg.ConfigOpts, group: str | None, name: str) -> Any:
 
 
 def _readable(message: str, option: str) -> str:
-    said = _VALUE.fullmatch(" ".join(message.split()))
-    if not said:
+    parsed = _VALUE.fullmatch(" ".join(message.split()))
+    if not parsed:
         return f"{option}: {message}"
-    return f"{option}: {said['why']}" + (f" (in {said['place']})" if said["place"] else "")
+    return f"{option}: {parsed['why']}" + (f" (in {parsed['place']})" if parsed["place"] else "")
 
 
 @contextlib.contextmanager
-def _complaints() -> Iterator[None]:
-    """Raise ``cfg.Error`` where oslo.config prints what is wrong with a value and ends the process."""
+def _raised_errors() -> Iterator[None]:
+    """Raise ``cfg.Error`` where oslo.config prints an error about a value and ends the process."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
             yield
     except SystemExit:
-        said = _ARGUMENT.fullmatch(printed.getvalue().strip())
-        if not said:
+        parsed = _ARGUMENT.fullmatch(printed.getvalue().strip())
+        if not parsed:
             raise
-        why = said["why"].strip()
-        raise cfg.Error(place(None, said["name"]) + f": {why}" + (" ''" if why.endswith(":") else "")) from None
+        why = parsed["why"].strip()
+        raise cfg.Error(place(None, parsed["name"]) + f": {why}" + (" ''" if why.endswith(":") else "")) from None
     finally:
         if not isinstance(sys.exc_info()[1], cfg.Error):
             sys.stderr.write(printed.getvalue())
@@ -135,7 +137,7 @@ def _where(conf: cfg.ConfigOpts, error: cfg.RequiredOptError) -> str:
 
 
 def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str]) -> str:
-    """The file that is to blame: named by the command line, or where files are looked for."""
+    """Return the file that is not UTF-8: one that the command line names, or one of the default files."""
     words = [word.partition("=")[2] or word for word in arguments]
     directories = [*words, *conf.default_config_dirs]
     inside = [os.path.join(each, name) for each in directories if os.path.isdir(each) for name in os.listdir(each)]

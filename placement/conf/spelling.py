@@ -1,4 +1,4 @@
-"""Options that stand in a configuration and do not exist: most often their names are misspelt."""
+"""Options in a configuration that do not exist; most often their names are misspelt."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from oslo_config import cfg
 
 from placement.conf import reading
 
-#: How alike a name has to be to be taken for a misspelt one, where others may have options of their own.
+#: difflib's ratio from which on a name counts as a misspelling of another one.
 _ALIKE = 0.8
-#: Options of oslo.db and others that stand in our sections, or resemble ours, and have no effect here.
+#: Options of oslo.db and other libraries that are in our sections, or resemble ours; they have no effect here.
 _OF_LIBRARIES = {
     *("asyncio_connection", "asyncio_slave_connection", "backend", "db_inc_retry_interval", "db_max_retries"),
     *("db_max_retry_interval", "db_retry_interval", "idle_timeout", "min_pool_size", "mysql_enable_ndb"),
     *("mysql_wsrep_sync_wait", "synchronous_reader", "use_db_reconnect", "use_tpool", "sql_idle_timeout"),
     *("enforce_scope", "max_request_body_size", "auth_strategy"),
-    *("log-config", "log_config", "logdir", "logfile"),  # older names, which have their effect
+    *("log-config", "log_config", "logdir", "logfile"),  # deprecated names, which have an effect
 }
 Known = Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Misspelt:
-    """An option, or a section if it has no name, that this service does not have."""
+class UnknownOption:
+    """An option, or a section if ``name`` is empty, that this service does not have."""
 
+    #: The file, or the environment variable.
     where: str
     section: str
     name: str
+    #: The known name that is most similar.
     nearest: str | None
 
     def __str__(self) -> str:
@@ -39,27 +41,29 @@ class Misspelt:
         return f"{self.where}: {what} is no option of this service{hint}"
 
 
-def misspelt(conf: cfg.ConfigOpts, own: Collection[str]) -> list[Misspelt]:
-    """What stands in the files and the environment, and is no option of this service, in the order in which it is read.
+def unknown_options(conf: cfg.ConfigOpts, own: Collection[str]) -> list[UnknownOption]:
+    """Return the options in the files and the environment that this service does not have, in the order of reading.
 
-    In the sections of ``own`` every unknown option is listed; elsewhere one that resembles a known option, since the
-    libraries have more options than they tell.
+    Args:
+        conf: The configuration that was read.
+        own: The sections of this service, where every unknown option is returned.  In other sections only those that
+            resemble a known option are, since libraries have options that they do not list.
     """
     known: dict[str, set[str]] = {}
     for group, name in reading.names(conf):
         known.setdefault(group or "DEFAULT", set()).add(name)
-    found = (_judged(where, section, name, known, own) for where, section, name in _written(conf))
+    found = (_finding(where, section, name, known, own) for where, section, name in _written(conf))
     return [each for each in found if each]
 
 
-def _judged(where: str, section: str, name: str, known: Known, own: Collection[str]) -> Misspelt | None:
+def _finding(where: str, section: str, name: str, known: Known, own: Collection[str]) -> UnknownOption | None:
     if section not in known:
         nearest = _nearest(section, known)
-        return Misspelt(where, section, "", f"[{nearest}]") if nearest else None
+        return UnknownOption(where, section, "", f"[{nearest}]") if nearest else None
     if not name or name in known[section] or name in _OF_LIBRARIES:
         return None
     nearest = _nearest(name, known[section])
-    return Misspelt(where, section, name, nearest) if nearest or section in own else None
+    return UnknownOption(where, section, name, nearest) if nearest or section in own else None
 
 
 def _nearest(name: str, names: Collection[str]) -> str | None:
@@ -68,13 +72,13 @@ def _nearest(name: str, names: Collection[str]) -> str | None:
 
 
 def _written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
-    """Where an option stands, its section as oslo.config knows it, and its name; without a name: an empty section."""
+    """Yield, for each option: where it is, its section as oslo.config names it, and its name; "" for empty sections."""
     for path in reading.files(conf):
         sections: dict[str, dict[str, object]] = {}
         cfg.ConfigParser(path, sections).parse()
         for section, options in sections.items():
             for name in options or ("",):
-                # A section is found in any case of its letters, but for [DEFAULT].
+                # oslo.config ignores the case of section names, except for [DEFAULT].
                 yield path, section if section == "DEFAULT" else section.lower(), name
     for variable in sorted(os.environ):
         section, separator, name = variable.removeprefix("OS_").lower().partition("__")

@@ -1,4 +1,4 @@
-"""Who may do what: one table of rules (contract 5.1), which a policy file may override by name."""
+"""The policy: one table of rules (docs: policy), which a policy file can override by name."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from placement import conf as options
 from placement import errors
 from placement.policy import files
 
-_REMEMBERED_VERDICTS = 10_000
-#: Characters of caller and target together; no usual ones have more.
-_LONGEST_REMEMBERED = 2_000
-_KIND = re.compile(r"([^\s()]+?):")  # of a check: "role" in "role:admin"
+_MOST_VERDICTS = 10_000
+#: Characters of the key of a cached verdict: rule, caller and target.
+_LONGEST_KEY = 2_000
+_KIND = re.compile(r"([^\s()]+?):")  # the kind of a check: "role" in "role:admin"
 
 _PROJECT = ["project"]
 _ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 
 
 def _legacy(name: str) -> policy.DeprecatedRule:
-    """What holds besides the default as long as ``[oslo_policy]enforce_new_defaults`` is off."""
+    """Return the old default, which also allows a caller while ``[oslo_policy]enforce_new_defaults`` is off."""
     return policy.DeprecatedRule(
         name=name,
         check_str="role:admin",
-        deprecated_reason="Roles that say what they are for took the place of the one that may do everything.",
+        deprecated_reason="Specific roles replace the administrator, who was allowed to do everything.",
         deprecated_since="0.1.0",
     )
 
@@ -67,7 +67,7 @@ _PROVIDER_TRAITS = _PROVIDER + "/traits"
 _TRAIT = "/traits/{name}"
 _ALLOCATIONS = "/allocations/{consumer_uuid}"
 
-# Rule, who, what it lets them do, and where.
+# Rule, check, description, method, paths.
 _OPERATIONS = (
     ("resource_providers:list", _ADMIN_OR_SERVICE, "List resource providers.", "GET", _PROVIDERS),
     ("resource_providers:create", _ADMIN_OR_SERVICE, "Create a resource provider.", "POST", _PROVIDERS),
@@ -140,20 +140,20 @@ RULES: list[policy.RuleDefault] = [*_BASE, *(_documented(*operation) for operati
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """All rules with their defaults, for the oslopolicy tools."""
+    """Return all rules with their defaults, for the oslopolicy tools."""
     return RULES
 
 
 def get_enforcer() -> policy.Enforcer:
-    """An enforcer configured as the service would be, for the oslopolicy tools.
+    """Return an enforcer configured like the service's, for the oslopolicy tools.
 
-    What their command line holds besides their own options is meant for the configuration: ``--config-file`` and such.
+    Arguments of their command line that are not their own are for the configuration, for example ``--config-file``.
     """
     tools = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     tools.add_argument("--namespace")
     tools.add_argument("--output-file")
     _, arguments = tools.parse_known_args(sys.argv[1:])
-    conf = cfg.CONF  # in which oslopolicy-validator looks, too, and opens the policy file by what the option says
+    conf = cfg.CONF  # oslopolicy-validator reads it too, and opens the policy file by the value of the option
     options.read(conf, arguments)
     enforcer = _enforcer(conf)
     if found := conf.find_file(conf.oslo_policy.policy_file):
@@ -162,9 +162,9 @@ def get_enforcer() -> policy.Enforcer:
 
 
 def _enforcer(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES) -> policy.Enforcer:
-    """A completely loaded enforcer."""
+    """Return an enforcer with all rules loaded."""
     enforcer = policy.Enforcer(conf)
-    # Every rule has a default that changed, which is not news to anybody.
+    # All rules have a changed default: the warnings would fill the log at every start.
     enforcer.suppress_default_change_warnings = True
     enforcer.register_defaults(rules)
     enforcer.load_rules()
@@ -174,23 +174,23 @@ def _enforcer(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES)
 class Policy:
     """The rules in force.
 
-    They are read once, at start: concurrent first requests never see them half loaded, and no request pays for looking
-    whether a file changed.  A changed policy file is in force from the next start on, like any other configuration.
+    They are read once, at start: concurrent first requests never see rules that are half loaded, and no request checks
+    whether a file has changed.  A changed policy file takes effect at the next start, like the configuration.
 
-    A verdict is remembered where it depends on nothing but the caller and the target.
+    Verdicts are cached if they depend only on the caller and the target.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES) -> None:
-        """Raises ValueError, with a sentence, if a policy file cannot be used."""
+        """Read the rules; raises ValueError, with a sentence, if a policy file cannot be used."""
         written = files.read(conf)
         self._enforcer = _enforcer(conf, rules)
         self._enforcer.use_conf = False
         files.report(written, self._enforcer.file_rules, self._enforcer.registered_rules)
-        self._remembers = _self_contained(self._enforcer)
+        self._cacheable = _self_contained(self._enforcer)
         self._verdicts: dict[str, type[errors.Forbidden] | None] = {}
 
     def authorize(self, rule: str, context: RequestContext, target: Mapping[str, Any] | None = None) -> None:
-        """Raise Forbidden unless ``rule`` lets the caller act on ``target``, which is the caller's own if None."""
+        """Raise Forbidden unless ``rule`` allows the caller to act on ``target``; None is the caller's own project."""
         caller = dict(context.to_policy_values())
         if target is None:
             target = {"project_id": context.project_id, "user_id": context.user_id}
@@ -198,13 +198,13 @@ class Policy:
         try:
             refusal = self._verdicts[key]
         except KeyError:
-            refusal = self._judge(rule, caller, target)
-            if self._remembers and len(self._verdicts) < _REMEMBERED_VERDICTS and len(key) <= _LONGEST_REMEMBERED:
+            refusal = self._verdict(rule, caller, target)
+            if self._cacheable and len(self._verdicts) < _MOST_VERDICTS and len(key) <= _LONGEST_KEY:
                 self._verdicts[key] = refusal
         if refusal is not None:
             raise refusal(rule=rule)
 
-    def _judge(self, rule: str, caller: dict[str, Any], target: Mapping[str, Any]) -> type[errors.Forbidden] | None:
+    def _verdict(self, rule: str, caller: dict[str, Any], target: Mapping[str, Any]) -> type[errors.Forbidden] | None:
         try:
             self._enforcer.authorize(rule, target, caller, do_raise=True)
         except policy.PolicyNotAuthorized:
@@ -215,6 +215,6 @@ class Policy:
 
 
 def _self_contained(enforcer: policy.Enforcer) -> bool:
-    """Whether no rule asks anybody else (a remote service, a plugin), who might think better of it."""
+    """Whether no rule has a check that may change its verdict: one of a remote service, or of a plugin."""
     known = {"rule", "role", *RequestContext().to_policy_values()}
     return all(known.issuperset(_KIND.findall(str(check))) for check in enforcer.rules.values())

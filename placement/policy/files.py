@@ -1,4 +1,4 @@
-"""The files that override rules of the policy: looked at before oslo.policy does, to say what is wrong with them."""
+"""The policy files, checked before oslo.policy reads them, so that errors in them are reported."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from oslo_policy import policy
 LOG = logging.getLogger(__name__)
 
 _GROUP = "oslo_policy"
-#: The check that lets no caller through; oslo.policy puts it in the place of what it does not understand.
+#: The check "!", which refuses every caller; oslo.policy puts it in the place of a check that it cannot parse.
 _NEVER = re.compile(r"(?<![^\s()\[\],'\"])!(?![^\s()\[\],'\"])")
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
 
 
 def read(conf: cfg.ConfigOpts) -> dict[str, tuple[str, Any]]:
-    """The rules of all files by name, each with the path of its file; raises ValueError with a sentence that names it.
+    """Return the rules of all files by name, each with the path of its file.
 
-    A file that is named in the configuration has to be there; one that is looked for by default does not.
+    A file that the configuration names must exist; the default one need not.
+
+    Raises:
+        ValueError: A file cannot be used; a sentence that names it.
     """
     return {name: (path, rule) for path in _paths(conf) for name, rule in _rules(path).items()}
 
@@ -31,19 +34,19 @@ def read(conf: cfg.ConfigOpts) -> dict[str, tuple[str, Any]]:
 def report(
     written: Mapping[str, tuple[str, Any]], parsed: Mapping[str, policy.RuleDefault], known: Collection[str]
 ) -> None:
-    """Log what does not keep the service from starting, and is most likely not what the operator means.
+    """Log findings that are most likely mistakes, but do not prevent the start.
 
     Args:
         written: What :func:`read` returned.
-        parsed: The same rules as oslo.policy understood them.
+        parsed: The same rules, as oslo.policy parsed them.
         known: The names of the rules of this service.
     """
     referred = {name for _, rule in written.values() for name in _REFERENCE.findall(str(rule))}
     for name, (path, rule) in written.items():
         if not rule:
-            LOG.warning('%s: the rule "%s" is empty and lets every caller through: write "@" to say so', path, name)
+            LOG.warning('%s: the rule "%s" is empty and allows every caller: write "@" if that is intended', path, name)
         elif name in parsed and len(_NEVER.findall(str(parsed[name].check))) > len(_NEVER.findall(str(rule))):
-            sentence = '%s: the rule "%s" cannot be understood, what is wrong in it lets no caller through: %s'
+            sentence = '%s: the rule "%s" cannot be parsed, and its invalid checks refuse every caller: %s'
             LOG.error(sentence, path, name, rule)
         if name not in known and name not in referred:
             nearest = difflib.get_close_matches(name, known, 1)
@@ -52,36 +55,36 @@ def report(
 
 
 def _paths(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """The files, in the order in which they override each other; raises ValueError."""
+    """Yield the files in the order of reading, in which later rules override earlier ones; raises ValueError."""
     options = conf[_GROUP]
     found = conf.find_file(options.policy_file)
     if found:
         yield found
-    elif _named(conf, "policy_file"):
-        raise ValueError(f"{options.policy_file} is not there")
+    elif _is_set(conf, "policy_file"):
+        raise ValueError(f"{options.policy_file} does not exist")
     for name in options.policy_dirs:
         directory = conf.find_file(name)
         if directory and not os.path.isdir(directory):
             raise ValueError(f"{directory} is not a directory")
         if directory:
             yield from (os.path.join(directory, each) for each in _visible(directory))
-        elif _named(conf, "policy_dirs"):
-            LOG.warning("[%s]policy_dirs: %s is not there", _GROUP, name)
+        elif _is_set(conf, "policy_dirs"):
+            LOG.warning("[%s]policy_dirs: %s does not exist", _GROUP, name)
 
 
 def _visible(directory: str) -> list[str]:
-    """The names of the files that oslo.policy reads there."""
+    """Return the names of the files that oslo.policy reads in the directory."""
     return sorted(each.name for each in os.scandir(directory) if each.is_file() and not each.name.startswith("."))
 
 
-def _named(conf: cfg.ConfigOpts, option: str) -> bool:
-    """Whether an operator set the option."""
+def _is_set(conf: cfg.ConfigOpts, option: str) -> bool:
+    """Whether the option was set, and is not the default."""
     found = conf.get_location(option, _GROUP)
     return found is not None and found.location.is_user_controlled
 
 
 def _rules(path: str) -> dict[str, Any]:
-    """What the file says; raises ValueError."""
+    """Return the rules of a file by name; raises ValueError."""
     try:
         with open(path, encoding="utf-8") as opened:
             rules = policy.parse_file_contents(opened.read())
@@ -92,19 +95,19 @@ def _rules(path: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError(f"{path} is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"{path} is no YAML: {error}") from None
+        raise ValueError(f"{path} is not valid YAML: {error}") from None
     if not isinstance(rules, dict):
-        raise ValueError(f"{path} has to map names to rules, and is a {type(rules).__name__}")
+        raise ValueError(f"{path} must map names to rules, and is a {type(rules).__name__}")
     for name, rule in rules.items():
         if not isinstance(name, str):
-            raise ValueError(f"{path}: {name!r} is no name of a rule")
+            raise ValueError(f"{path}: {name!r} is not a name of a rule")
         if not _is_rule(rule):
             raise ValueError(f'{path}: the rule "{name}" is neither a string nor a list of strings')
     return rules
 
 
 def _is_rule(rule: Any) -> bool:
-    """Whether it is a string; or, as of old, alternatives that are each a string or several that all have to hold."""
+    """Whether a value is a rule: a string, or in the old syntax a list of checks or of lists of checks."""
     if isinstance(rule, str):
         return True
     alternatives = rule if isinstance(rule, list) else [None]

@@ -245,9 +245,9 @@ def test_it_says_where_it_looked_for_the_database(said, directory, tmp_path, mon
 
 def test_the_extra_that_has_the_driver_is_named():
     for module, extra in (("MySQLdb", "mysql"), ("psycopg2", "postgresql")):
-        line = options.no_connection(ModuleNotFoundError(f"No module named '{module}'", name=module))
+        line = options.connection_finding(ModuleNotFoundError(f"No module named '{module}'", name=module))
         assert f"Install the extra '{extra}'" in line
-    assert "extra" not in options.no_connection(ModuleNotFoundError("No module named 'x'", name="x"))
+    assert "extra" not in options.connection_finding(ModuleNotFoundError("No module named 'x'", name="x"))
 
 
 # --- options that do not exist ---
@@ -255,7 +255,7 @@ def test_the_extra_that_has_the_driver_is_named():
 
 def misspelt(directory, text):
     write(directory, DATABASE + text)
-    return [str(found).removeprefix(f"{directory}/placement.conf: ") for found in options.misspelt(options.load())]
+    return [str(found).removeprefix(f"{directory}/placement.conf: ") for found in options.unknown(options.load())]
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_changed_file_is_in_force_from_the_next_start_on(tmp_path):
 
 
 def test_verdicts_are_right_also_when_there_are_more_than_are_remembered(monkeypatch):
-    monkeypatch.setattr(ours, "_REMEMBERED_VERDICTS", 3)
+    monkeypatch.setattr(ours, "_MOST_VERDICTS", 3)
     policy = Policy(web.configuration())
     for _ in range(2):
         for number in range(5):
@@ -191,21 +191,21 @@ def test_a_verdict_of_somebody_else_is_asked_for_each_time(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("- role:admin\n", " has to map names to rules, and is a list"),
-        ("role:admin", " has to map names to rules, and is a str"),
-        ("x: [", " is no YAML: "),
-        ("x: \0", " is no YAML: "),
-        ("{[1]: x}", " is no YAML: "),
+        ("- role:admin\n", " must map names to rules, and is a list"),
+        ("role:admin", " must map names to rules, and is a str"),
+        ("x: [", " is not valid YAML: "),
+        ("x: \0", " is not valid YAML: "),
+        ("{[1]: x}", " is not valid YAML: "),
         pytest.param("[" * 5000, " is nested too deeply", id="deep"),
         (b"x: \xe9", " is not UTF-8: "),
-        ("yes: role:admin", ": True is no name of a rule"),
+        ("yes: role:admin", ": True is not a name of a rule"),
         ('"placement:usages":', ': the rule "placement:usages" is neither a string nor a list of strings'),
         ('"placement:usages": !', ': the rule "placement:usages" is neither'),
         ('"placement:usages": 5', ': the rule "placement:usages" is neither'),
         ('"placement:usages": {a: b}', ': the rule "placement:usages" is neither'),
         ('"placement:usages": [[[role:admin]]]', ': the rule "placement:usages" is neither'),
         ('"placement:usages": &x [*x]', ': the rule "placement:usages" is neither'),
-        (None, " is not there"),
+        (None, " does not exist"),
     ],
 )
 @pytest.mark.parametrize("place", ["policy_file", "policy_dirs"])
@@ -232,7 +232,7 @@ def test_a_file_that_is_looked_for_by_default_need_not_be_there(tmp_path):
 def test_a_directory_of_rules_that_is_named_and_not_there_is_told(tmp_path, caplog):
     (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_dirs = nowhere.d\n")
     Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]))
-    assert "[oslo_policy]policy_dirs: nowhere.d is not there" in caplog.text
+    assert "[oslo_policy]policy_dirs: nowhere.d does not exist" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_rule_that_is_not_understood_is_named_with_its_file_and_lets_no_more_c
     policy = policy_of(tmp_path, text)
     lines = [record.getMessage() for record in caplog.records if record.name == "placement.policy.files"]
     [line] = lines
-    assert line.startswith(f'{tmp_path}/policy.yaml: the rule "{USAGES}" cannot be understood')
+    assert line.startswith(f'{tmp_path}/policy.yaml: the rule "{USAGES}" cannot be parsed')
     assert line.endswith(f": {rule}")
     assert not allows(policy, USAGES, caller("admin", "b"))
 
@@ -257,7 +257,7 @@ def test_a_rule_that_is_understood_is_not(tmp_path, caplog, rule):
 @pytest.mark.parametrize("text", ['""', "[]"])
 def test_an_empty_rule_is_told(tmp_path, caplog, text):
     policy_of(tmp_path, f'"{USAGES}": {text}\n')
-    assert f'the rule "{USAGES}" is empty and lets every caller through' in caplog.text
+    assert f'the rule "{USAGES}" is empty and allows every caller' in caplog.text
 
 
 def test_a_rule_that_does_not_exist_is_told(tmp_path, caplog):

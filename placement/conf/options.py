@@ -1,0 +1,340 @@
+"""The options of the service: one table (docs: configuration).
+
+Nothing here is global: options are registered on a ``ConfigOpts`` of the caller, so that several applications can live
+in one interpreter.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+from oslo_middleware import basic_auth, cors, http_proxy_to_wsgi
+from oslo_middleware.opts import list_opts_healthcheck
+from oslo_policy import opts as oslo_policy
+
+_NIL_UUID = "00000000-0000-0000-0000-000000000000"
+
+_DEFAULT = [
+    cfg.StrOpt(
+        "pybasedir",
+        default=str(Path(__file__).parents[2]),
+        sample_default="<Path>",
+        help="The directory of the program. Other options can refer to it as $pybasedir.",
+    ),
+    cfg.StrOpt("state_path", default="$pybasedir", help="A directory. Other options can refer to it as $state_path."),
+    cfg.StrOpt("tempdir", help="Accepted for compatibility with existing configurations; not used."),
+    cfg.BoolOpt("log_options", default=True, help="Write all options to the log, at level DEBUG, at start."),
+]
+
+_API = [
+    cfg.StrOpt(
+        "auth_strategy",
+        default="keystone",
+        choices=[
+            ("keystone", "tokens are validated by the Identity service"),
+            ("http_basic", "names and passwords of [oslo_middleware]http_basic_auth_user_file: no Identity service"),
+            ("noauth2", "for tests: tokens are not validated; the token 'admin' has the role admin"),
+        ],
+        deprecated_group="DEFAULT",
+        help="How the senders of requests are authenticated.",
+    ),
+    cfg.ListOpt(
+        "http_basic_roles",
+        default=["admin", "service"],
+        help="The roles of all users in [oslo_middleware]http_basic_auth_user_file. To give users different rights, "
+        "use user_id in rules of the policy file.",
+    ),
+    cfg.IntOpt(
+        "max_request_body_size",
+        default=16 * 1024 * 1024,
+        min=1,
+        help="The largest size of a request body, in bytes. A larger one is answered with 413.",
+    ),
+    cfg.IntOpt(
+        "max_request_body_values",
+        default=500_000,
+        min=1,
+        help="The largest number of JSON values in a request body, keys of objects not counted. More are answered with "
+        "413. A parsed value takes many times the memory that it takes in the body.",
+    ),
+    cfg.IntOpt(
+        "max_query_length",
+        default=28 * 1024,
+        min=1,
+        help="The largest length of a query string, in bytes. A longer one is answered with 414. uWSGI allows little "
+        "more: all variables of a request have to fit into 64 KiB, and the query is in them twice.",
+    ),
+    cfg.FloatOpt(
+        "slow_request_threshold",
+        default=0,
+        min=0,
+        help="Requests that take at least so many seconds are slow: their line in the log has the level WARNING, and "
+        "the time of each part. 0 disables this. The measurement takes about 1% of the time of a request.",
+    ),
+]
+
+_METRICS = [
+    cfg.StrOpt(
+        "directory",
+        help="The directory where the processes of the service keep their metrics; 'placement-metrics <directory>' "
+        "exports the sums to Prometheus. It must belong to this service on this machine alone, and should be in "
+        "memory, below /run; it is created if it does not exist. Without it there are no metrics. Needs "
+        "prometheus_client, the extra 'metrics'.",
+    ),
+]
+
+_PLACEMENT = [
+    cfg.StrOpt(
+        "incomplete_consumer_project_id",
+        default=_NIL_UUID,
+        help="The project of consumers that are written at a microversion before 1.8, where requests name none.",
+    ),
+    cfg.StrOpt(
+        "incomplete_consumer_user_id",
+        default=_NIL_UUID,
+        help="The user of consumers that are written at a microversion before 1.8, where requests name none.",
+    ),
+    cfg.IntOpt(
+        "allocation_conflict_retry_count",
+        default=10,
+        min=0,
+        help="The largest number of attempts at a write of allocations, the first included. If all of them collide "
+        "with other writers, the request is answered with 409. With 0 every write fails.",
+    ),
+    cfg.BoolOpt(
+        "randomize_allocation_candidates",
+        default=False,
+        help="Search trees of providers, and the providers in them, in random order. Otherwise the order is that of "
+        "the index, and clients that ask for few candidates compete for the same ones.",
+    ),
+    cfg.IntOpt(
+        "max_allocation_candidates",
+        default=10000,
+        min=-1,
+        help="The largest number of candidates in a reply, whatever limit the client gives. A client that needs every "
+        "host must not have more hosts than this. -1 is no limit: then a request that matches a large cloud in many "
+        "ways can use all that max_search_memory allows.",
+    ),
+    cfg.StrOpt(
+        "allocation_candidates_generation_strategy",
+        default="breadth-first",
+        choices=[
+            ("breadth-first", "one candidate of each tree of providers, then the second one of each, and so on"),
+            ("depth-first", "all candidates of one tree, then those of the next"),
+        ],
+        help="Which candidates are returned if there are more than the limit.",
+    ),
+    cfg.IntOpt(
+        "max_request_groups",
+        default=256,
+        min=1,
+        max=500,
+        help="The largest number of suffixed groups, plus resource classes of the unsuffixed group, in one GET "
+        "/allocation_candidates. More are answered with 400.",
+    ),
+    cfg.IntOpt(
+        "max_search_operations",
+        default=1_000_000,
+        min=1000,
+        help="The largest number of operations, of about a microsecond each, for one GET /allocation_candidates. When "
+        "they are used up, the candidates found so far are returned, with the header x-placement-incomplete. "
+        "Operations are counted instead of time, so that the same request finds the same candidates on a busy "
+        "machine.",
+    ),
+    cfg.IntOpt(
+        "max_search_memory",
+        default=128,
+        min=1,
+        help="The largest amount of memory for one GET /allocation_candidates, in MiB, its reply included; an "
+        "estimate. When it is used up, the candidates found so far are returned, with the header "
+        "x-placement-incomplete.",
+    ),
+    cfg.IntOpt(
+        "max_allocations_per_request",
+        default=20000,
+        min=1,
+        help="The largest number of allocations in one request; an allocation is an amount of one resource class from "
+        "one provider for one consumer. More are answered with 400. A request is written in one transaction, while "
+        "other writers of the same providers wait.",
+    ),
+    cfg.IntOpt(
+        "max_inventories_per_request",
+        default=10000,
+        min=1,
+        help="The largest number of inventories in one request, of one provider or of all providers of a reshape. More "
+        "are answered with 400.",
+    ),
+    cfg.IntOpt(
+        "max_traits_per_request",
+        default=10000,
+        min=1,
+        help="The largest number of traits in one request, duplicates included. More are answered with 400.",
+    ),
+    cfg.IntOpt(
+        "max_aggregates_per_request",
+        default=10000,
+        min=1,
+        help="The largest number of aggregates in one request. More are answered with 400.",
+    ),
+    cfg.IntOpt(
+        "index_verify_interval",
+        default=600,
+        min=0,
+        help="Seconds in which each worker compares its index of all providers with the database once: providers, "
+        "generations and usages. This is done during requests that read the index, for up to 10,000 providers at a "
+        "time. A difference is logged as an error, and the index is read again. It can only come from another program "
+        "that writes to the database. 0 disables the comparison.",
+    ),
+]
+
+_WORKAROUNDS = [
+    cfg.BoolOpt(
+        "optimize_for_wide_provider_trees",
+        default=True,
+        help="Accepted for compatibility with existing configurations; the search always excludes providers as early "
+        "as possible.",
+    ),
+]
+
+_DATABASE = [
+    cfg.StrOpt("connection", required=True, secret=True, help="The URL of the database."),
+    cfg.StrOpt(
+        "connection_parameters", default="", secret=True, help="Parameters added to the URL: name=value&name=value."
+    ),
+    cfg.StrOpt(
+        "slave_connection",
+        secret=True,
+        help="Accepted for compatibility with existing configurations; not used. Reads have to show every write that "
+        "was answered before, which a replica does not guarantee.",
+    ),
+    cfg.BoolOpt("sync_on_startup", default=False, help="Upgrade the schema to the newest revision at every start."),
+    cfg.BoolOpt(
+        "sqlite_synchronous", default=True, help="Whether SQLite waits at every commit until the data is on disk."
+    ),
+    cfg.StrOpt(
+        "mysql_sql_mode", default="TRADITIONAL", help="The SQL mode of MySQL sessions; empty is the server's default."
+    ),
+    cfg.IntOpt("connection_recycle_time", default=3600, help="Seconds after which a connection is replaced."),
+    cfg.IntOpt("max_pool_size", help="The largest number of connections that one process keeps open; 0 is no limit."),
+    cfg.IntOpt(
+        "max_overflow", help="The largest number of connections opened beyond max_pool_size when all are in use."
+    ),
+    cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
+    cfg.IntOpt(
+        "connect_timeout",
+        default=5,
+        min=2,
+        help="Seconds to wait for a new connection; after that the database counts as unavailable.",
+    ),
+    cfg.IntOpt(
+        "read_timeout",
+        default=30,
+        min=15,
+        help="Seconds to wait for the answer to a statement; after that the connection counts as lost. Waits for "
+        "locks end after ten seconds. Changes of the schema, and commands, have no limit.",
+    ),
+    cfg.IntOpt(
+        "max_threads",
+        min=0,
+        help="The largest number of threads of a process that use the database at a time. Further threads wait, and "
+        "are answered with 503 if the database has answered none of the others for five seconds. The default is one "
+        "less than the threads of the web server, if their number is known and at least three; the last one serves "
+        "requests that need no database. 0 is no limit.",
+    ),
+    cfg.IntOpt(
+        "max_retries",
+        default=10,
+        min=-1,
+        help="How often the service retries to reach the database at start; -1 is no limit.",
+    ),
+    cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these retries."),
+    cfg.IntOpt(
+        "connection_debug",
+        default=0,
+        min=0,
+        max=100,
+        help="From 50 on, SQL statements are logged with their values; at 100, their rows too.",
+    ),
+    cfg.BoolOpt(
+        "connection_trace",
+        default=False,
+        help="Add to each SQL statement a comment with the line of the program that it comes from.",
+    ),
+]
+
+GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
+    None: _DEFAULT,
+    "api": _API,
+    "metrics": _METRICS,
+    "placement": _PLACEMENT,
+    "placement_database": _DATABASE,
+    "workarounds": _WORKAROUNDS,
+}
+
+#: Options of type string, or list of strings, that must not be empty.
+NEVER_EMPTY = (
+    ("placement", "incomplete_consumer_project_id"),
+    ("placement", "incomplete_consumer_user_id"),
+    ("placement_database", "connection"),
+    ("oslo_policy", "policy_file"),
+    ("oslo_policy", "policy_dirs"),
+)
+
+# The headers and methods that a browser may use (docs: api-cors).
+_CORS_DEFAULTS = {
+    "allow_headers": [
+        "X-Auth-Token",
+        "X-Openstack-Request-Id",
+        "X-Identity-Status",
+        "X-Roles",
+        "X-Service-Catalog",
+        "X-User-Id",
+        "X-Tenant-Id",
+        "OpenStack-API-Version",
+    ],
+    "expose_headers": [
+        "X-Auth-Token",
+        "X-Openstack-Request-Id",
+        "X-Subject-Token",
+        "X-Service-Token",
+        "OpenStack-API-Version",
+    ],
+    "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
+}
+_BASIC_AUTH_DEFAULTS = {"http_basic_auth_user_file": "/etc/placement/htpasswd"}
+
+
+def register(conf: cfg.ConfigOpts) -> None:
+    """Register all options of the service on ``conf``, those of its libraries included."""
+    for group, options in GROUPS.items():
+        conf.register_opts(options, group=group)
+    for group, options, defaults in _library_options():
+        conf.register_opts(options, group=group)
+        for name, value in defaults.items():
+            conf.set_default(name, value, group=group)
+    for group, options in oslo_policy.list_opts():
+        conf.register_opts(options, group=group)
+
+
+def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, Any]]]:
+    """Yield the options of the middleware libraries: group, options, and the defaults that differ here."""
+    yield "cors", cors.OPTS, _CORS_DEFAULTS
+    yield "oslo_middleware", http_proxy_to_wsgi.OPTS, {}
+    yield "oslo_middleware", basic_auth.OPTS, _BASIC_AUTH_DEFAULTS
+    for group, options in list_opts_healthcheck():
+        yield group, options, {}
+
+
+def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
+    """Return the service's own options, for oslo-config-generator; the libraries list theirs themselves."""
+    return [(group, copy.deepcopy(list(options))) for group, options in GROUPS.items()]
+
+
+def set_library_defaults() -> None:
+    """Set the defaults of library options to those of this service, for oslo-config-generator."""
+    for _, options, defaults in _library_options():
+        cfg.set_defaults(options, **defaults)
