@@ -141,7 +141,7 @@ def failures() -> list[type[errors.Failure]]:
     kinds = [errors.Failure]
     for kind in kinds:
         kinds.extend(sub for sub in kind.__subclasses__() if sub.__module__.startswith("placement."))
-    own = (kind for kind in kinds[1:] if vars(kind).get("template"))
+    own = (kind for kind in kinds[1:] if kind.template not in ("", errors.Failure.template))
     return sorted(own, key=lambda kind: kind.__name__)
 
 
