@@ -1,7 +1,7 @@
-"""Fixtures for the functional tests of other projects: the service in the process of the test, on its own database.
+"""Fixtures for functional tests of other projects: the service in the test's process, on a database of its own.
 
-Nothing is shared but the template of an empty database: any number of fixtures, one after the other or at once, have
-each their own database and configuration.  How to use them stands in docs/testing-other-projects.rst.
+Fixtures share only the template of an empty database: any number of them, one after the other or at once, have their
+own databases and configurations.  docs/testing-other-projects.rst describes their use.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from placement.direct import Transport
 
 
 class Database(fixtures.Fixture):
-    """The database that a configuration names, with the schema and the standard names in it.
+    """The database that a configuration names, with the schema and the standard rows.
 
-    One in memory is gone with the fixture.  Any other is left as the test leaves it.
+    A database in memory ends with the fixture; any other one keeps what the test leaves in it.
     """
 
     def __init__(self, conf_fixture: config_fixture.Config, set_config: bool = False) -> None:
@@ -45,7 +45,7 @@ class Database(fixtures.Fixture):
     def _setUp(self) -> None:
         if self.set_config:
             _name_new_database(self.conf_fixture)
-        # A database in memory that has a name lives as long as somebody is connected with it.
+        # A named database in memory exists as long as there is a connection to it.
         database = connect(self.conf_fixture.conf)
         self.addCleanup(database.dispose)
         if database.url.get_backend_name() == "sqlite" and schema.version(database.engine) is None:
@@ -56,9 +56,9 @@ class Database(fixtures.Fixture):
 
 
 class PlacementFixture(fixtures.Fixture):
-    """The service, answering at ``endpoint`` what ``requests``, and so keystoneauth, sends there from this process.
+    """The service, which answers at the URL ``endpoint`` to ``requests``, and so to keystoneauth, in this process.
 
-    Whoever sends ``token`` may do everything: the policy is that of old, where an administrator may also reshape.
+    The token ``token`` has all rights: the old policy is in force, in which administrators may reshape too.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class PlacementFixture(fixtures.Fixture):
         use_intercept: bool = True,
         register_opts: bool = True,
     ) -> None:
-        """:param conf_fixture: oslo.config's fixture, None for a new one; it works while the service runs.
-        :param db: have a new database in memory; otherwise the one that the configuration names is used as it is.
-        :param use_intercept: have an ``endpoint``; otherwise there is only ``app``, the WSGI application.
-        :param register_opts: register the options of the service.
+        """:param conf_fixture: oslo.config's fixture, None for a new one; in use while the service runs.
+        :param db: whether to use a new database in memory instead of the one that the configuration names.
+        :param use_intercept: whether to provide ``endpoint`` besides ``app``, the WSGI application.
+        :param register_opts: whether to register the options of the service.
         """
         super().__init__()
         self.token = "admin"
@@ -97,7 +97,7 @@ class PlacementFixture(fixtures.Fixture):
             self.endpoint = self.useFixture(Endpoint(self.app)).url
 
     def _configure_placement(self, conf_fixture: config_fixture.Config) -> None:
-        """Set the options, before database and service are made: the place for subclasses to set theirs."""
+        """Set the options, before database and service are created; subclasses may override it to set theirs."""
         conf_fixture.config(group="api", auth_strategy="noauth2")
         conf_fixture.config(group="oslo_policy", enforce_new_defaults=False)
         if self.db:
@@ -105,7 +105,7 @@ class PlacementFixture(fixtures.Fixture):
 
 
 class Endpoint(fixtures.Fixture):
-    """A ``url`` at which ``requests`` reaches a WSGI application of this process, with whatever session and adapter."""
+    """A ``url`` at which ``requests`` reaches a WSGI application of this process, with any session and adapter."""
 
     def __init__(self, application: Any) -> None:
         super().__init__()
@@ -114,8 +114,8 @@ class Endpoint(fixtures.Fixture):
     def _setUp(self) -> None:
         host = str(uuid.uuid4())
         self.url = f"http://{host}"
-        _begin_to_answer(host, self._transport)
-        self.addCleanup(_cease_to_answer, host)
+        _route(host, self._transport)
+        self.addCleanup(_unroute, host)
 
 
 # --- the database ----------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _name_new_database(conf_fixture: config_fixture.Config) -> None:
 
 
 def _copy_template(database: databases.Database) -> None:
-    """Fill an empty SQLite database, in a tenth of the time that the migrations take."""
+    """Copy the template into an empty SQLite database; about ten times as fast as the migrations."""
     with contextlib.closing(sqlite3.connect(":memory:")) as template, _driver(database) as connection:
         template.deserialize(_template())
         template.backup(connection)
@@ -150,7 +150,7 @@ def _driver(database: databases.Database) -> Iterator[sqlite3.Connection]:
 
 
 def _read_no_files(conf: cfg.ConfigOpts) -> None:
-    """Make the configuration ready to be used, unless it is: whoever read files into it wants what they say."""
+    """Initialize the configuration without files, unless the caller has initialized it."""
     try:
         conf.find_file(options.PROJECT)
     except cfg.NotInitializedError:
@@ -159,30 +159,30 @@ def _read_no_files(conf: cfg.ConfigOpts) -> None:
 
 # --- the endpoint ----------------------------------------------------------------------------------------------------
 
-#: What all sessions send with.
+#: The adapter class, whose ``send`` all sessions call.
 _adapters: Any = HTTPAdapter
 _send_out = _adapters.send
-#: Who answers for a host.
-_answering: dict[str | None, Transport] = {}
+#: The transports to applications of this process, by host.
+_transports: dict[str | None, Transport] = {}
 
 
 def _send(adapter: HTTPAdapter, request: PreparedRequest, *arguments: Any, **options: Any) -> Response:
-    """What every adapter does to send a request, as long as anybody answers here."""
-    transport = _answering.get(urlsplit(str(request.url)).hostname)
+    """Send a request to the transport of its host, or out; replaces ``HTTPAdapter.send`` while there are transports."""
+    transport = _transports.get(urlsplit(str(request.url)).hostname)
     if transport is None:
         return _send_out(adapter, request, *arguments, **options)
     return transport.send(request)
 
 
-def _begin_to_answer(host: str, transport: Transport) -> None:
+def _route(host: str, transport: Transport) -> None:
     global _send_out
-    if not _answering and _adapters.send is not _send:
+    if not _transports and _adapters.send is not _send:
         _send_out, _adapters.send = _adapters.send, _send
-    _answering[host] = transport
+    _transports[host] = transport
 
 
-def _cease_to_answer(host: str) -> None:
-    """Fixtures may end in any order; whoever ends last leaves ``requests`` as the first found it."""
-    del _answering[host]
-    if not _answering:
+def _unroute(host: str) -> None:
+    """Remove a transport; after the last one ``requests`` is as before.  Fixtures may end in any order."""
+    del _transports[host]
+    if not _transports:
         _adapters.send = _send_out

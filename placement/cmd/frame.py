@@ -1,4 +1,4 @@
-"""Tables for the eye."""
+"""Tables in text, with frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def framed(*rows: Sequence[object]) -> str:
-    """The rows in a frame, their cells centred; the first row is the header.
+    """Return the rows in a frame, their cells centred; the first row is the header.
 
     >>> print(framed(("Migration", "Found"), ("set_root", 7)))
     +-----------+-------+
@@ -26,7 +26,7 @@ def framed(*rows: Sequence[object]) -> str:
 
 
 def stacked(*blocks: Sequence[str]) -> str:
-    """The blocks of lines in a frame, one under the other.
+    """Return the blocks of lines in a frame, one below the other.
 
     >>> print(stacked(["Results"], ["Check: roots", "Result: Success"]))
     +-----------------+

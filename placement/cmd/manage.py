@@ -1,4 +1,4 @@
-"""placement-manage: what an operator does to the database (contract 5.4)."""
+"""placement-manage: changes of the database's schema and data by an operator (docs: commands)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 PROG = "placement-manage"
 Migration = Callable[[Database, int], Counts]
-#: Rows of one batch, when the caller sets no limit.
+#: Rows in a batch without --max-count.
 BATCH = 50
 
 # Exit codes of online_data_migrations.
@@ -30,12 +30,12 @@ BAD_COUNT = 127
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Run the command; return the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
-        return program.outcome(PROG, lambda: _run(argv), failed=1)
+        return program.exit_code(PROG, lambda: _run(argv), failed=1)
     except SystemExit as done:
-        # The parser has spoken: help, version, or usage.
+        # argparse has printed help, version or usage.
         return int(done.code or 0) if argv else 1
 
 
@@ -50,7 +50,7 @@ def _run(argv: Sequence[str]) -> int:
 
 def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     commands.required = False  # without one, main shows the help
-    db = commands.add_parser("db", help="what is done to the database")
+    db = commands.add_parser("db", help="changes of the database")
     db.set_defaults(action=lambda _: _show_help(db))
     actions = db.add_subparsers(title="actions", dest="db_action")
 
@@ -59,30 +59,30 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         parser.set_defaults(action=action)
         return parser
 
-    add("sync", sync, "Bring the schema to the newest revision.")
+    add("sync", sync, "Upgrade the schema to the newest revision.")
     add("version", version, "Show the revision of the schema.")
-    add("stamp", stamp, "Write down a revision, and change nothing else.").add_argument(
+    add("stamp", stamp, "Record a revision, and change nothing else.").add_argument(
         "revision", help='a revision id, or "head"'
     )
-    giving_back = add("release", release, "Take away what other Placements do not know, to give the database back.")
+    giving_back = add("release", release, "Downgrade the schema to what another Placement implementation knows.")
     giving_back.add_argument(
-        "--force", action="store_true", help="do it although a process of this service wrote a short time ago"
+        "--force", action="store_true", help="do it even if a process of this service wrote a short time ago"
     )
     giving_back.add_argument(
         "--revision",
         metavar="<id>",
         default=schema.COMMON_HEADS[0],
         choices=schema.COMMON_HEADS,
-        help="the newest revision that the other one knows: %(choices)s (default: the first)",
+        help="the newest revision that the other implementation knows: %(choices)s (default: the first)",
     )
     add(
         "restored",
         restored,
-        "After a backup was restored or rows were changed by hand: have all workers read everything again.",
+        "Have all workers read everything again, after a backup was restored or rows were changed by hand.",
     )
     add(
         "online_data_migrations", online_data_migrations, "Complete rows that an older Placement left incomplete."
-    ).add_argument("--max-count", metavar="<n>", help="the most rows to change; without it, all are")
+    ).add_argument("--max-count", metavar="<n>", help="the largest number of rows to change (default: all)")
     add(
         "sweep", sweep_names, "Remove projects, users, consumer types and aggregates that nothing refers to any more."
     ).add_argument(
@@ -90,15 +90,15 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="<seconds>",
         type=_seconds,
         default=sweep.GRACE,
-        help="how long ago an earlier sweep must have marked a row that is removed; longer than any transaction lasts "
+        help="remove rows that an earlier sweep marked at least so long ago; longer than any transaction lasts "
         "(default: %(default)s)",
     )
 
 
 def _seconds(text: str) -> int:
-    """A number of seconds; raises ArgumentTypeError."""
+    """Parse a number of seconds; raises ArgumentTypeError."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return int(text)
 
 
@@ -108,36 +108,36 @@ def _show_help(parser: argparse.ArgumentParser) -> int:
 
 
 def sync(conf: cfg.ConfigOpts) -> int:
-    """Bring the schema to the newest revision."""
-    with program.reached(conf) as database, Progress("db sync"):
+    """Upgrade the schema to the newest revision."""
+    with program.connected(conf) as database, Progress("db sync"):
         schema.sync(database.engine)
     return 0
 
 
 def version(conf: cfg.ConfigOpts) -> int:
     """Print the revision of the schema."""
-    with program.reached(conf) as database:
+    with program.connected(conf) as database:
         print(schema.version(database.reading_engine))
     return 0
 
 
 def stamp(conf: cfg.ConfigOpts) -> int:
-    """Write down a revision."""
-    with program.reached(conf) as database:
+    """Record a revision."""
+    with program.connected(conf) as database:
         schema.stamp(database.engine, conf.command.revision)
     return 0
 
 
 def release(conf: cfg.ConfigOpts) -> int:
-    """Make the schema what another Placement knows."""
-    with program.reached(conf) as database, Progress("db release"):
+    """Downgrade the schema to what another Placement implementation knows."""
+    with program.connected(conf) as database, Progress("db release"):
         schema.release(database.engine, conf.command.revision, force=conf.command.force)
     return 0
 
 
 def sweep_names(conf: cfg.ConfigOpts) -> int:
-    """Remove names that an earlier sweep marked, mark those that are unused now, and say how many they are."""
-    with program.reached(conf) as database, Progress("db sweep"):
+    """Remove the names that an earlier sweep marked, mark those that are unused now, and print the numbers."""
+    with program.connected(conf) as database, Progress("db sweep"):
         if schema.state(database.reading_engine) is not schema.State.CURRENT:
             print(f"{PROG}: {schema.finding(database.reading_engine)}", file=sys.stderr)
             return 1
@@ -147,8 +147,8 @@ def sweep_names(conf: cfg.ConfigOpts) -> int:
 
 
 def restored(conf: cfg.ConfigOpts) -> int:
-    """Have all workers read everything again, and put back standard rows that are missing."""
-    with program.reached(conf) as database:
+    """Have all workers read everything again, and insert missing standard rows."""
+    with program.connected(conf) as database:
         finding = schema.finding(database.engine)
         if finding:
             raise schema.CommandError(finding)
@@ -157,15 +157,15 @@ def restored(conf: cfg.ConfigOpts) -> int:
 
 
 def online_data_migrations(conf: cfg.ConfigOpts) -> int:
-    """Run the migrations in batches, and say what they did."""
+    """Run the migrations in batches, and print what they did."""
     limit = conf.command.max_count
     if limit is not None and not (limit.isdecimal() and int(limit) > 0):
         print("Must supply a positive value for max_count")
         return BAD_COUNT
-    with program.reached(conf) as database, Progress("db online_data_migrations", "rows migrated") as progress:
+    with program.connected(conf) as database, Progress("db online_data_migrations", "rows migrated") as progress:
         if schema.state(database.reading_engine) is schema.State.MISSING:
             print(f"{PROG}: {schema.finding(database.reading_engine)}", file=sys.stderr)
-            return FAILED  # 1 would have it run again
+            return FAILED  # scripts run the command again after MORE_TO_DO
         return _migrate(database, _migrations(conf), None if limit is None else int(limit), progress)
 
 
@@ -178,7 +178,7 @@ def _migrations(conf: cfg.ConfigOpts) -> dict[str, Migration]:
 
 
 def _migrate(database: Database, migrations: dict[str, Migration], limit: int | None, progress: Progress) -> int:
-    """The exit code after one batch of ``limit`` rows, or after as many batches as change something."""
+    """Run one batch of ``limit`` rows, or batches until one changes nothing; return the exit code."""
     if limit is None:
         print(f"Running batches of {BATCH} until complete")
     totals: dict[str, Counts] = {}
@@ -199,7 +199,7 @@ def _migrate(database: Database, migrations: dict[str, Migration], limit: int | 
 
 
 def _run_batch(database: Database, migrations: dict[str, Migration], limit: int) -> tuple[dict[str, Counts], bool]:
-    """What each migration did with ``limit`` rows between them, and whether one failed."""
+    """Run each migration once, on ``limit`` rows in all; return their counts, and whether one failed."""
     ran: dict[str, Counts] = {}
     failed = False
     for name, migration in migrations.items():
@@ -208,7 +208,7 @@ def _run_batch(database: Database, migrations: dict[str, Migration], limit: int)
         ran[name] = Counts()
         try:
             ran[name] = migration(database, limit)
-        except Exception:  # whatever it is, the other migrations can still do their work
+        except Exception:  # the other migrations still run
             LOG.exception("Error attempting to run %s", name)
             print(f"Error attempting to run {name}")
             failed = True

@@ -1,7 +1,8 @@
-"""placement-metrics: shows Prometheus what all processes of the service on this machine have counted.
+"""placement-metrics: exports the metrics of all processes of the service on this machine to Prometheus.
 
-They count in the directory that [metrics]directory names; this shows their sum at http://HOST:PORT/metrics.  Run it
-beside the service, as the same user: "attach-daemon = /.../placement-metrics DIRECTORY" in uWSGI's file does that.
+The processes keep their metrics in the directory of [metrics]directory; this program serves the sums at
+http://HOST:PORT/metrics.  Run it beside the service, as the same user: with uWSGI, by
+"attach-daemon = /.../placement-metrics DIRECTORY" in its file.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from placement.cmd import program
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code, once it was told to end."""
-    told = _parser().parse_args(argv)
+    """Serve until a signal; return the exit code."""
+    arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from placement.metrics.directory import Directory
@@ -27,11 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("placement-metrics: prometheus_client is missing, the extra 'metrics'", file=sys.stderr)
         return 1
     try:
-        server = waitress.create_server(Page(Directory(told.directory)), host=told.host, port=told.port, threads=2)
+        server = waitress.create_server(
+            Page(Directory(arguments.directory)), host=arguments.host, port=arguments.port, threads=2
+        )
     except (OSError, ValueError) as reason:
         print(f"placement-metrics: {reason}", file=sys.stderr)
         return 1
-    print(f"Metrics of {told.directory} at http://{told.host}:{told.port}/metrics", flush=True)
+    print(f"Metrics of {arguments.directory} at http://{arguments.host}:{arguments.port}/metrics", flush=True)
     server.run()  # returns at a signal
     server.close()
     return 0
@@ -41,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="placement-metrics", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("directory", help="what [metrics]directory of the service names")
+    parser.add_argument("directory", help="the directory of the service's option [metrics]directory")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", default=9178, type=program.port, help="the port to listen on (default: %(default)s)")
     return parser

@@ -1,4 +1,4 @@
-"""What our commands have in common: their configuration, their database, and how they say that they failed."""
+"""What the commands share: configuration, database, argument types, and how they report a failure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Commands = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], Non
 
 
 def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.ConfigOpts:
-    """The configuration with the words of the command line in it: ``command`` is what was asked for."""
+    """Return the configuration, read from files and a command line; its option ``command`` is the parsed command."""
     conf = cfg.ConfigOpts()
     options.register(conf)
     oslo_log.register_options(conf)
     conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=add_commands))
-    # What a command prints is for programs to read: the log goes elsewhere.
+    # Programs read a command's stdout, so the log goes to stderr.
     conf.set_default("use_stderr", True)
     options.read(conf, argv, prog=prog, version=version())
     options.check(conf)
@@ -36,12 +36,12 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
 
 
 def port(text: str) -> int:
-    """A TCP port, for argparse; 0 is any that is free."""
+    """Parse a TCP port, for argparse; 0 is any free one."""
     return _between(text, 0, 65535)
 
 
 def number(text: str) -> int:
-    """A whole number from 1 on, for argparse."""
+    """Parse an integer of at least 1, for argparse."""
     return _between(text, 1, None)
 
 
@@ -49,23 +49,23 @@ def _between(text: str, least: int, most: int | None) -> int:
     try:
         value = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
     if value < least or (most is not None and value > most):
-        bounds = f"from {least} to {most}" if most is not None else f"from {least} on"
-        raise argparse.ArgumentTypeError(f"{value} is none of the numbers {bounds}")
+        bounds = f"from {least} to {most}" if most is not None else f"at least {least}"
+        raise argparse.ArgumentTypeError(f"{value} is out of range: {bounds}")
     return value
 
 
 def version() -> str:
-    """The version of this package."""
+    """Return the version of this package."""
     try:
         return importlib.metadata.version("placement-service")
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
 
 
-def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
-    """The exit code that ``work()`` returns; or ``failed``, after a line on what the operator has to mend."""
+def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
+    """Return the exit code that ``work()`` returns; or ``failed``, after a line on stderr with the reason."""
     try:
         return work()
     except (cfg.Error, schema.CommandError) as error:
@@ -82,8 +82,8 @@ def outcome(prog: str, work: Callable[[], int], failed: int) -> int:
 
 
 @contextlib.contextmanager
-def reached(conf: cfg.ConfigOpts) -> Iterator[Database]:
-    """The configured database, as soon as it answers."""
+def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
+    """Provide the configured database, once it answers."""
     database = connect(conf, unbounded=True)
     group = conf.placement_database
     try:

@@ -1,4 +1,4 @@
-"""That work goes on, for whoever waits for it."""
+"""Progress of a command on stderr."""
 
 from __future__ import annotations
 
@@ -7,45 +7,53 @@ import threading
 import time
 from typing import Self
 
-#: Seconds until work counts as long; from one line to the next they double, up to the longest.
+#: Seconds until the first line; the time to the next one doubles, up to the longest.
 FIRST = 1.0
 LONGEST = 30.0
 
 
 class Progress:
-    """Lines on stderr while a block runs, if it runs for long: what is done, how much of it, and since when.
+    """Prints lines on stderr while a block runs for long: the work, how much of it is done, and its seconds so far.
 
-    They come from a thread of their own, so that one long statement shows that it goes on, too.
+    A thread of its own prints them, so that they appear during one long statement too.
     """
 
     def __init__(self, work: str, unit: str = "", total: int | None = None, first: float = FIRST) -> None:
+        """Describe the work.
+
+        Args:
+            work: What is being done.
+            unit: What ``advance`` counts; empty if nothing is counted.
+            total: How many there are, if that is known.
+            first: Seconds until the first line.
+        """
         self._work, self._unit, self._total, self._first = work, unit, total, first
         self._done = 0
         self._ended = threading.Event()
-        self._teller = threading.Thread(target=self._tell, daemon=True)
+        self._printer = threading.Thread(target=self._print, daemon=True)
 
     def __enter__(self) -> Self:
         self._began = time.monotonic()
-        self._teller.start()
+        self._printer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._teller.join()
+        self._printer.join()
 
     def advance(self, by: int) -> None:
-        """So many more are done."""
+        """Count so many more as done."""
         self._done += by
 
-    def _tell(self) -> None:
+    def _print(self) -> None:
         pause = self._first
         while not self._ended.wait(pause):
             print(self._line(), file=sys.stderr, flush=True)
             pause = min(2 * pause, LONGEST)
 
     def _line(self) -> str:
-        parts = [f"{time.monotonic() - self._began:.0f} s"]
-        if self._unit:
-            of = "" if self._total is None else f" of {self._total:,}"
-            parts.insert(0, f"{self._done:,}{of} {self._unit}")
-        return f"{self._work}: {', '.join(parts)}"
+        seconds = f"{time.monotonic() - self._began:.0f} s"
+        if not self._unit:
+            return f"{self._work}: {seconds}"
+        of = "" if self._total is None else f" of {self._total:,}"
+        return f"{self._work}: {self._done:,}{of} {self._unit}, {seconds}"

@@ -1,8 +1,8 @@
 """placement-serve: the service in one process, for one machine, a trial or a test.
 
-Without a configuration it keeps its data in a SQLite file, makes and renews the schema there, and believes its clients
-who they are (noauth2), on the loopback interface only.  A configuration is read when it is named, by --config-file,
---config-dir or $OS_PLACEMENT_CONFIG_DIR, and not because it lies in /etc; what it says then holds.
+Without a configuration it keeps its data in a SQLite file, creates and upgrades the schema there, and does not
+authenticate its clients (noauth2), on the loopback interface only.  It reads a configuration only if --config-file,
+--config-dir or $OS_PLACEMENT_CONFIG_DIR names one, never from /etc by default.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ GOODBYE = "Ctrl-C ends it; the data stays."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code, once the service was told to end."""
-    told = _parser().parse_args(argv)
+    """Serve until a signal; return the exit code."""
+    arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        conf = _configured(told)
-        open_door = conf.api.auth_strategy == "noauth2" and not told.anywhere
-        with _listening(told.host, told.port, loopback_only=open_door) as listening:
-            layers = _for_this_machine(told.host) if open_door else deploy.LAYERS
-            _serve(conf, listening, told.threads, layers)
+        conf = _configured(arguments)
+        unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
+        with _listening(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
+            layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
+            _serve(conf, listening, arguments.threads, layers)
     except (StartError, cfg.Error) as reason:
         print(f"placement-serve: {' '.join(str(reason).split())}", file=sys.stderr)
         return 1
@@ -74,17 +74,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--database", metavar="URL", help=f"where the data is (default: {DATABASE})")
     parser.add_argument("--config-file", metavar="PATH", action="append", help="configuration, as in placement.conf")
     parser.add_argument("--config-dir", metavar="DIR", action="append", help="a directory of such files")
-    parser.add_argument(ANYWHERE, dest="anywhere", action="store_true", help="let whoever reaches us do anything")
+    parser.add_argument(
+        ANYWHERE, dest="anywhere", action="store_true", help="serve without authentication on any address"
+    )
     return parser
 
 
-def _configured(told: argparse.Namespace) -> cfg.ConfigOpts:
-    """The configuration that was named, or that of a service that has none."""
-    files = [f"--config-file={path}" for path in told.config_file or ()]
-    files += [f"--config-dir={path}" for path in told.config_dir or ()]
+def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
+    """Return the configuration that the arguments or the environment name, or else the built-in one."""
+    files = [f"--config-file={path}" for path in arguments.config_file or ()]
+    files += [f"--config-dir={path}" for path in arguments.config_dir or ()]
     if not files and not os.environ.get(options.CONFIG_DIR_VARIABLE):
-        conf = _embedded(told.database)
-    elif told.database:
+        conf = _embedded(arguments.database)
+    elif arguments.database:
         raise StartError("--database does not go with a configuration: name the database there.")
     else:
         conf = options.load(files)
@@ -93,7 +95,7 @@ def _configured(told: argparse.Namespace) -> cfg.ConfigOpts:
 
 
 def _embedded(database: str | None) -> cfg.ConfigOpts:
-    """What holds without a configuration: only the environment may say otherwise (OS_<GROUP>__<OPTION>)."""
+    """Return the built-in configuration; only the environment can change it (OS_<GROUP>__<OPTION>)."""
     conf = cfg.ConfigOpts()
     options.register(conf)
     oslo_log.register_options(conf)
@@ -106,29 +108,29 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     conf([], project=options.PROJECT, default_config_files=[], default_config_dirs=[])
     options.check(conf)
     if conf.placement_database.connection.startswith("sqlite:///"):
-        # A file of our own: no operator has to be asked before it is changed.
+        # The file belongs to this program, so it may be upgraded without an operator.
         conf.set_default("sync_on_startup", True, group="placement_database")
-        _make_room(Path(conf.placement_database.connection.removeprefix("sqlite:///")).parent)
+        _create(Path(conf.placement_database.connection.removeprefix("sqlite:///")).parent)
     return conf
 
 
-def _make_room(directory: Path) -> None:
+def _create(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StartError(f"No place for the database: {error}") from error
+        raise StartError(f"The directory of the database cannot be created: {error}") from error
 
 
 def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
-    """A socket that accepts connections: clients that come while we start wait for their answer."""
+    """Return a listening socket; clients that connect during the start wait for their answer."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise StartError(f"--host {host}: {error.strerror}") from error
     if loopback_only and not ipaddress.ip_address(address[0]).is_loopback:
         raise StartError(
-            f"With noauth2 whoever reaches {host} may do anything. Listen on 127.0.0.1, "
-            f"set [api]auth_strategy = keystone, or insist with {ANYWHERE}."
+            f"With noauth2 every client that reaches {host} has all rights. Listen on 127.0.0.1, "
+            f"set [api]auth_strategy = keystone, or use {ANYWHERE}."
         )
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -144,23 +146,23 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
 
 
 def _for_this_machine(host: str) -> deploy.Layers:
-    """The layers of the service where every client on this machine may do anything."""
+    """Return the layers of a service without authentication: the Host header must name this machine."""
     at = deploy.LAYERS.index(HttpSyntax) + 1
     return (*deploy.LAYERS[:at], allowed_hosts(host), *deploy.LAYERS[at:])
 
 
 def _serve(conf: cfg.ConfigOpts, listening: socket.socket, threads: int, layers: deploy.Layers) -> None:
-    """Answer requests until a signal ends it."""
+    """Serve requests until a signal."""
     server = waitress.create_server(
         deploy.loadapp(conf, layers=layers, threads=threads),
         sockets=[listening],
         threads=threads,
-        max_request_body_size=conf.api.max_request_body_size,  # it reads a body before it is known who sends it
-        clear_untrusted_proxy_headers=False,  # [oslo_middleware]enable_proxy_headers_parsing decides about them
+        max_request_body_size=conf.api.max_request_body_size,  # bodies are read before clients are authenticated
+        clear_untrusted_proxy_headers=False,  # left to [oslo_middleware]enable_proxy_headers_parsing
     )
     host, port = listening.getsockname()[:2]
     url = f"http://[{host}]:{port}" if listening.family == socket.AF_INET6 else f"http://{host}:{port}"
-    # Without a query, in which there may be a password too.
+    # Without the query string, which may contain a password too.
     database = sa.make_url(conf.placement_database.connection).set(query={}).render_as_string(hide_password=True)
     print(GREETING.format(url=url, database=database), end="")
     if conf.api.auth_strategy == "noauth2":

@@ -1,4 +1,4 @@
-"""placement-status: whether data and configuration are as the service wants them (contract 5.4)."""
+"""placement-status: checks of the data and the configuration (docs: commands)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from placement.objects.provider import ResourceProvider
 
 PROG = "placement-status"
 TITLE = "Upgrade Check Results"
-#: The exit code when the checks could not be made.
+#: The exit code if the checks could not run.
 BROKEN = 255
-#: Lines of details shown in the table, and where they are broken.
+#: The largest number of places shown in the table, and the width of its lines.
 _LINES = 20
 _WIDTH = 60
 
 
 class Level(enum.IntEnum):
-    """What a check found; the worst is the exit code."""
+    """The result of a check; the worst one is the exit code."""
 
     SUCCESS = 0
     WARNING = 1
@@ -43,7 +43,7 @@ class Level(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Result:
-    """What a check found: how bad it is, in a sentence, and line by line where."""
+    """The result of a check: its level, a sentence, and the places that it is about."""
 
     level: Level = Level.SUCCESS
     sentence: str | None = None
@@ -51,13 +51,13 @@ class Result:
 
 
 def missing_roots(_: cfg.ConfigOpts, database: Database) -> Result:
-    """Whether every provider has a root."""
+    """Check that every provider has a root."""
     sentence = "Resource providers without a root provider id: {count}."
     return _to_be_migrated(database, ROOTS, online.rootless, Level.FAILURE, sentence)
 
 
 def incomplete_consumers(_: cfg.ConfigOpts, database: Database) -> Result:
-    """Whether every consumer that holds something has a row."""
+    """Check that every consumer of an allocation has a row."""
     sentence = "There are {count} incomplete consumers table records for existing allocations."
     return _to_be_migrated(database, CONSUMERS, online.ownerless, Level.WARNING, sentence)
 
@@ -65,7 +65,7 @@ def incomplete_consumers(_: cfg.ConfigOpts, database: Database) -> Result:
 def _to_be_migrated(
     database: Database, check: str, rows: Callable[[Reading], int], level: Level, sentence: str
 ) -> Result:
-    """That there are rows which an online migration completes, if there are any."""
+    """Check that there are no rows which an online data migration would complete."""
     with Progress(check):
         count = database.read(rows)
     if not count:
@@ -76,7 +76,7 @@ def _to_be_migrated(
 
 
 def policy_format(conf: cfg.ConfigOpts, _: Database) -> Result:
-    """Whether the policy file is YAML."""
+    """Check that the policy file is YAML."""
     path = conf.find_file(conf.oslo_policy.policy_file)
     if not path or not fileutils.is_json(path):
         return Result()
@@ -88,7 +88,7 @@ def policy_format(conf: cfg.ConfigOpts, _: Database) -> Result:
 
 
 def misspelt_options(conf: cfg.ConfigOpts, _: Database) -> Result:
-    """Whether the configuration has options that the service does not know."""
+    """Check that the configuration has no options that the service does not know."""
     found = options.unknown(conf)
     if not found:
         return Result()
@@ -97,7 +97,7 @@ def misspelt_options(conf: cfg.ConfigOpts, _: Database) -> Result:
 
 
 def identity_service(conf: cfg.ConfigOpts, _: Database) -> Result:
-    """Whether the Identity service knows the service's own user, where it validates tokens."""
+    """Check that the Identity service accepts the service's own user, if it validates tokens."""
     if conf.api.auth_strategy != "keystone":
         return Result()
     try:
@@ -114,22 +114,22 @@ def identity_service(conf: cfg.ConfigOpts, _: Database) -> Result:
 
 
 def used_above_capacity(_: cfg.ConfigOpts, database: Database) -> Result:
-    """Whether more is used anywhere than there is."""
+    """Check that usage exceeds capacity nowhere."""
     with Progress(ABOVE, "providers", database.read(ResourceProvider.count)) as progress:
         found = OverCommitment.all(database, progress.advance)
     if not found:
         return Result()
     return Result(
         Level.WARNING,
-        f"More is used than there is in {len(found)} inventories: of a provider that was shrunk, or by claims that "
-        "were granted at the same time. Nothing more is granted there until enough has been given back.",
+        f"Usage exceeds capacity in {len(found)} inventories: inventory was reduced after the claims, or claims were "
+        "granted concurrently. No further claim is granted there until enough is released.",
         tuple(map(_place, found)),
     )
 
 
 def _place(found: OverCommitment) -> str:
     name = "" if found.name is None else f" ({found.name})"
-    resource_class = found.resource_class or "a class that is gone"
+    resource_class = found.resource_class or "a deleted class"
     return f"{found.uuid}{name}: {resource_class}, {found.used} of {found.capacity}"
 
 
@@ -150,12 +150,12 @@ CHECKS: dict[str, Callable[[cfg.ConfigOpts, Database], Result]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Run the checks; return the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
-        return program.outcome(PROG, lambda: _run(argv), failed=BROKEN)
+        return program.exit_code(PROG, lambda: _run(argv), failed=BROKEN)
     except SystemExit as done:
-        # The parser has spoken: help, version, or usage.
+        # argparse has printed help, version or usage.
         return int(done.code or 0)
     except Exception:
         traceback.print_exc()
@@ -164,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     conf = program.configured(PROG, argv, _add_commands)
-    with program.reached(conf) as database:
+    with program.connected(conf) as database:
         if schema.state(database.reading_engine) is schema.State.MISSING:
             raise schema.CommandError(str(schema.finding(database.reading_engine)))
         results = {name: check(conf, database) for name, check in CHECKS.items()}
@@ -174,8 +174,8 @@ def _run(argv: Sequence[str]) -> int:
 
 def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     commands.required = True
-    upgrade = commands.add_parser("upgrade", help="what concerns an upgrade")
-    upgrade.add_argument("check", choices=["check"], help="look whether data and configuration are ready")
+    upgrade = commands.add_parser("upgrade", help="checks before an upgrade")
+    upgrade.add_argument("check", choices=["check"], help="check data and configuration")
     upgrade.add_argument("--json", action="store_true", help="print the results as JSON, with every detail")
 
 

@@ -1,15 +1,15 @@
-"""Numbers about the service, for Prometheus.
+"""Metrics for Prometheus (docs/observability.rst).
 
-    counted     what is counted, and which signals of the layers below tell it
-    reserved    the files in which a process counts
-    directory   where every process counts, and how all of it is added up
-    page        what Prometheus is shown
+    counted     the metrics, and the events that change them
+    reserved    the files of a process's metrics
+    directory   the shared directory of all processes, and the sums
+    page        the HTTP page with the sums
 
-Each process of the service counts for itself, in files of its own in a directory that all processes share.
-``placement-metrics`` is another process that shows their sum.  So a scrape takes no time from a worker, is answered
-when all workers are busy or dead, and needs no token; and nothing is lost when a worker ends.
+Each process of the service has files of its own in a directory that all processes share.  ``placement-metrics`` is a
+separate process that exports the sums.  So a scrape takes no time from a worker, is answered when all workers are busy
+or dead, and needs no token; and no counts are lost when a worker ends.
 
-Nothing here runs unless ``[metrics]directory`` is set, and prometheus_client need not even be there.
+Nothing here is imported unless ``[metrics]directory`` is set, so prometheus_client need not be installed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ LOG = logging.getLogger(__name__)
 
 
 def start(path: str) -> None:
-    """Count from now on, in this process and in those that are forked off it; raises StartError.
+    """Start metrics in this process and its forked children; does nothing if they were started before.
 
-    Nothing if this process counts already.  The numbers are those of a process: it counts in one directory.  Where the
-    disk is full it counts nothing, which is no reason to serve nothing.
+    If the disk is full, the process runs without metrics.
+
+    Args:
+        path: The directory; a process uses one for its whole life.
+
+    Raises:
+        StartError: prometheus_client is missing, or the directory cannot be used.
     """
-    if _counting:
+    if _started:
         return
     try:
         from prometheus_client import values
@@ -39,20 +44,20 @@ def start(path: str) -> None:
         from placement.metrics.reserved import Reserved
     except ImportError:
         raise StartError("[metrics]directory: prometheus_client is missing, the extra 'metrics'") from None
-    # Where the library looks, at its import - which was before - and in each process.
+    # The library reads the variable when it is imported, which has happened, and in each process.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
     values.MmapedDict = Reserved  # type: ignore[misc]
     values.ValueClass = values.get_value_class()
     try:
         directory = Directory(path)
         directory.join()
-        _counting.append(path)
+        _started.append(path)
         Metrics(directory.join).connect()
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise StartError(f"[metrics]directory: {error}") from error
-        LOG.error("This process counts nothing for its metrics: %s", error)
+        LOG.error("This process has no metrics: %s", error)
 
 
-#: The directory, once there is one.
-_counting: list[str] = []
+#: The directory, once metrics are started.
+_started: list[str] = []

@@ -1,7 +1,7 @@
-"""What is counted.  docs/observability.rst says what each number means to an operator.
+"""The metrics.  docs/observability.rst describes each of them for operators.
 
-Labels have few values each: a route as it stands in the table, never a path; a failure by its class, never by its
-words; nothing that a client can choose.
+Labels have few values each: a route of the table, never a path; the class of a failure, never its sentence; nothing
+that a client can choose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 _COUNTS = (0, 1, 10, 100, 1000, 10000)
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 
-#: What succeeds where a request writes allocations.
+#: The label of a request that writes allocations and succeeds.
 CLAIMS = {
     ("PUT", "/allocations/{consumer_uuid}"): "placed",
     ("POST", "/allocations"): "placed",
@@ -33,12 +33,17 @@ CLAIMS = {
 
 
 class Metrics:
-    """Counters, and who tells them."""
+    """The metrics of a process, and their subscriptions to events."""
 
     def __init__(self, join: Callable[[], None], registry: CollectorRegistry | None = None) -> None:
-        """:param join: called in each process before it counts.  :param registry: where to find them, in one process.
+        """Create the metrics.
 
-        Raises OSError.
+        Args:
+            join: Called in each process before it changes a metric.
+            registry: Where to register them, for use in one process.
+
+        Raises:
+            OSError: There is no space for their files.
         """
         self._join = join
 
@@ -55,7 +60,7 @@ class Metrics:
         errors = counter("database_errors", "What the database or its driver refused", "error")
         searches = counter("candidate_searches", "Searches for candidates", "outcome", "obstacle")
         reloads = counter("index_reloads", "Times that a worker read all providers", "cause")
-        # One call to find the number for some labels, which the library takes its time for.
+        # The library takes long to find the metric for some labels, so the result is cached.
         self._request = functools.cache(requests.labels)
         self._claim = functools.cache(claims.labels)
         self._conflict = functools.cache(conflicts.labels)
@@ -73,12 +78,12 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemostrecent",
         )
-        # The first of something rare is an increase only where there was a zero before.
+        # A counter's first value is an increase for Prometheus only if it was exported as 0 before.
         for error in get_args(signals.ErrorLabel):
             self._error(error)
         for cause in get_args(signals.ReloadCause):
             self._reload(cause)
-        self._heard: list[tuple[signals.Signal[Any], Callable[..., None]]] = [
+        self._subscriptions: list[tuple[signals.Signal[Any], Callable[..., None]]] = [
             (signals.answered, self._guarded(self._answered)),
             (signals.driver_error, self._guarded(lambda error: self._error(error).inc())),
             (signals.retried, self._guarded(lambda cause: self._retry(cause).inc())),
@@ -88,17 +93,17 @@ class Metrics:
         ]
 
     def connect(self) -> None:
-        """Count from now on."""
-        for signal, listener in self._heard:
+        """Subscribe to the events."""
+        for signal, listener in self._subscriptions:
             signal.connect(listener)
 
     def disconnect(self) -> None:
-        """Count no more."""
-        for signal, listener in self._heard:
+        """Unsubscribe from the events."""
+        for signal, listener in self._subscriptions:
             signal.disconnect(listener)
 
     def _guarded(self, listener: Callable[..., None]) -> Callable[..., None]:
-        """The listener, in a process that has joined.  A disk that is full is no reason to refuse a claim."""
+        """Wrap a listener: the process joins first, and a full disk ends its metrics instead of failing a request."""
 
         def guarded(*facts: Any) -> None:
             try:
@@ -106,7 +111,7 @@ class Metrics:
                 listener(*facts)
             except OSError as error:
                 self.disconnect()
-                LOG.error("This process counts for its metrics no more: %s", error)
+                LOG.error("This process has no metrics from now on: %s", error)
 
         return guarded
 
@@ -118,7 +123,7 @@ class Metrics:
             if success is not None:
                 self._claim(success).inc()
             return
-        cause = _word(environ.get(FAILURE))
+        cause = _label(environ.get(FAILURE))
         if success is not None:
             self._claim(cause).inc()
         if status == 409:
@@ -137,6 +142,6 @@ class Metrics:
 
 
 @functools.cache
-def _word(failure: type[BaseException] | None) -> str:
-    """``capacity_exceeded`` for CapacityExceeded."""
+def _label(failure: type[BaseException] | None) -> str:
+    """Return the label of a failure: ``capacity_exceeded`` for CapacityExceeded."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", failure.__name__).lower() if failure else "other"

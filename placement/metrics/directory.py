@@ -1,9 +1,9 @@
-"""Where the processes of the service count, and how their numbers are added up.
+"""The directory of metrics that the processes of a service share.
 
-prometheus_client keeps the numbers of a process in files with its id in their names.  Beside them each process keeps a
-lock, which the system takes from it when it ends, however it ends.  So whoever adds up can tell the dead from the
-living, from another container too: what the dead have counted is added to one file for all of them, and their own
-files are removed.  Counters never go down, and a service whose workers come and go does not fill its disk.
+prometheus_client keeps the metrics of a process in files with its id in their names.  Each process also holds a lock on
+a file, which the system releases when the process ends, however it ends.  So the exporter can tell ended processes from
+running ones, even in another container: it adds the counts of ended processes to one file, and removes their own files.
+Counters never decrease, and a service whose workers are replaced often does not fill its disk.
 """
 
 from __future__ import annotations
@@ -30,86 +30,87 @@ class Directory:
     """A directory for the processes of one service on one machine."""
 
     def __init__(self, path: str) -> None:
-        """Made if it is not there; raises OSError."""
+        """Create the directory if it does not exist; raises OSError if it cannot be written to."""
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
         self._process = 0
-        #: What holds the lock, for as long as the process lives.
+        #: The file descriptor that holds this process's lock.
         self._alive: int | None = None
-        with self._alone():
-            pass  # it is ours to write to
+        with self._locked():
+            pass  # the directory can be written to
 
     def join(self) -> None:
-        """Say, before it counts anything, that this process lives; nothing if it has been said.  Raises OSError.
+        """Take this process's lock, before it changes a metric; a forked child takes its own.
 
-        A fork's child is another process than its parent.
+        Raises:
+            OSError: The disk is full, or a process in another container has the same id.
         """
         if self._process == os.getpid():
             return
-        with self._alone():
+        with self._locked():
             if self._process == os.getpid():
-                return  # another thread was faster
-            alive = os.open(self._note(str(os.getpid())), os.O_CREAT | os.O_WRONLY, 0o644)
+                return  # another thread has joined meanwhile
+            alive = os.open(self._lock_file(str(os.getpid())), os.O_CREAT | os.O_WRONLY, 0o644)
             try:
                 fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 os.close(alive)
                 raise
             if self._alive is not None:
-                os.close(self._alive)  # our copy of our parent's
+                os.close(self._alive)  # inherited from the parent
             self._alive, self._process = alive, os.getpid()
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """All numbers in the form that ``accept`` asks for, and the name of that form."""
-        with self._alone():
-            for process in list(self._dead()):
+        """Return all metrics in the format that the Accept header asks for, and its content type."""
+        with self._locked():
+            for process in list(self._ended()):
                 try:
-                    self._bury(process)
-                except OSError as error:  # the disk is full; its own files are added up all the same
-                    LOG.warning("The numbers of process %s, which has ended, stay in its own files: %s", process, error)
+                    self._merge(process)
+                except OSError as error:  # the disk is full; its own files are still included
+                    LOG.warning("The metrics of process %s, which has ended, stay in its own files: %s", process, error)
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry, str(self.path))
-            # No more of what a client says: some of it the library cannot bear.
+            # Not the client's header itself: on some values the library raises.
             encode, content_type = exposition.choose_encoder(_OPENMETRICS if "openmetrics-text" in accept else "")
             return encode(registry), content_type
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """No process comes and none is buried meanwhile."""
+    def _locked(self) -> Iterator[None]:
+        """Hold the directory's lock: no process joins, and none is merged meanwhile."""
         with (self.path / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _note(self, process: str) -> Path:
+    def _lock_file(self, process: str) -> Path:
         return self.path / f"{process}.alive"
 
-    def _dead(self) -> Iterator[str]:
-        for note in self.path.glob("*.alive"):
-            with note.open() as held, contextlib.suppress(BlockingIOError):
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                yield note.stem
+    def _ended(self) -> Iterator[str]:
+        for path in self.path.glob("*.alive"):
+            with path.open() as file, contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield path.stem
 
-    def _bury(self, process: str) -> None:
+    def _merge(self, process: str) -> None:
         for file in self.path.glob(f"*_{process}.db"):
             kind = file.name.partition("_")[0]
-            if kind != "gauge":  # which says how something is, where somebody still lives
+            if kind != "gauge":  # a gauge is the state of a running process
                 self._add(file, self.path / f"{kind}_ended.db")
             file.unlink()
-        self._note(process).unlink()
+        self._lock_file(process).unlink()
 
     def _add(self, file: Path, ended: Path) -> None:
-        """Add the numbers of one file to those of all that have ended; either all of them or none."""
+        """Add the counts of one file to those of all ended processes, atomically."""
         fresh = self.path / "ended.new"
         fresh.unlink(missing_ok=True)
         if ended.exists():
             shutil.copyfile(ended, fresh)
-        numbers = Reserved(str(fresh))
+        sums = Reserved(str(fresh))
         try:
             for key, value, _, _ in Reserved.read_all_values_from_file(str(file)):
-                numbers.write_value(key, numbers.read_value(key)[0] + value, 0.0)
-        except (struct.error, ValueError, RuntimeError) as error:  # it died while it made the file
+                sums.write_value(key, sums.read_value(key)[0] + value, 0.0)
+        except (struct.error, ValueError, RuntimeError) as error:  # its process ended while it created the file
             LOG.warning("%s cannot be read and is left out: %s", file, error)
             return
         finally:
-            numbers.close()
+            sums.close()
         fresh.replace(ended)

@@ -1,4 +1,4 @@
-"""What Prometheus is shown: a WSGI application with one page, ``/metrics``."""
+"""The HTTP page for Prometheus: a WSGI application that serves ``/metrics``."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from placement.metrics.directory import Directory
 
 
 class Page:
-    """Shows the numbers of a directory to whoever asks: they name no user, no consumer and no provider."""
+    """Serves the metrics of a directory, without authentication: they name no user, consumer or provider."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """200 with the numbers, 404 for another page, 405 for another method."""
+        """Answer 200 with the metrics, 404 for another path, 405 for another method."""
         if environ["PATH_INFO"] != "/metrics":
-            return _say(start_response, "404 Not Found", "The page is /metrics.\n")
+            return _reply(start_response, "404 Not Found", "The page is /metrics.\n")
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return _say(start_response, "405 Method Not Allowed", "It can be read.\n", ("Allow", "GET, HEAD"))
+            return _reply(
+                start_response, "405 Method Not Allowed", "The methods are GET and HEAD.\n", ("Allow", "GET, HEAD")
+            )
         text, content_type = self._directory.text(environ.get("HTTP_ACCEPT", ""))
         start_response("200 OK", [("Content-Type", content_type), ("Content-Length", str(len(text)))])
         return [text if environ["REQUEST_METHOD"] == "GET" else b""]
 
 
-def _say(start_response: Any, status: str, words: str, *headers: tuple[str, str]) -> Iterable[bytes]:
-    start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(words))), *headers])
-    return [words.encode()]
+def _reply(start_response: Any, status: str, text: str, *headers: tuple[str, str]) -> Iterable[bytes]:
+    start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(text))), *headers])
+    return [text.encode()]

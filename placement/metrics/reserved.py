@@ -1,4 +1,4 @@
-"""Files of numbers that have their place on the disk before anything is counted in them."""
+"""Files of metrics whose disk space is allocated before they are written to."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 from prometheus_client.mmap_dict import MmapedDict
 
-_AT_FIRST = 2**16
-#: What an entry takes besides its key: a length, padding and two numbers.
+_INITIAL_SIZE = 2**16
+#: Bytes of an entry besides its key: a length, padding and two numbers.
 _ENTRY = 32
 
 
 class Reserved(MmapedDict):
-    """The file of the library with its space reserved; every method raises OSError where there is none left.
+    """The library's file, with its space allocated; every method raises OSError if the disk is full.
 
-    The library makes a file with holes.  Where the disk is full, a number that is written into a hole ends the process
-    with SIGBUS.
+    The library creates a sparse file and maps it into memory.  If the disk is full, a write to a hole of the file ends
+    the process with SIGBUS.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
@@ -38,12 +38,12 @@ class Reserved(MmapedDict):
 
 
 def _make(filename: str) -> None:
-    """Leave a file without holes, or none."""
+    """Create a file without holes; if the disk is full, create none and raise OSError."""
     with open(filename, "ab") as file:
         size = os.fstat(file.fileno()).st_size
         try:
-            os.posix_fallocate(file.fileno(), 0, max(size, _AT_FIRST))
+            os.posix_fallocate(file.fileno(), 0, max(size, _INITIAL_SIZE))
         except OSError:
             if not size:
-                os.unlink(filename)  # who adds up cannot read an empty one
+                os.unlink(filename)  # the exporter cannot read an empty file
             raise

@@ -1,1 +1,1 @@
-"""Where other projects' tests look for our fixtures; our own tests are not here."""
+"""Import paths of our fixtures for tests of other projects; our own tests are in the repository's tests/."""

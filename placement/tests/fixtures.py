@@ -1,4 +1,4 @@
-"""The name under which other projects know the fixture of a database."""
+"""The import path of the database fixture that other projects use."""
 
 from placement.testing import Database
 

@@ -230,6 +230,6 @@ def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_sync_that_waits_too_long_says_so(database_url, engine, monkeypatch):
     monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
-    with schema._alone(engine), opened(database_url) as other, pytest.raises(CommandError, match="for 1 seconds"):
+    with schema._exclusively(engine), opened(database_url) as other, pytest.raises(CommandError, match="for 1 seconds"):
         schema.sync(other.engine)
     schema.sync(engine)

@@ -106,7 +106,7 @@ def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, da
     def told(run):
         return run(lambda db: tuple(db.execute(statement).one()))
 
-    with contextlib.closing(contextlib.ExitStack()) as stack, program.reached(conf) as command:
+    with contextlib.closing(contextlib.ExitStack()) as stack, program.connected(conf) as command:
         service = connect(conf)
         stack.callback(service.dispose)
         assert told(service.read) == IN_READS[backend.kind]

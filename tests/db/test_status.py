@@ -75,10 +75,10 @@ MUCH_IS_NOT = f"""\
 +----------------------------------------------------------------------+
 | Check: Used Above Capacity                                           |
 | Result: Warning                                                      |
-| Details: More is used than there is in 2 inventories: of a provider  |
-|   that was shrunk, or by claims that were granted at the same        |
-|   time. Nothing more is granted there until enough has been          |
-|   given back.                                                        |
+| Details: Usage exceeds capacity in 2 inventories: inventory was      |
+|   reduced after the claims, or claims were granted                   |
+|   concurrently. No further claim is granted there until enough       |
+|   is released.                                                       |
 |   {FULL} (full): VCPU, 14 of 8         |
 |   {FULL} (full): MEMORY_MB, 64 of 0    |
 +----------------------------------------------------------------------+

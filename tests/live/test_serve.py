@@ -138,10 +138,10 @@ def test_the_file_of_the_database_is_for_its_user_alone(tmp_path, environment):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--port", "65536"], "argument --port: 65536 is none of the numbers from 0 to 65535"),
-        (["--port", "-1"], "argument --port: -1 is none of the numbers from 0 to 65535"),
-        (["--port", "http"], "argument --port: 'http' is no whole number"),
-        (["--threads", "0"], "argument --threads: 0 is none of the numbers from 1 on"),
+        (["--port", "65536"], "argument --port: 65536 is out of range: from 0 to 65535"),
+        (["--port", "-1"], "argument --port: -1 is out of range: from 0 to 65535"),
+        (["--port", "http"], "argument --port: 'http' is not an integer"),
+        (["--threads", "0"], "argument --threads: 0 is out of range: at least 1"),
     ],
 )
 def test_numbers_that_make_no_sense(capsys, words, sentence):

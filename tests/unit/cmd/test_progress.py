@@ -45,7 +45,7 @@ def test_nothing_is_said_after_the_end(capfd):
     with Progress("Counting", first=0.001) as progress:
         told(capfd, "Counting")
     capfd.readouterr()
-    assert not progress._teller.is_alive()
+    assert not progress._printer.is_alive()
 
 
 def test_lines_of_very_long_work_come_twice_a_minute():
@@ -58,5 +58,5 @@ def test_lines_of_very_long_work_come_twice_a_minute():
 
     progress._ended = Ended()
     progress._began = time.monotonic()
-    progress._tell()
+    progress._print()
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30, 30]

@@ -166,7 +166,7 @@ def test_who_cannot_count_serves_all_the_same(app, caplog):
     assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
     assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
     assert [record.message for record in caplog.records if record.name == counted.__name__] == [
-        "This process counts for its metrics no more: No space left on device"
+        "This process has no metrics from now on: No space left on device"
     ]
     assert not signals.answered.connected
     assert samples(registry, "request_seconds_count") == {}

@@ -84,7 +84,7 @@ def test_a_disk_that_becomes_full_ends_the_counting_and_not_the_process(tmp_path
     done = run(tmp_path, FULL_LATER)
     # What fits into the space that was reserved is counted.
     assert done.stdout.splitlines() == ["serves False", "True True False"]
-    assert done.stderr.count("This process counts for its metrics no more: ") == 1
+    assert done.stderr.count("This process has no metrics from now on: ") == 1
 
 
 def test_a_worker_that_is_forked_onto_a_full_disk_lives_and_the_page_shows_the_others(tmp_path):
@@ -95,7 +95,7 @@ def test_a_worker_that_is_forked_onto_a_full_disk_lives_and_the_page_shows_the_o
 def test_a_service_that_starts_on_a_full_disk_serves(tmp_path):
     done = run(tmp_path, FULL_BEFORE)
     assert done.stdout == "serves False\n"
-    assert done.stderr.count("This process counts nothing for its metrics: ") == 1
+    assert done.stderr.count("This process has no metrics: ") == 1
     assert "No space left on device" in done.stderr
 
 
