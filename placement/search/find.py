@@ -124,7 +124,9 @@ def _candidates(
     affordable = budget.memory // _SHARE // size
     count = affordable if limit is None else min(limit, affordable)
     order = random.Random(settings.seed) if settings.randomize else None
-    candidates = choose(tree_problems(narrowed, order, budget), count, settings.strategy, budget, refusals.refused)
+    candidates = choose(
+        tree_problems(narrowed, order, budget, refusals), count, settings.strategy, budget, refusals.refused
+    )
     if len(candidates) == affordable != limit:
         budget.fall_short("memory")
     budget.memory = max(budget.memory - size * len(candidates), 0)

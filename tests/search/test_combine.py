@@ -278,7 +278,7 @@ def test_the_constraint_that_refuses_a_tree_is_reported(alone: bool) -> None:
     shared = (20,) if alone else (20, 20)
     assert refusals(two(few, few, isolate=True)) == {"group_policy": 1}
     assert refusals(two(few, few)) == {"resources:PGPU": 1}
-    assert refusals(two(shared, shared, skip_shared=True)) == {"already found in another tree": 1}
+    assert refusals(two(shared, shared, skip_shared=True)) == {"already searched in another tree": 1}
     traits = Requirements((Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 1})), required=(frozenset({"T0"}),))
     facts = {1: ProviderFacts((1,)), 2: ProviderFacts((2,))}
     domains = ((1,), (1,)) if alone else ((1,), (2,))
@@ -325,7 +325,7 @@ def test_a_tree_that_is_not_searched_is_not_reported() -> None:
 
 def test_a_tree_whose_candidates_are_those_of_another_is_reported() -> None:
     same = [two((20,), (20,), may_repeat=True) for _ in range(3)]
-    assert refusals(*same) == {"already found in another tree": 2}
+    assert refusals(*same) == {"already searched in another tree": 2}
 
 
 def test_a_tree_with_some_candidates_of_its_own_is_not_reported() -> None:

@@ -12,10 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from placement.index.slots import Slots
+from placement.index.slots import Slots, SlotSet
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Eligible, Narrowed
+from placement.search.refusals import Refusal, Refusals
+from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
 #: The budget counts so many trees at once, before their problems are made.
@@ -28,18 +30,21 @@ _LISTED, _IN_ARRAY = 10, 200
 _NUMBER = 8
 
 
-def tree_problems(narrowed: Narrowed, order: random.Random | None, budget: Budget) -> Iterator[TreeProblem]:
+def tree_problems(
+    narrowed: Narrowed, order: random.Random | None, budget: Budget, refusals: Refusals
+) -> Iterator[TreeProblem]:
     """Return the problem of each tree, made when it is asked for.
 
     Args:
         order: takes the trees, and the providers of each demand, in random order; None: in the order of their slots.
+        refusals: records the trees that are left out.
 
     Raises:
         Exhausted: the budget is used up.
     """
     if not narrowed.eligible:
         return
-    roots = _distinct_roots(narrowed, budget)
+    roots = _distinct_roots(narrowed, budget, refusals)
     if order is not None:
         roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
     problems = _TreeProblems(narrowed, order, budget)
@@ -48,11 +53,13 @@ def tree_problems(narrowed: Narrowed, order: random.Random | None, budget: Budge
         budget.spend(len(chunk) * (1 + len(narrowed.eligible)))
         for root in chunk:
             problem = problems.of(root)
-            if problem is not None:
+            if problem is None:
+                refusals.refused(root, NotOnlyShared.name)
+            else:
                 yield problem
 
 
-def _distinct_roots(narrowed: Narrowed, budget: Budget) -> Slots:
+def _distinct_roots(narrowed: Narrowed, budget: Budget, refusals: Refusals) -> Slots:
     """Return the roots, but only one for all trees that have no eligible provider and share the same others.
 
     A thousand hosts without disks that use one shared pool all lead to the same candidate for a disk.
@@ -71,7 +78,10 @@ def _distinct_roots(narrowed: Narrowed, budget: Budget) -> Slots:
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in sharing))
     budget.spend(len(aggregates) * (1 + empty.count // _IN_ARRAY))
     representatives = _one_of_each_kind(snapshot, empty.slots(), aggregates)
-    return np.sort(np.concatenate([(roots - empty).slots(), representatives]))
+    distinct = np.sort(np.concatenate([(roots - empty).slots(), representatives]))
+    remaining = SlotSet.of(distinct, snapshot.size)
+    refusals.narrowing.append(Refusal(NotOnlyShared.name, None, roots, remaining, snapshot.forest))
+    return distinct
 
 
 def _one_of_each_kind(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) -> Slots:

@@ -10,7 +10,7 @@ from placement.search.solver.constraints.constraint import Variable
 class NotOnlyShared:
     """At least one provider is not shared.  An earlier tree yields the candidates of sharing providers alone."""
 
-    name = "already found in another tree"
+    name = "already searched in another tree"
 
     def __init__(self, shares: tuple[bool, ...], variables: Sequence[Variable]) -> None:
         self._shares = shares

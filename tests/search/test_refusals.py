@@ -1,0 +1,84 @@
+"""Every tree is accounted for: it yields candidates, or a rule of narrowing or of combining refused it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.search.budget import Budget
+from placement.search.find import Found, Settings, find
+from placement.search.narrow.narrowing import narrow
+from placement.search.query.query import Group, SearchQuery
+from placement.search.refusals import Refusals
+from tests.strategies import candidate_requests, crowded_requests, crowds, examples, worlds
+from tests.world import World
+
+REPEATED = "already searched in another tree"
+RULES = {"group_policy", "same_subtree", "required", "one provider per tree", REPEATED}
+
+
+def refused_in_combining(found: Found) -> int:
+    left_out = sum(refusal.trees for refusal in found.refusals.narrowing if refusal.rule == REPEATED)
+    return sum(found.refusals.combining.values()) + left_out
+
+
+def check(query: SearchQuery, world: World) -> None:
+    snapshot = world.snapshot()
+    found = find(query, snapshot)
+    assert {rule for rule in found.refusals.combining if not rule.startswith("resources:")} <= RULES
+    remaining = narrow(query, snapshot, Budget(), Refusals()).roots.count
+    if not found.candidates:
+        assert refused_in_combining(found) == remaining
+        return
+    # Which tree yielded a candidate is certain only where no provider shares.
+    if not any("MISC_SHARES_VIA_AGGREGATE" in member.traits for member in world.members.values()):
+        trees = {snapshot.provider(next(iter(candidate.mappings.values()))[0]).root for candidate in found.candidates}
+        assert refused_in_combining(found) + len(trees) == remaining
+
+
+@examples(400)
+@given(data=st.data(), world=crowds())
+def test_trees_without_room_are_counted_once(data: st.DataObject, world: World) -> None:
+    check(data.draw(crowded_requests()), world)
+
+
+@examples(400)
+@given(data=st.data(), world=worlds())
+def test_trees_of_any_world_are_counted_once(data: st.DataObject, world: World) -> None:
+    check(data.draw(candidate_requests(world)), world)
+
+
+def pool_and_hosts(hosts: int) -> World:
+    world = World()
+    world.sharing("pool", aggregates=["A"], DISK_GB=10)
+    for number in range(hosts):
+        world.host(f"cn{number}", aggregates=["A"], VCPU=1)
+    return world
+
+
+def test_trees_that_lead_to_the_same_candidates_are_counted() -> None:
+    """Without disks of their own, three hosts and the pool's own tree have the same candidate."""
+    found = find(SearchQuery((Group(resources={"DISK_GB": 1}),)), pool_and_hosts(3).snapshot())
+    assert len(found.candidates) == 1
+    assert refused_in_combining(found) == 3
+
+
+def test_hosts_that_share_a_search_are_each_counted() -> None:
+    groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
+    found = find(SearchQuery(groups, isolate=True), pool_and_hosts(3).snapshot())
+    assert found.refusals.combining == {"group_policy": 3}
+    names = [found.snapshot.provider(slot).uuid for slot in found.refusals.examples["group_policy"]]
+    assert names == ["cn0", "cn1", "cn2"]
+    assert found.obstacle == "combination"
+
+
+def test_trees_that_were_not_searched_are_not_counted() -> None:
+    groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
+    world = pool_and_hosts(3)
+    world.host("big", VCPU=8)
+    world.host("numa", parent="big", VCPU=8)
+    found = find(SearchQuery(groups, isolate=True), world.snapshot(), Settings(max_candidates=1))
+    assert len(found.candidates) == 1
+    assert found.refusals.combining == {"group_policy": 3}
+    found = find(SearchQuery(groups, isolate=True), world.snapshot(), Settings(operations=1))
+    assert (found.refusals.combining, found.complete) == ({}, False)
