@@ -1,0 +1,98 @@
+"""Providers and consumers are changed only by the objects that keep generations, locks and the feed (docs/adr/0019).
+
+Read from the source, so that a call which bypasses these objects is found before it is made.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import placement
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.provider import ResourceProvider
+
+ROOT = Path(placement.__file__).parent
+#: Methods that do one part of a change; the methods of locked providers and claim sets call them.
+PARTS = {"expect", "advance", "changed", "touch", "hold", "check_generation", "advance_for_usage", "read_again"}
+#: The modules of placement/objects that write.  All others are records, which can only be read.
+WRITERS = {
+    *("claim_set", "consumer", "locked_provider", "provider_rows", "resource_class", "trait", "tree"),
+}
+
+
+@functools.cache
+def modules(below: str = "") -> dict[str, ast.Module]:
+    """The modules below a directory of the package, by path without the suffix."""
+    paths = sorted((ROOT / below).rglob("*.py"))
+    return {str(path.relative_to(ROOT).with_suffix("")): ast.parse(path.read_text()) for path in paths}
+
+
+def calls(module: ast.Module) -> Iterator[tuple[str, str, list[ast.expr]]]:
+    """Receiver, name and arguments of each call; the receiver is empty for a function."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                yield getattr(node.func.value, "id", ""), node.func.attr, node.args
+            elif isinstance(node.func, ast.Name):
+                yield "", node.func.id, node.args
+
+
+def importers(of: str) -> set[str]:
+    """The modules that import a module of the package, or a name from one."""
+    found = set()
+    for path, module in modules().items():
+        for node in ast.walk(module):
+            if isinstance(node, ast.ImportFrom) and of in (f"{node.module}.{alias.name}" for alias in node.names):
+                found.add(path)
+    return found
+
+
+@pytest.mark.parametrize("path", [*modules("handlers"), *modules("schemas")])
+def test_a_handler_does_no_part_of_a_change(path):
+    called = {name for _, name, _ in calls(modules()[path])}
+    assert not called & PARTS
+    assert not called & {"LockedProvider", "Consumer"}, "their class methods lock the rows"
+
+
+def test_only_objects_and_the_database_record_in_the_feed():
+    recording = {
+        path
+        for path, module in modules().items()
+        for _, name, arguments in calls(module)
+        if name == "changed" and any(getattr(getattr(one, "value", None), "id", "") == "feed" for one in arguments)
+    }
+    assert recording == {"db/online", "db/standard", *(f"objects/{name}" for name in WRITERS - {"consumer"})}
+
+
+def test_only_some_objects_write():
+    writing = {
+        path
+        for path, module in modules("objects").items()
+        for receiver, name, _ in calls(module)
+        if receiver in ("sa", "dialects") and name in ("insert", "update", "delete", "upsert")
+    }
+    assert writing == {f"objects/{name}" for name in WRITERS}
+
+
+def test_what_writes_without_a_check_is_used_by_the_objects_that_check():
+    assert importers("placement.objects.provider_rows") == {
+        *("objects/claim_set", "objects/locked_provider", "objects/tree"),
+    }
+    assert importers("placement.objects.tree") == {"objects/locked_provider"}
+    assert importers("placement.objects.consumer.Consumer") == {"objects/claim_set"}
+
+
+def test_a_record_of_a_provider_only_reads():
+    methods = {name for name in vars(ResourceProvider) if not name.startswith("_")}
+    fields = set(ResourceProvider.__dataclass_fields__)
+    assert methods - fields == {"tree_id", "modified", "find", "get", "ids", "of_ids", "count", "newest_change"}
+    assert ResourceProvider.__dataclass_params__.frozen
+
+
+def test_a_locked_provider_has_no_public_part_of_a_change():
+    assert not vars(LockedProvider).keys() & PARTS
