@@ -1,8 +1,8 @@
-"""The one rule of what fits, for a claim and for a search, for numbers and for numpy arrays alike.
+"""The one rule of what fits, for a claim and for a search, for numbers and for numpy arrays.
 
-Capacity is a real number and is compared as such (contract 3.4, 3.5); only where it is shown, or checked when inventory
-is written, it is cut to a whole number.  All arithmetic is in double precision: totals stay below 2**31 and ratios are
-read at the precision of their column, so products are exact enough to compare and never overflow.
+Capacity is a real number and is compared as such (docs: api-claims, api-capacity); only where it is shown, or checked
+when inventory is written, it is cut to a whole number.  All arithmetic is in double precision: totals stay below 2**31
+and ratios are read at the precision of their column, so products are exact enough to compare and never overflow.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-#: A number or a numpy array of numbers; the functions work on either, and on a mix by broadcasting.
+#: A number or a numpy array of numbers.  The functions take either, and broadcast a mix of both.
 Numbers = Any
 
 
 def capacity(total: Numbers, reserved: Numbers, allocation_ratio: Numbers) -> Numbers:
-    """How much can be held, in units of the class, not rounded."""
+    """Return the amount that consumers can hold together, in units of the class, not rounded."""
     return (total - reserved) * allocation_ratio
 
 
 def within_units(amount: Numbers, min_unit: Numbers, max_unit: Numbers, step_size: Numbers) -> Numbers:
-    """Whether one consumer may ask for this amount at once."""
+    """Whether the inventory lets one allocation have this amount."""
     return (amount >= min_unit) & (amount <= max_unit) & (amount % step_size == 0)
 
 
 def has_room(amount: Numbers, used: Numbers, capacity: Numbers) -> Numbers:
-    """Whether the amount finds room beside what is used."""
+    """Whether the amount and what is used stay within the capacity."""
     return used + amount <= capacity
 
 
@@ -42,5 +42,5 @@ def available(used: Numbers, capacity: Numbers, max_unit: Numbers) -> Numbers:
 def fits(
     amount: Numbers, used: Numbers, capacity: Numbers, min_unit: Numbers, max_unit: Numbers, step_size: Numbers
 ) -> Numbers:
-    """Whether a request for this amount can be served."""
+    """Whether an allocation of this amount is possible."""
     return within_units(amount, min_unit, max_unit, step_size) & has_room(amount, used, capacity)

@@ -1,0 +1,88 @@
+"""Claims of several consumers in one transaction, without any request: each is judged beside all the others."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from placement import errors
+from placement.objects.allocation import ConsumerAllocations
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.provider import ResourceProvider
+from placement.objects.usage import Usage
+from tests.db import watch
+
+HOST, TOTAL = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c009", 8
+OWNER = Owner("project", "user")
+
+
+@pytest.fixture
+def host(database):
+    """A provider with eight VCPU; the names of the owner are known, so that a claim takes one attempt."""
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", TOTAL)])
+    )
+    place(database, claim(1, consumer := str(uuid.uuid4())))
+    database.write(lambda db: ClaimSet.release(db, consumer))
+
+
+def claim(amount, consumer=None, **options):
+    resources = {HOST: {"VCPU": amount}} if amount else {}
+    return Claim(consumer or str(uuid.uuid4()), resources, OWNER, **options)
+
+
+def place(database, *claims):
+    database.write(lambda db: ClaimSet(db, claims).place())
+
+
+def used(database):
+    return database.read(lambda db: Usage.of_provider(db, ResourceProvider.get(db, HOST)))["VCPU"]
+
+
+def held(database, consumer):
+    found = database.read(lambda db: ConsumerAllocations.find(db, consumer))
+    return found and found.resources[HOST]["VCPU"]
+
+
+@pytest.mark.usefixtures("host")
+def test_claims_of_a_set_never_take_more_than_there_is_together(database):
+    with pytest.raises(errors.CapacityExceeded):
+        place(database, claim(5), claim(4))
+    assert used(database) == 0, "all or none"
+    place(database, claim(5), claim(3))
+    assert used(database) == TOTAL
+
+
+@pytest.mark.usefixtures("host")
+def test_what_one_consumer_gives_back_another_of_the_set_can_take(database):
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    place(database, claim(TOTAL, first))
+    place(database, claim(TOTAL - 1, second, generation=None), claim(1, first, generation=1))
+    assert (held(database, first), held(database, second)) == (1, TOTAL - 1)
+    place(database, claim(TOTAL, first), claim(0, second))
+    assert (held(database, first), held(database, second)) == (TOTAL, None)
+
+
+@pytest.mark.usefixtures("host")
+def test_a_wrong_generation_of_one_consumer_refuses_the_set(database):
+    known = str(uuid.uuid4())
+    place(database, claim(1, known))
+    with pytest.raises(errors.ConsumerGenerationConflict):
+        place(database, claim(1, generation=None), claim(2, known, generation=7))
+    assert used(database) == 1
+
+
+@pytest.mark.usefixtures("host")
+def test_many_new_consumers_take_no_more_statements_than_one(database):
+    def statements(*claims):
+        seen = []
+        with watch.statements(database.engine, seen.append):
+            place(database, *claims)
+        return len(seen)
+
+    assert statements(claim(1)) == statements(*(claim(1) for _ in range(5)))

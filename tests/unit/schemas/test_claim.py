@@ -1,0 +1,56 @@
+"""Claims of bodies: what the versions of a body say, and how much work a request may be."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from placement import errors
+from placement.objects.claim import ANY_GENERATION, Claim
+from placement.objects.consumer import Owner
+from placement.schemas.claim import claims
+
+SETTINGS = SimpleNamespace(
+    max_allocations_per_request=3, incomplete_consumer_project_id="no-project", incomplete_consumer_user_id="no-user"
+)
+
+
+def test_a_body_of_the_newest_version_states_everything():
+    body = {
+        "allocations": {"host": {"generation": 7, "resources": {"VCPU": 1, "DISK_GB": 5}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+        "mappings": {"": ["host"]},
+    }
+    assert claims({"c": body}, SETTINGS) == [
+        Claim("c", {"host": {"VCPU": 1, "DISK_GB": 5}}, Owner("p", "u", "INSTANCE"), None)
+    ]
+
+
+def test_a_body_of_the_first_version_states_no_owner_and_no_generation():
+    body = {"allocations": [{"resource_provider": {"uuid": "host"}, "resources": {"VCPU": 1}}]}
+    (claim,) = claims({"c": body}, SETTINGS)
+    assert claim == Claim("c", {"host": {"VCPU": 1}}, Owner("no-project", "no-user"), ANY_GENERATION)
+    assert not claim.checks_generation
+
+
+def bodies(*amounts_of_each):
+    return {
+        str(number): {"allocations": {"host": {"resources": dict.fromkeys(names, 1)}} if names else {}}
+        for number, names in enumerate(amounts_of_each)
+    }
+
+
+@pytest.mark.parametrize("few", [("ABC",), ("AB", "A"), ("A", "", ""), ("", "", "")])
+def test_a_request_writes_as_many_allocations_as_the_limit(few):
+    assert len(claims(bodies(*few), SETTINGS)) == len(few)
+
+
+@pytest.mark.parametrize("many", [("ABCD",), ("ABC", ""), ("", "", "", "")])
+def test_a_request_that_writes_more_is_refused_and_an_ended_consumer_counts_as_one(many):
+    with pytest.raises(errors.TooManyAllocations) as refused:
+        claims(bodies(*many), SETTINGS)
+    assert refused.value.facts == {"count": 4, "most": 3}
