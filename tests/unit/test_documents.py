@@ -99,6 +99,13 @@ def test_every_reference_to_the_documentation_is_to_a_section_that_exists():
     assert dangling <= {f"{Path(__file__).relative_to(ROOT)}: label"}
 
 
+def test_nothing_refers_to_a_text_that_is_not_in_the_repository():
+    foreign = re.compile("contract" r" (section )?\d|wire contract|the contract\b")
+    texts = SOURCES | {path.relative_to(ROOT): path.read_text() for path in (ROOT / "docs").rglob("*.rst")}
+    this = Path(__file__).relative_to(ROOT)
+    assert [path for path, text in texts.items() if path != this and foreign.search(text)] == []
+
+
 # --- options ---
 
 
