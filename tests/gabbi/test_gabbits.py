@@ -1,11 +1,11 @@
-"""Every story under gabbits/ is true, of the service in this process on SQLite and over HTTP on each kind of database.
+"""Every gabbit under gabbits/ passes: in this process on SQLite, and over HTTP on each kind of database.
 
-A test is a story, a subtest is a request.  In process a story finds a clean database; over HTTP all stories share one,
-so that each names its own things.
+A test is a gabbit, that is a file, and a subtest is one of its requests.  In process a gabbit has a clean database;
+over HTTP all gabbits share one, and each uses names and uuids of its own.
 
-With GABBI_URL in the environment the stories are told to that service instead, whoever wrote it; its database has to be
-new, because what one telling wrote is in the way of the next.  GABBI_REFERENCE=1 says that it is the reference
-implementation: the requests in divergences.yaml, where we mean to answer better, are left out.
+With GABBI_URL in the environment the gabbits run against that service.  Its database must be new, because a run leaves
+its data behind.  With GABBI_REFERENCE=1 the service is the reference implementation: the requests in divergences.yaml,
+which it answers differently, are skipped.
 """
 
 import collections
@@ -27,41 +27,41 @@ from tests import running, servers
 from tests.conftest import missing
 
 HERE = pathlib.Path(__file__).parent
-GABBITS = HERE.parent.parent / "gabbits"
-STORIES = sorted(GABBITS.glob("*/*.yaml"))
+DIRECTORY = HERE.parent.parent / "gabbits"
+GABBIT_FILES = sorted(DIRECTORY.glob("*/*.yaml"))
 URL = os.environ.get("GABBI_URL")
 DIVERGENCES = yaml.safe_load((HERE / "divergences.yaml").read_text())
 
 
-def name_of(story):
-    """The story as people speak of it: inventory/replace_sets_the_whole."""
-    return f"{story.parent.name}/{story.stem}"
+def name_of(gabbit):
+    """Return the name of a gabbit, such as inventory/replace_sets_the_whole."""
+    return f"{gabbit.parent.name}/{gabbit.stem}"
 
 
-each_story = pytest.mark.parametrize("story", STORIES, ids=name_of)
+each_gabbit = pytest.mark.parametrize("gabbit", GABBIT_FILES, ids=name_of)
 
 
-def told(story, host, port=None, application=None):
-    """The requests of the story as gabbi's test cases, in order, for a server or for an application in this process."""
-    suite = yaml.safe_load(story.read_text())
-    # Nobody speaks TLS here; left alone, every request would load the certificates of the world.
+def cases_of(gabbit, host, port=None, application=None):
+    """Return the requests of a gabbit as gabbi's test cases, in order, for a server or for this application."""
+    suite = yaml.safe_load(gabbit.read_text())
+    # There is no TLS here.  With the default every request would load the certificates of the system.
     suite.setdefault("defaults", {})["cert_validate"] = False
     intercept = (lambda: application) if application else None
     known = [handler() for handler in handlers.RESPONSE_HANDLERS]
     loader = unittest.TestLoader()
     return suitemaker.test_suite_from_dict(
-        loader, name_of(story), suite, str(story.parent), host, port, None, intercept, handlers=known
+        loader, name_of(gabbit), suite, str(gabbit.parent), host, port, None, intercept, handlers=known
     )
 
 
-def tell(requests, subtests, left_out=()):
-    """Send one request after the other; whichever is answered otherwise than told fails its subtest."""
+def run(requests, subtests, skipped=()):
+    """Send the requests in order; one with another reply than expected fails its subtest."""
     for request in requests:
-        sentence = request.test_data["name"]
-        with subtests.test(sentence):
-            if sentence in left_out:
+        name = request.test_data["name"]
+        with subtests.test(name):
+            if name in skipped:
                 request.has_run = True  # else the next request would send it first
-                pytest.skip(left_out[sentence])
+                pytest.skip(skipped[name])
             result = unittest.TestResult()
             request.run(result)
             request.http.client.close()
@@ -70,28 +70,28 @@ def tell(requests, subtests, left_out=()):
             assert (result.testsRun, result.errors, result.skipped) == (1, [], [])
 
 
-def tell_over_http(story, url, subtests, left_out=()):
+def run_over_http(gabbit, url, subtests, skipped=()):
     address = urllib.parse.urlsplit(url)
-    tell(told(story, address.hostname, address.port), subtests, left_out)
+    run(cases_of(gabbit, address.hostname, address.port), subtests, skipped)
 
 
 if URL:
 
-    @each_story
-    def test_story_at_url(story, subtests):
-        left_out = DIVERGENCES.get(name_of(story), {}) if os.environ.get("GABBI_REFERENCE") else {}
-        tell_over_http(story, URL, subtests, left_out)
+    @each_gabbit
+    def test_gabbit_at_url(gabbit, subtests):
+        skipped = DIVERGENCES.get(name_of(gabbit), {}) if os.environ.get("GABBI_REFERENCE") else {}
+        run_over_http(gabbit, URL, subtests, skipped)
 
 else:
 
-    @each_story
+    @each_gabbit
     @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
-    def test_story_in_process(story, application, subtests):
-        tell(told(story, uuid.uuid4().hex, application=application), subtests)
+    def test_gabbit_in_process(gabbit, application, subtests):
+        run(cases_of(gabbit, uuid.uuid4().hex, application=application), subtests)
 
-    @each_story
-    def test_story_over_http(story, service, subtests):
-        tell_over_http(story, service.url, subtests)
+    @each_gabbit
+    def test_gabbit_over_http(gabbit, service, subtests):
+        run_over_http(gabbit, service.url, subtests)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def application(database):
 
 @pytest.fixture(scope="session")
 def service(backend):
-    """The service in processes of its own, on a database that all stories share."""
+    """The service in processes of its own, on a database that all gabbits share."""
     url = backend.create_database()
     try:
         with running.uwsgi(url) as running_service:
@@ -119,34 +119,34 @@ def service(backend):
         backend.drop_database(url)
 
 
-# --- what stories owe each other -------------------------------------------------------------------------------------
+# --- rules for gabbits -----------------------------------------------------------------------------------------------
 
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
 CUSTOM = re.compile(r"\bCUSTOM_[A-Z0-9_]+\b")
-ANYBODYS = {"00000000-0000-0000-0000-000000000000", "CUSTOM_MAGIC"}  # the owner of old claims, and a trait in messages
+SHARED_NAMES = {"00000000-0000-0000-0000-000000000000", "CUSTOM_MAGIC"}  # the default project, and a trait in messages
 
 
-def test_no_two_stories_name_the_same_things():
+def test_no_two_gabbits_use_the_same_names():
     owners = collections.defaultdict(set)
-    for story in STORIES:
-        text = story.read_text()
+    for gabbit in GABBIT_FILES:
+        text = gabbit.read_text()
         for thing in itertools.chain(map(str.lower, UUID.findall(text)), CUSTOM.findall(text)):
-            owners[thing].add(name_of(story))
-    shared = {thing: stories for thing, stories in owners.items() if len(stories) > 1}
-    assert {thing: stories for thing, stories in shared.items() if thing not in ANYBODYS} == {}
+            owners[thing].add(name_of(gabbit))
+    shared = {thing: gabbits for thing, gabbits in owners.items() if len(gabbits) > 1}
+    assert {thing: gabbits for thing, gabbits in shared.items() if thing not in SHARED_NAMES} == {}
 
 
-@each_story
-def test_story_has_a_claim_a_head_and_sentences(story):
-    assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", story.stem)
-    assert story.read_text().startswith("# ")
-    assert [sentence for sentence, count in collections.Counter(sentences_of(story)).items() if count > 1] == []
+@each_gabbit
+def test_gabbit_has_a_name_a_head_and_distinct_requests(gabbit):
+    assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", gabbit.stem)
+    assert gabbit.read_text().startswith("# ")
+    assert [request for request, count in collections.Counter(requests_of(gabbit)).items() if count > 1] == []
 
 
-def test_divergences_are_requests_of_stories():
+def test_divergences_are_requests_of_gabbits():
     for name, divergences in DIVERGENCES.items():
-        assert divergences.keys() <= set(sentences_of(GABBITS / f"{name}.yaml"))
+        assert divergences.keys() <= set(requests_of(DIRECTORY / f"{name}.yaml"))
 
 
-def sentences_of(story):
-    return [request["name"] for request in yaml.safe_load(story.read_text())["tests"]]
+def requests_of(gabbit):
+    return [request["name"] for request in yaml.safe_load(gabbit.read_text())["tests"]]
