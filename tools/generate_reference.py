@@ -29,6 +29,32 @@ GENERATED = Path(__file__).resolve().parents[1] / "docs/api/generated"
 VERSIONS = [change.version for change in mv.HISTORY]
 HEAD = ".. Written by tools/generate_reference.py from the code: do not edit.\n\n"
 PAGE = HEAD + ".. example-none: this page is generated\n\n"
+#: The section that describes a path, or a method of it.
+SECTIONS = {
+    "/": "api-version-document",
+    "/resource_classes": "api-resource-classes",
+    "/resource_classes/{name}": "api-resource-classes",
+    "GET /resource_providers": "api-list-providers",
+    "POST /resource_providers": "api-create-provider",
+    "GET /resource_providers/{uuid}": "api-show-provider",
+    "PUT /resource_providers/{uuid}": "api-update-provider",
+    "DELETE /resource_providers/{uuid}": "api-delete-provider",
+    "/resource_providers/{uuid}/inventories": "api-inventories",
+    "/resource_providers/{uuid}/inventories/{resource_class}": "api-inventories",
+    "/resource_providers/{uuid}/usages": "api-provider-usages",
+    "/resource_providers/{uuid}/aggregates": "api-aggregates",
+    "/resource_providers/{uuid}/allocations": "api-provider-allocations",
+    "/resource_providers/{uuid}/traits": "api-provider-traits",
+    "POST /allocations": "api-create-allocations",
+    "GET /allocations/{consumer_uuid}": "api-show-allocations",
+    "PUT /allocations/{consumer_uuid}": "api-replace-allocations",
+    "DELETE /allocations/{consumer_uuid}": "api-delete-allocations",
+    "/allocation_candidates": "api-candidates",
+    "/traits": "api-traits",
+    "/traits/{name}": "api-traits",
+    "/usages": "api-project-usages",
+    "/reshaper": "api-reshaper",
+}
 #: Modules that declare no failures, and do more than that when they are imported.
 APART = ("placement.tests", "placement.wsgi.api", "placement.db.migrations", "placement.testing", "placement.direct")
 
@@ -59,11 +85,7 @@ def routes_page() -> str:
         (
             f"``{method} {path}``",
             span(endpoint.since, endpoint.until),
-            ", ".join(
-                f":ref:`{part} <{label(method, path, part)}>`"
-                for part in ("query", "body")
-                if getattr(endpoint, part) is not None
-            ),
+            ", ".join(links(path, method, endpoint)),
             f"``{endpoint.policy}``" if endpoint.policy else "none",
         )
         for path, method, endpoint in endpoints()
@@ -71,9 +93,19 @@ def routes_page() -> str:
     return (
         ".. _api-routes:\n\n"
         + title("Routes", "=")
-        + "Each method of each path, the versions that have it, the schemas of what it takes, and the rule of\n"
-        ":ref:`policy` that the caller must satisfy.\n\n" + table(("route", "versions", "takes", "rule"), rows)
+        + "Each method of each path, the versions that have it, its description, the schemas of its query and its\n"
+        "body, and the rule of :ref:`policy` that the caller must satisfy.\n\n"
+        + table(("route", "versions", "see", "rule"), rows)
     )
+
+
+def links(path: str, method: str, endpoint: Any) -> Iterator[str]:
+    """References to the section that describes a route, and to its schemas."""
+    section = SECTIONS.get(path) or SECTIONS[f"{method} {path}"]
+    yield f":ref:`section <{section}>`"
+    for part in ("query", "body"):
+        if getattr(endpoint, part) is not None:
+            yield f":ref:`{part} <{label(method, path, part)}>`"
 
 
 def span(since: mv.Version, until: mv.Version | None) -> str:
