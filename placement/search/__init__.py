@@ -1,10 +1,12 @@
-"""Where would this fit?  From a request to a list of candidates, in steps that know nothing of each other.
+"""Where do these demands fit?  From a query to allocation candidates, in steps that do not know each other.
 
-    parse     the query string of one version becomes a ``request.SearchQuery``
-    narrow    every rule is one mask over all providers; what is left is, per tree, a small ``combine.Problem``
-    combine   the combinations of one problem, lazily, pruned while they are built
-    choose    so many of them, in the order the operator wants
-    present   the shape that the version shows
+    query     parses a query string once into a ``SearchQuery``
+    narrow    applies each rule to sets of all providers; what remains of a tree becomes a small ``TreeProblem``
+    solver    finds the candidates of one tree, on demand
+    choose    takes a number of candidates from all trees, in the order that the operator wants
+    find      the entry: runs these steps within a budget
+    refusals  what each rule of both phases removed: why there are no candidates
+    budget    the bounds of a search
 
-The search reads the index and nothing else.  What it finds is advice: a claim decides from the database.
+A search reads one snapshot of the index and nothing else.  Candidates are advice: a claim decides from the database.
 """
