@@ -34,7 +34,7 @@ DIVERGENCES = yaml.safe_load((HERE / "divergences.yaml").read_text())
 
 
 def name_of(gabbit):
-    """Return the name of a gabbit, such as inventory/replace_sets_the_whole."""
+    """Return the name of a gabbit, such as inventory/replace_sets_all_inventories."""
     return f"{gabbit.parent.name}/{gabbit.stem}"
 
 
