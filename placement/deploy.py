@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable
 from wsgiref.types import WSGIApplication
 
@@ -10,7 +11,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from placement import conf as options
-from placement import errors, metrics, routes
+from placement import errors, metrics, package, routes
 from placement.db import driver_errors, schema, standard
 from placement.db.bulkhead import Bulkhead
 from placement.db.connect import connect
@@ -94,7 +95,9 @@ def loadapp(
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
-    return assemble(Service(conf, database, _policy(conf), index, APIS), layers)
+    application = assemble(Service(conf, database, _policy(conf), index, APIS), layers)
+    LOG.info("Placement %s starts with Python %s.", package.version(), platform.python_version())
+    return application
 
 
 def _observe(database: Database, conf: cfg.ConfigOpts) -> None:

@@ -44,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="placement-metrics", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action="version", version=program.version("placement-metrics"))
     parser.add_argument("directory", help="the directory of the service's option [metrics]directory")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", default=9178, type=program.port, help="the port to listen on (default: %(default)s)")

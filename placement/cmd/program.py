@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -13,7 +12,7 @@ from oslo_log import log as oslo_log
 from sqlalchemy import exc
 
 from placement import conf as options
-from placement import errors, log
+from placement import errors, log, package
 from placement.db import driver_errors, schema
 from placement.db.connect import connect
 from placement.db.database import Database
@@ -29,7 +28,7 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
     conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=add_commands))
     # Programs read a command's stdout, so the log goes to stderr.
     conf.set_default("use_stderr", True)
-    options.read(conf, argv, prog=prog, version=version())
+    options.read(conf, argv, prog=prog, version=version(prog))
     options.check(conf)
     log.set_up(conf, options.PROJECT)
     return conf
@@ -56,12 +55,9 @@ def _between(text: str, least: int, most: int | None) -> int:
     return value
 
 
-def version() -> str:
-    """Return the version of this package."""
-    try:
-        return importlib.metadata.version("placement-service")
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+def version(prog: str) -> str:
+    """Return what ``--version`` prints."""
+    return f"{prog} {package.version()}"
 
 
 def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import logging
+import platform
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from placement import signals
+from placement import package, signals
 from placement.http.environ import FAILURE, ROUTE
 
 LOG = logging.getLogger(__name__)
@@ -78,6 +79,13 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemostrecent",
         )
+        Gauge(
+            "placement_build_info",
+            "1, with the version of the service and of Python",
+            ("version", "python"),
+            registry=registry,
+            multiprocess_mode="livemax",
+        ).labels(package.version(), platform.python_version()).set(1)
         # A counter's first value is an increase for Prometheus only if it was exported as 0 before.
         for error in get_args(signals.ErrorLabel):
             self._error(error)

@@ -4,11 +4,15 @@ import ast
 import configparser
 import importlib
 import importlib.metadata
+import importlib.util
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 
 import pytest
 
@@ -100,3 +104,99 @@ def test_make_serve_says_what_takes_so_long():
     ]
     assert len(slow) == 2
     assert {index - 1 for index in slow} <= set(spoken)
+
+
+# --- the distributions -----------------------------------------------------------------------------------------------
+
+
+def git_files():
+    """Return the names of the files in the repository, or None where this is no repository."""
+    try:
+        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def build(kind, source, target):
+    """Run the build backend in ``source``, without isolation; return the path of the distribution."""
+    script = f"import sys, setuptools.build_meta as backend; print(backend.build_{kind}(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(target)],
+        cwd=source,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return target / done.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    """The source distribution of the files in the repository, unpacked."""
+    version = importlib.metadata.version("setuptools") if importlib.util.find_spec("setuptools") else "0"
+    if tuple(map(int, version.split(".")[:2])) < (70, 1):
+        pytest.skip("setuptools 70.1 or newer is needed")
+    files = git_files()
+    if files is None:
+        pytest.skip("not a repository")
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("sdist")
+    for name in files:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, source / name)
+    with tarfile.open(build("sdist", source, target)) as archive:
+        archive.extractall(target, filter="data")
+    (unpacked,) = (path for path in target.iterdir() if path.is_dir())
+    return unpacked
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist, tmp_path_factory):
+    """The wheel that is built from the source distribution, unpacked."""
+    target = tmp_path_factory.mktemp("wheel")
+    with zipfile.ZipFile(build("wheel", sdist, target)) as archive:
+        archive.extractall(target)
+    return target
+
+
+def test_the_sdist_has_all_files_of_the_repository(sdist):
+    packed = {str(path.relative_to(sdist)) for path in sdist.rglob("*") if path.is_file()}
+    assert {name for name in git_files() if not name.startswith((".ci/", ".gitignore"))} - packed == set()
+    assert not any(name.endswith((".pyc", ".sqlite")) for name in packed)
+
+
+def test_the_wheel_has_the_package_the_samples_and_the_licence(wheel):
+    packed = {str(path.relative_to(wheel)) for path in wheel.rglob("*") if path.is_file()}
+    version = SETUP["metadata"]["version"]
+    samples = f"placement_service-{version}.data/data/share/placement"
+    expected = {name for name in git_files() if name.startswith("placement/")}
+    expected |= {f"{samples}/{name}" for name in git_files() if name.startswith("etc/")}
+    assert expected - packed == set()
+    assert any(
+        name.startswith(f"placement_service-{version}.dist-info/") and name.endswith("/LICENSE") for name in packed
+    )
+    assert not any(name.startswith(("tests/", "bench/", "tools/")) for name in packed)
+
+
+def test_the_commands_of_the_wheel_run(wheel, tmp_path):
+    environment = os.environ | {
+        "PYTHONPATH": str(wheel),
+        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{tmp_path}/placement.sqlite",
+    }
+
+    def run(command, *arguments):
+        return subprocess.run(
+            [sys.executable, "-m", f"placement.cmd.{command}", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+
+    assert run("serve", "--version").stdout == f"placement-serve {SETUP['metadata']['version']}\n"
+    run("manage", "db", "sync")
+    assert (tmp_path / "placement.sqlite").stat().st_size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import platform
 import re
 from pathlib import Path
 
@@ -209,3 +211,8 @@ def test_the_alerts_are_rules():
         assert re.fullmatch("Placement[A-Za-z]+", rule["alert"])
         assert rule["expr"].count("(") == rule["expr"].count(")")
         assert "placement_" in rule["expr"]
+
+
+def test_the_page_has_the_version_of_the_service(registry):
+    version = importlib.metadata.version("placement-service")
+    assert samples(registry, "build_info") == {(version, platform.python_version()): 1}
