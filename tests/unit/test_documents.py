@@ -74,6 +74,13 @@ def test_every_document_that_is_named_exists(name):
         assert (ROOT / named).exists() or list(ROOT.glob(f"{named}-*")), named
 
 
+def test_every_path_that_the_readme_names_exists():
+    text = (ROOT / "README.rst").read_text()
+    paths = re.findall(r"``([\w-]+/[\w./-]*(?:/|\.py|\.rst))``", text)
+    assert len(paths) >= 30
+    assert [path for path in paths if not (ROOT / path).exists() and not (ROOT / "placement" / path).exists()] == []
+
+
 # --- references from the code ---
 
 SOURCES = {
