@@ -205,9 +205,9 @@ class SlotSet:
 
 
 def _intersection(few: Slots, many: Slots) -> Slots:
-    """Return the members of the first array that are in the second; both are sorted."""
-    if not len(many):
-        return few[:0]
+    """Return the members of the first array that are in the second, which is not shorter; both are sorted."""
+    if not len(few):
+        return few
     places = np.minimum(np.searchsorted(many, few), len(many) - 1)
     found: Slots = few[many[places] == few]
     return found

@@ -10,6 +10,7 @@ Recording costs a tuple for each rule and a dict entry for each tree.  Numbers a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from placement.index.forest import Forest
 from placement.index.slots import SlotSet
@@ -21,8 +22,7 @@ EXAMPLES = 5
 COMBINATION = "combination"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Refusal:
+class Refusal(NamedTuple):
     """A rule that narrowed, in the words of the query."""
 
     #: The parameter, with the class for ``resources``; ``group`` for trees in which a demand cannot be supplied.

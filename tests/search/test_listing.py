@@ -1,4 +1,4 @@
-"""The providers of a list are those that, one by one, match every filter."""
+"""A list has the providers that match every filter, each judged by itself."""
 
 from __future__ import annotations
 

@@ -129,7 +129,8 @@ class _TreeProblems:
         tree = self._snapshot.forest.tree(root)
         if len(tree) == 1 and not self._some_share:
             # The only provider can supply every demand, or narrowing would have left the tree out.
-            return TreeProblem(self._requirements_of_one, ((root,),) * len(self._positions), self._facts, tree=root)
+            only = ((root,),) * len(self._positions)
+            return TreeProblem(self._requirements_of_one, only, self._facts, False, False, root)
         if len(tree) > _LISTED:
             self._budget.spend(len(self._eligible) * len(tree) // _LISTED)
         aggregates = self._aggregates_of(tree) if self._some_share else frozenset()

@@ -1,0 +1,122 @@
+"""A set of slots behaves like a set of numbers, in either form."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.index.forest import Forest
+from placement.index.slots import EMPTY, SlotSet, intersection
+
+SIZE = 40
+
+numbers = st.frozensets(st.integers(0, SIZE - 1))
+
+
+def array(members: frozenset[int]) -> Any:
+    return np.array(sorted(members), dtype=np.intp)
+
+
+def forms(members: frozenset[int]) -> list[SlotSet]:
+    """The set in both forms, and in the one that is smaller."""
+    mask = np.zeros(SIZE, dtype=np.bool_)
+    mask[array(members)] = True
+    return [SlotSet.sparse(array(members)), SlotSet.dense(mask), SlotSet.of(array(members), SIZE)]
+
+
+def check(slots: SlotSet, expected: frozenset[int]) -> None:
+    """Every way to read the set."""
+    assert slots.slots().tolist() == sorted(expected)
+    assert np.flatnonzero(slots.mask(SIZE)).tolist() == sorted(expected)
+    assert bool(slots) == bool(expected)
+    assert slots.count == len(slots) == len(expected)
+    assert bool(slots) == bool(expected), "also when the count is known"
+
+
+@pytest.mark.parametrize("operation", [operator.and_, operator.or_, operator.sub])
+@given(some=numbers, others=numbers)
+def test_operators_are_those_of_sets(operation: Callable[[Any, Any], Any], some: Any, others: Any) -> None:
+    for left in forms(some):
+        for right in forms(others):
+            check(operation(left, right), operation(some, others))
+            check(left, some)
+            check(right, others)
+
+
+@given(st.lists(numbers, max_size=4))
+def test_union_and_intersection_of_many(sets: list[frozenset[int]]) -> None:
+    for form in range(3):
+        several = [forms(members)[form] for members in sets]
+        check(SlotSet.union(several, SIZE), frozenset().union(*sets))
+        if sets:
+            check(intersection(several), frozenset.intersection(*sets))
+
+
+@given(numbers)
+def test_the_compact_form_is_the_smaller_one(members: frozenset[int]) -> None:
+    for slots in forms(members):
+        compact = slots.compact()
+        check(compact, members)
+        assert compact.nbytes <= slots.nbytes
+        assert compact.nbytes <= max(8 * len(members), 8) or not compact.is_sparse
+    assert SlotSet.of(array(members), SIZE).nbytes == min(8 * len(members), SIZE)
+
+
+@given(numbers, numbers, st.integers(SIZE, 3 * SIZE))
+def test_an_edited_set_has_other_members_and_may_have_more_slots(
+    before: frozenset[int], after: frozenset[int], size: int
+) -> None:
+    for slots in forms(before):
+        edited = slots.edited(after - before, before - after, size)
+        assert edited.slots().tolist() == sorted(after)
+        assert edited.is_sparse or edited.size == size
+        check(slots, before)
+
+
+@given(numbers)
+def test_a_set_for_more_slots_has_the_same_members(members: frozenset[int]) -> None:
+    for slots in forms(members):
+        resized = slots.resized(2 * SIZE)
+        assert resized.slots().tolist() == sorted(members)
+        assert np.flatnonzero(slots.mask(2 * SIZE)).tolist() == sorted(members)
+        assert resized.is_sparse or resized.size == 2 * SIZE
+
+
+def test_the_empty_set_can_be_combined() -> None:
+    for slots in forms(frozenset({3, 5})):
+        check(slots & EMPTY, frozenset())
+        check(EMPTY & slots, frozenset())
+        check(EMPTY - slots, frozenset())
+        check(slots - EMPTY, frozenset({3, 5}))
+        check(slots | EMPTY, frozenset({3, 5}))
+
+
+# --- trees ---
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> tuple[Forest, list[int]]:
+    """A forest in which a slot without a provider is in no tree, and the root of each slot."""
+    tops = draw(st.lists(st.integers(0, 5), min_size=1, max_size=12))
+    roots: list[int] = []
+    for slot, top in enumerate(tops):
+        roots.append(roots[top] if top < slot and roots[top] == top else slot)
+    return Forest.of_roots(roots, SIZE), roots
+
+
+@given(st.data(), forests())
+def test_roots_and_trees_of_a_set(data: st.DataObject, grown: tuple[Forest, list[int]]) -> None:
+    forest, roots = grown
+    members = data.draw(st.frozensets(st.integers(0, len(roots) - 1)))
+    tops = frozenset(roots[slot] for slot in members)
+    for slots in forms(members):
+        check(forest.roots_of(slots), tops)
+    for slots in forms(tops):
+        check(forest.trees_of(slots), frozenset(slot for slot, root in enumerate(roots) if root in tops))
+    check(forest.all_roots, frozenset(roots))

@@ -1,0 +1,25 @@
+"""The inverse of the rule of what fits agrees with the rule."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.objects import capacity
+
+amounts = st.integers(0, 12)
+capacities = st.one_of(st.integers(-3, 12).map(float), st.floats(-3, 12))
+
+
+def summable(amount: int, used: int, of: float, max_unit: int) -> bool:
+    return bool(amount <= max_unit and capacity.has_room(amount, used, of))
+
+
+@given(amounts, capacities, amounts)
+def test_the_largest_available_amount_has_room_and_the_next_has_not(used: int, of: float, max_unit: int) -> None:
+    largest = int(capacity.available(used, of, max_unit))
+    assert largest == 0 or summable(largest, used, of, max_unit)
+    assert not summable(largest + 1, used, of, max_unit)
+    as_arrays = capacity.available(np.array([used]), np.array([of]), np.array([max_unit]))
+    assert as_arrays.tolist() == [largest]
