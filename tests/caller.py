@@ -1,4 +1,4 @@
-"""Somebody who may do everything, and calls the service: in this process, or over HTTP."""
+"""A client with all rights that calls the service, in this process or over HTTP."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def inside(application: Any) -> Caller:
     return call
 
 
-#: Somebody who may do everything, under noauth2.
+#: The headers of a client with all rights, under noauth2.
 ADMIN = {"X-Auth-Token": "admin", "X-Roles": ROLES}
 
 
 def over_http(url: str, identity: Mapping[str, str] = ADMIN) -> Caller:
-    """Calls a service, whoever wrote it; ``identity`` are the headers that tell who does."""
+    """Calls a service, of any implementation; ``identity`` are the headers that identify the caller."""
     address = urllib.parse.urlsplit(url)
     headers = {**identity, "Content-Type": "application/json"}
 

@@ -1,7 +1,7 @@
 """Processes that never outlive the test run: databases, services.
 
-Each is written down in the run's directory.  A watcher, in a session of its own, waits for the run to end - by itself,
-by Ctrl-C or by SIGKILL - then ends every process that is still written down, by its id, and removes the directory.
+Each is recorded in the run's directory.  A watcher, in a session of its own, waits until the run ends - by itself, by
+Ctrl-C or by SIGKILL - then kills every process that is still recorded, by its id, and removes the directory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Where the run's directory is told to the processes of the run (pytest-xdist's workers are processes of their own).
+#: The environment variable with the run's directory, for all processes of the run (pytest-xdist's workers too).
 _DIRECTORY = "PLACEMENT_TEST_RUN"
 _GRACE = 5.0
 _watcher: subprocess.Popen[bytes] | None = None
@@ -39,7 +39,7 @@ def begin_run() -> None:
 
 
 def end_run() -> None:
-    """Return once all children of the run have ended and its directory is gone."""
+    """Return once all children of the run have ended and its directory is removed."""
     global _watcher
     if _watcher is not None and _watcher.stdin is not None:
         _watcher.stdin.write(b".")
@@ -54,9 +54,9 @@ def run_directory() -> Path:
 
 
 def free_port() -> int:
-    """A port nobody listens on, given once in a run.
+    """Return a port without a listener; each is returned once in a run.
 
-    It is below those that the kernel gives to clients, so it stays free during a restart.
+    It is below the kernel's ephemeral ports, so it stays free during a restart.
     """
     for port in random.sample(range(20000, 32000), 200):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -87,7 +87,7 @@ class Child:
         self._note = run_directory() / "children" / f"{self.pid}.{int(stop_with)}.{born(self.pid)}"
         try:
             self._note.touch()
-        except OSError:  # the run is over, and whoever outlived it starts nothing any more
+        except OSError:  # the run is over: a process that outlives it can start nothing
             self._process.kill()
             self._process.wait()
             raise
@@ -98,8 +98,8 @@ class Child:
         return not alive(self.pid)
 
     def disown(self) -> None:
-        """Leave its end to the watcher: it lives as long as the run, not as this process of the run."""
-        self._process.returncode = 0  # or Popen would complain that it still runs
+        """Leave its end to the watcher: it runs as long as the run, not as long as this process."""
+        self._process.returncode = 0  # else Popen warns that it still runs
 
     def stop(self) -> None:
         """End it as its operator would; with SIGKILL if it does not obey.  Nothing if it was stopped before."""

@@ -6,7 +6,7 @@ import time
 
 
 class Clock:
-    """Stands still, however slow the machine is, and goes on when a test says so or the code sleeps."""
+    """Advances only when a test sets it or the code sleeps, however slow the machine is."""
 
     perf_counter = staticmethod(time.perf_counter)
 

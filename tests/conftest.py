@@ -65,7 +65,7 @@ def chosen(config):
 
 @pytest.fixture
 def in_process(capfd):
-    """Run a command in this process, ``in_process(manage, "db", "sync")``: its exit code, output and complaints.
+    """Run a command in this process, ``in_process(manage, "db", "sync")``: its exit code, stdout and stderr.
 
     A command sets up the log of its process; after the test that is as it was.
     """
@@ -90,7 +90,7 @@ def _levels():
 
 
 def missing(reason):
-    """Skip the test for want of a program, and say which; where everything must be there, fail."""
+    """Skip the test because a program is missing, with its name; fail where all programs are required."""
     if os.environ.get("CI"):
         pytest.fail(f"{reason} (CI runs everything)", pytrace=False)
     pytest.skip(str(reason))

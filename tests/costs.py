@@ -54,7 +54,7 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
 
 
 def _work(work: Callable[[], Any], at_most: int, writing: int) -> None:
-    """Do it, tell what it cost, and end."""
+    """Run the function, send its costs, and exit."""
     try:
         # What was freed before, and is kept for later, would hide what the work takes.
         gc.collect()

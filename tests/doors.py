@@ -1,7 +1,7 @@
-"""Who may do what, written from the documentation (docs: policy) and not from the program, and tried over HTTP.
+"""The rights of each kind of caller, written from the documentation (docs: policy) and not from the program.
 
 A request without body that policy lets in ends in a status that is known beforehand, so that "not 403" is never
-mistaken for "allowed".  Whoever makes a class or a trait on the way may also remove it, so everybody finds the same.
+mistaken for "allowed".  A caller that creates a class or a trait can also delete it, so all find the same state.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Door(NamedTuple):
     rule: str
     method: str
     path: str
-    status: int  # for who may
+    status: int  # for callers with the right
     secure: frozenset[str]
     legacy: frozenset[str]
 
@@ -80,7 +80,7 @@ DOORS = [_door(line) for line in _TABLE.strip().splitlines()]
 
 
 class Answer(NamedTuple):
-    """What came back through a door; ``said`` is the last line of a refusal."""
+    """The response to a door's request; ``said`` is the last line of a refusal."""
 
     status: int
     said: str
@@ -88,7 +88,7 @@ class Answer(NamedTuple):
 
 @contextlib.contextmanager
 def asking(port: int, headers: dict[str, str], project: str) -> Iterator[Caller]:
-    """Somebody with these headers; what is about a project is about this one."""
+    """A caller with these headers; requests about a project are about this one."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     with contextlib.closing(connection):
         yield Caller(connection, headers, project)
@@ -119,12 +119,12 @@ class Caller:
 
 
 def check(answers: dict[Door, Answer], kind: str, *, legacy: bool, scope: str = "project") -> None:
-    """Raise unless each door opened, or stayed shut and said why, as the table has it for this kind of caller."""
+    """Raise unless each request is allowed, or refused with the reason, as in the table for this kind of caller."""
     for door, answer in answers.items():
         if scope == "project" and door.lets_in(kind, legacy=legacy):
             assert answer.status == door.status, (door, answer)
         else:
-            # A token of the wrong scope is told nothing but the rule.
+            # The refusal of a token of the wrong scope names only the rule.
             told = f"Policy does not allow {door.rule} to be performed." if scope == "project" else door.rule
             assert answer == (403, told), door
         assert answer.said or answer.status < 400, (door, "a path that nobody serves is no door")

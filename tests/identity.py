@@ -91,7 +91,7 @@ class Keystone:
         return self._id("projects", name)
 
     def create_user(self, name: str, roles: Mapping[str, list[str]]) -> None:
-        """A user who has these roles: by project, or in "system" or "domain"."""
+        """A user with these roles, by project, or in "system" or "domain"."""
         asked = {"user": {"name": name, "domain_id": "default", "password": PASSWORD}}
         user_id = str(self._administer("POST", "/users", asked)["user"]["id"])
         for place, names in roles.items():
@@ -140,7 +140,7 @@ class Keystone:
         fernet = Fernet(primary.read_bytes())
         padded = token + "=" * (-len(token) % 4)
         payload = msgpack.unpackb(fernet.decrypt(padded.encode()))
-        # The moment of its end is the one number of the payload that is not whole.
+        # Its expiry is the only number of the payload that is not an integer.
         [place] = [index for index, part in enumerate(payload) if isinstance(part, float)]
         payload[place] = float(int(time.time() + seconds))
         issued = int(time.time() + min(seconds, 0)) - 60
@@ -151,7 +151,7 @@ class Keystone:
     def ask(
         self, method: str, path: str, body: Any = None, token: str = "", subject: str = ""
     ) -> tuple[http.client.HTTPResponse, Any]:
-        """The answer and its body; raises Refused if that tells of an error."""
+        """Return the response and its body; raises Refused if it is an error."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         headers = {"Content-Type": "application/json", "X-Auth-Token": token, "X-Subject-Token": subject}
         with contextlib.closing(connection):

@@ -1,4 +1,4 @@
-"""Whoever imports this before others knows what is installed: the `openstack` command finds it out at every start."""
+"""A cache of the installed distributions for the `openstack` command, which searches for them at every start."""
 
 from __future__ import annotations
 

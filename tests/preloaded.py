@@ -52,7 +52,7 @@ class Preloaded:
     def run(
         self, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """The exit code and all that was said, as of subprocess.run; killed if it takes too long."""
+        """Return the exit code and the output, like subprocess.run; killed if it takes too long."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             program = self.popen(argv, stdout=out, stderr=err, env=env, cwd=cwd)
             watchdog = threading.Timer(_PATIENCE, program.kill)
@@ -138,7 +138,7 @@ def _forked() -> list[str] | None:
 def _become(
     words: list[str], said: list[str], environment: dict[str, str], directory: str, *, leads: bool
 ) -> list[str]:
-    """Be what subprocess.Popen would have made of this process; the answer tells that it is."""
+    """Set up this process as subprocess.Popen would have, and report that."""
     files = [os.open("/dev/null", os.O_RDONLY), *(os.open(path, os.O_WRONLY | os.O_APPEND) for path in said)]
     os.chdir(directory)
     os.environ.clear()

@@ -1,4 +1,4 @@
-"""A TCP proxy between the service and its database, which may point elsewhere after a while, or swallow everything."""
+"""A TCP proxy between the service and its database, which can be switched to another server, or drop everything."""
 
 from __future__ import annotations
 

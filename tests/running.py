@@ -58,7 +58,7 @@ class Service:
         return [int(worker) for worker in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()] or [pid]
 
     def kill_worker(self) -> int:
-        """Kill one of the workers with SIGKILL, and say which; its master starts another."""
+        """Kill one of the workers with SIGKILL, and return its id; its master starts another."""
         worker = secrets.choice(self.workers)
         os.kill(worker, signal.SIGKILL)
         return worker
@@ -80,7 +80,7 @@ def uwsgi(
     module: str = "placement.wsgi.api",
     flags: Sequence[str] = ("--lazy-apps", "--enable-threads"),
 ) -> Iterator[Service]:
-    """The service under uWSGI, as the deployment tools run it: it closes the connection after each reply, and says so.
+    """The service under uWSGI, as the deployment tools run it: it sends "Connection: close" with each reply.
 
     ``options`` go into placement.conf, by section.  Raises Missing if uWSGI is not installed.
     """

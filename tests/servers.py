@@ -28,7 +28,7 @@ from tests import children
 
 
 class Missing(Exception):
-    """A program that is not installed; says how to get it."""
+    """A program is not installed; the text describes how to install it."""
 
 
 class Server:
@@ -56,7 +56,7 @@ class Server:
         raise NotImplementedError
 
     def drop_database(self, url: str) -> None:
-        """Remove the database, whoever is still connected."""
+        """Remove the database, even if there are connections."""
         raise NotImplementedError
 
     def _name(self) -> str:

@@ -16,12 +16,12 @@ _HUNDRED = settings().max_examples
 
 
 def scaled(number: int) -> int:
-    """So many, or as many times more as the profile wants."""
+    """Return the number, multiplied by the factor of the profile."""
     return number * _HUNDRED // 100
 
 
 def examples(number: int) -> settings:
-    """So many examples, or as many times more as the profile wants."""
+    """Return settings with so many examples, multiplied by the factor of the profile."""
     return settings(max_examples=scaled(number))
 
 
@@ -113,7 +113,7 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
     return Group(
         suffix,
         resources,
-        # A set that is forbidden as a whole is refused long before the search.
+        # A set that is forbidden entirely is refused long before the search.
         traits=NameCondition(tuple(names for names in required if not names <= barred), barred),
         aggregates=NameCondition(
             any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
@@ -168,7 +168,7 @@ def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> SearchQu
 
 @st.composite
 def crowds(draw: st.DrawFn) -> World:
-    """One or two trees of providers of one class with little room, and perhaps somebody who shares with them."""
+    """One or two trees of providers of one class with little capacity, and perhaps a sharing provider."""
     world = World()
     for class_ in CLASSES[:2]:
         world.classes[class_] = len(world.classes)

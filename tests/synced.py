@@ -24,7 +24,7 @@ class Kept:
         """Its URL, with no more and no less in it than a new service finds."""
         try:
             intact = self._empty()
-        except exc.DBAPIError:  # a test left a lock behind, or took a table away
+        except exc.DBAPIError:  # a test left a lock, or dropped a table
             intact = False
         if not intact:
             self.drop()

@@ -1,4 +1,4 @@
-"""A service in miniature: routes that a test writes down, behind the real router, policy and layers; no database."""
+"""A small service: routes of a test, behind the real router, policy and layers; no database."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REQUEST = "req-00000000-0000-4000-8000-000000000000"
 
 
 def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.ConfigOpts:
-    """Options by name, ``group__option=value``, over those of files; noauth2 unless it says otherwise."""
+    """Options by name, ``group__option=value``, over those of files; noauth2 by default."""
     conf = cfg.ConfigOpts()
     options.register(conf)
     values = {"api__auth_strategy": "noauth2", "placement_database__connection": "sqlite://", **overrides}
@@ -46,7 +46,7 @@ def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.Con
 
 
 def application(table: Table, **overrides: Any) -> Application:
-    """The innermost application: no layers, so a test says itself who asks, and in which version."""
+    """The innermost application: no layers, so a test sets the caller and the version itself."""
     conf = configuration(**overrides)
     api = dataclasses.replace(routes.PLACEMENT, routes=table)
     return Application(api, Service(conf, None, Policy(conf), None, (api,)))

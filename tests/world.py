@@ -1,4 +1,4 @@
-"""Providers as a test draws them, in a few words; what is not said has a value that does not matter."""
+"""Providers for tests, described in a few words; everything else has a default that does not matter."""
 
 from __future__ import annotations
 

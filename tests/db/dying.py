@@ -1,7 +1,9 @@
-"""A process tells writes, and its children do too but die in the middle: `python -m tests.db.dying URL WRITE ...`.
+"""A process that runs writes, and forks children that run them and die in the middle.
 
-Each child dies at another statement or COMMIT, before it or right after it.  What is left is what there was before, or
-all of the change; and the next process finds nothing in its way.
+    python -m tests.db.dying URL WRITE ...
+
+Each child dies at another statement or COMMIT, before it or right after it.  The database then has the state before, or
+the complete change, and nothing blocks the next process.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from placement.db.database import Database, opened
 from tests.db import writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.story import Telling
+from tests.db.story import StoryRun
 from tests.db.writes import Write
 
 #: Where most can be left half done.
@@ -32,41 +34,41 @@ def die(_connection: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def told(telling: Telling, database: Database, plan: Plan) -> int:
-    """The status of the answer, from connections that nobody used before."""
+def told(story_run: StoryRun, database: Database, plan: Plan) -> int:
+    """Return the status of the response; the connections are new."""
     with opened(database.url) as fresh:
         planted(fresh, plan)
-        return telling.ask(placement(fresh)).status
+        return story_run.ask(placement(fresh)).status
 
 
-def killed(telling: Telling, database: Database, plan: Plan) -> bool:
+def killed(story_run: StoryRun, database: Database, plan: Plan) -> bool:
     """Whether a child that went by the plan died of it."""
     database.dispose()  # a child must not have its connections, not even idle ones
     child = os.fork()
     if child == 0:
-        told(telling, database, plan)
+        told(story_run, database, plan)
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
 def tell(write: Write, database: Database) -> int:
     """How many children died; raises AssertionError if one left something half done."""
-    telling, undisturbed = Telling(write, database), Plan()
-    before = telling.state(), telling.changes()
-    assert told(telling, database, undisturbed) == write.status
-    after = telling.state(), telling.changes()
+    story_run, undisturbed = StoryRun(write, database), Plan()
+    before = story_run.state(), story_run.changes()
+    assert told(story_run, database, undisturbed) == write.status
+    after = story_run.state(), story_run.changes()
     assert after[1] == write.changes
     deaths = [(at, False) for at, _ in enumerate(undisturbed.seen, 1)]
     # After any other statement is before the next one.
     deaths += [(at, True) for at, step in enumerate(undisturbed.seen, 1) if step == "COMMIT"]
     for at, afterwards in deaths:
-        telling = Telling(write, database)
-        assert killed(telling, database, Plan(at, [die], answer_only=afterwards))
-        found = telling.state(), telling.changes()
+        story_run = StoryRun(write, database)
+        assert killed(story_run, database, Plan(at, [die], answer_only=afterwards))
+        found = story_run.state(), story_run.changes()
         assert found in (before, after), f"{write.name}: killed at {at}: {found}"
         if found == before:
-            assert told(telling, database, Plan()) == write.status
-            assert (telling.state(), telling.changes()) == after
+            assert told(story_run, database, Plan()) == write.status
+            assert (story_run.state(), story_run.changes()) == after
     return len(deaths)
 
 

@@ -1,8 +1,7 @@
-"""Faults of a database, in the middle of a request: real errors of the real driver, at a statement or a COMMIT.
+"""Fault injection: real errors of the real driver, at a statement or a COMMIT of a request.
 
-Collisions are what the server itself answers when it is told to signal them; a lost connection is one whose socket was
-shut down, or that the server was told to kill.  SQLite has no server: its errors are made by hand, and losing the
-connection is closing it.
+Collisions are errors that the server itself signals on request.  A connection is lost by a shutdown of its socket, or
+by a KILL on the server.  SQLite has no server: its errors are constructed, and its connection is closed.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ import sqlalchemy as sa
 
 from placement.db.database import Database
 
-#: Does its harm to a connection; raises, or leaves it to the statement to fail.
-Harm = Callable[[Any], None]
+#: A fault, done to a connection; it raises, or makes the next statement fail.
+Fault = Callable[[Any], None]
 
 
 @dataclass
 class Plan:
-    """Harms to come: the first at the statement ``at``, the next when the same statement comes again."""
+    """Faults to inject: the first at the statement ``at``, the next when the same statement is executed again."""
 
-    #: Which one meets the first harm: by its number, or by what it begins with.
+    #: The statement of the first fault: its number, or the text that it begins with.
     at: int | str = 0
-    harms: Sequence[Harm] = ()
-    #: Whether the last harm is done to everything that follows.
+    faults: Sequence[Fault] = ()
+    #: Whether the last fault is repeated for all further statements.
     for_ever: bool = False
     #: Whether the statement is executed first, so that only its answer is lost.
     answer_only: bool = False
     seen: list[str] = field(default_factory=list)
     done: int = 0
-    #: The statement that met the first harm, if it came so far.
+    #: The statement of the first fault, once it was executed.
     victim: str | None = None
 
     def step(self, statement: str, connection: Any, execute: Callable[[], None]) -> None:
@@ -45,23 +44,23 @@ class Plan:
         self.seen.append(statement)
         if not self._due(statement):
             return
-        harm = self.harms[min(self.done, len(self.harms) - 1)]
+        fault = self.faults[min(self.done, len(self.faults) - 1)]
         self.done += 1
         self.victim = self.victim or statement
         if self.answer_only:
             execute()
-        harm(connection)
+        fault(connection)
         if self.answer_only:
             connection.cursor().execute("SELECT 1")  # what notices that the answer is lost
 
     def _due(self, statement: str) -> bool:
         if self.done == 0:
             return statement.startswith(self.at) if isinstance(self.at, str) else len(self.seen) == self.at
-        return self.for_ever or (self.done < len(self.harms) and statement == self.victim)
+        return self.for_ever or (self.done < len(self.faults) and statement == self.victim)
 
 
 def planted(database: Database, plan: Plan) -> None:
-    """From now on, whatever the database's connections do goes by the plan."""
+    """Have the plan applied to all connections of the database from now on."""
     for engine in {database.engine, database.reading_engine}:
         _watch(engine, plan)
 
@@ -70,7 +69,7 @@ def _watch(engine: sa.Engine, plan: Plan) -> None:
     dialect = engine.dialect
     commit = dialect.do_commit
 
-    # SQLAlchemy lets these take the place of the execution, and treats what they raise as the driver's errors.
+    # These replace the execution of a statement; SQLAlchemy treats what they raise as the driver's errors.
     def execute(cursor: Any, statement: str, parameters: Any, context: Any) -> None:
         plan.step(statement, context.root_connection.connection, lambda: cursor.execute(statement, parameters))
 
@@ -87,40 +86,40 @@ def _watch(engine: sa.Engine, plan: Plan) -> None:
     dialect.do_commit = do_commit  # type: ignore[method-assign]
 
 
-# --- harms -----------------------------------------------------------------------------------------------------------
+# --- faults -----------------------------------------------------------------------------------------------------------
 
 
-def collisions(kind: str) -> list[Harm]:
-    """Deadlock, lock wait timeout, serialization failure, as this kind of database tells of them."""
+def collisions(kind: str) -> list[Fault]:
+    """Return deadlock, lock wait timeout and serialization failure, as this kind of database reports them."""
     return [*_COLLISIONS[kind]]
 
 
-def _signal(number: int, state: str, *, rolls_back: bool) -> Harm:
-    def harm(connection: Any) -> None:
+def _signal(number: int, state: str, *, rolls_back: bool) -> Fault:
+    def fault(connection: Any) -> None:
         if rolls_back:
             connection.rollback()
         connection.cursor().execute(f"SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = 'planted'")
 
-    return harm
+    return fault
 
 
-def _raise(state: str) -> Harm:
-    def harm(connection: Any) -> None:
+def _raise(state: str) -> Fault:
+    def fault(connection: Any) -> None:
         connection.cursor().execute(f"DO $$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = '{state}'; END $$")
 
-    return harm
+    return fault
 
 
-def _refuse(code: int, sentence: str) -> Harm:
-    def harm(connection: Any) -> None:
+def _refuse(code: int, sentence: str) -> Fault:
+    def fault(connection: Any) -> None:
         error = sqlite3.OperationalError(sentence)
         error.sqlite_errorcode = code
         raise error
 
-    return harm
+    return fault
 
 
-_COLLISIONS: dict[str, tuple[Harm, ...]] = {
+_COLLISIONS: dict[str, tuple[Fault, ...]] = {
     # Deadlock, which is also a failed certification; lock wait timeout; record changed since last read.
     "mariadb": (
         _signal(1213, "40001", rolls_back=True),

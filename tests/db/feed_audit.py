@@ -75,7 +75,7 @@ class State(NamedTuple):
         )
 
     def changes_to(self, after: State) -> dict[int, str]:
-        """The weakest kind of change, by provider, that tells readers of this state of the state ``after``."""
+        """Return, by provider, the weakest kind of change that brings readers from this state to ``after``."""
         changes = dict.fromkeys(_different(self.use, after.use), feed.USAGE)
         changes |= dict.fromkeys(_different(self.form, after.form), feed.SHAPE)
         changes |= dict.fromkeys(_providers(self) - _providers(after), feed.GONE)
@@ -95,7 +95,7 @@ class Commit(NamedTuple):
 
     @property
     def omissions(self) -> dict[int, str]:
-        """The changes of which the feed says nothing, or something weaker."""
+        """Return the changes that the feed lacks, or has a weaker kind of."""
         return {id_: what for id_, what in self.changes.items() if not _includes(self.recorded.get(id_), what)}
 
 

@@ -14,6 +14,6 @@ _POLICY = Policy(_CONF)
 
 
 def placement(database: Database) -> caller.Caller:
-    """Calls the whole service, all its layers included."""
+    """Calls the service with all its layers."""
     service = Service(_CONF, database, _POLICY, LiveIndex(database), deploy.APIS)
     return caller.inside(deploy.assemble(service))

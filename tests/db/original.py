@@ -101,9 +101,9 @@ def uuid(name: str) -> str:
 CN1, NUMA0, NUMA1, SHARED, FULL, ROOTLESS = map(uuid, ("c1", "c1a0", "c1a1", "5a", "f0", "a0"))
 AGGREGATE = uuid("a99")
 INSTANCE, MIGRATION, SECOND, CROWD = map(uuid, ("111", "222", "333", "444"))
-#: A row that holds nothing; allocations without a row; and allocations of what is gone.
+#: A consumer without allocations; allocations without a consumer; and allocations of deleted things.
 GHOST, OWNERLESS, LOST = map(uuid, ("6057", "0", "1057"))
-#: Who had nothing to say about it, below version 1.8.
+#: The project and user of consumers written below version 1.8.
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 #: Per table its columns, and rows.
@@ -159,7 +159,7 @@ ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             (INSTANCE, 4, DISK_GB, 20),
             (MIGRATION, 3, VCPU, 7),
             (SECOND, 5, VCPU, 8),
-            (CROWD, 5, VCPU, 6),  # 14 of 8: both were told that there is room
+            (CROWD, 5, VCPU, 6),  # 14 of 8: both claims were granted
             (SECOND, 5, MEMORY_MB, 64),  # reserved since
             (OWNERLESS, 2, VCPU, 2),
             (OWNERLESS, 1, MEMORY_MB, 512),
@@ -170,7 +170,7 @@ ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 }
 
 
-#: What is left where a class was removed while somebody came to use it; the original then fails in places.
+#: The rows after a class was deleted while a request began to use it; the original then fails in places.
 RUINS = {
     "inventories": (ROWS["inventories"][0], [(6, NO_CLASS, 4, 0, 1, 4, 1, 1.0)]),
     "allocations": (ROWS["allocations"][0], [(LOST, 6, NO_CLASS, 1)]),

@@ -1,4 +1,4 @@
-"""What a database looks like, said the same way for every kind of database."""
+"""A description of a schema that is the same for every kind of database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One telling of a write, and what is to be seen of it: the pages, and the rows of the feed."""
+"""One run of a write, and its visible effects: responses to GET, and rows of the feed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
 
 
 @dataclass
-class Telling:
-    """A write whose beginning has been told, by way of a database that no fault ever touches."""
+class StoryRun:
+    """A write whose preconditions have been created, through a database without faults."""
 
     write: Write
     database: Database
@@ -41,7 +41,7 @@ class Telling:
         return service(*self._call)
 
     def state(self) -> dict[str, Any]:
-        """All there is about the names of this telling, with the names that every telling has."""
+        """Return the state of the things of this run, under names that are the same in every run."""
         pages = {page: self._witness("GET", page)[:2] for page in self.names.pages()}
         state: dict[str, Any] = json.loads(
             _REQUEST_ID.sub("", self.names.hidden(json.dumps(pages))), object_hook=_sorted
@@ -49,7 +49,7 @@ class Telling:
         return state
 
     def changes(self) -> dict[str, str]:
-        """What the feed has said since, by the name of the provider."""
+        """Return the changes in the feed since then, by the name of the provider."""
         uuids = self._ids | self._uuids()
         names = {value: name for name, value in self.names.items()} | {"": NOBODY}
         rows = self._rows() - self._earlier
@@ -68,7 +68,7 @@ _WITNESSES: weakref.WeakKeyDictionary[Database, Caller] = weakref.WeakKeyDiction
 
 
 def _witness(database: Database) -> Caller:
-    """One for all tellings: its index lives on what the feed says."""
+    """One service for all runs: its index follows the feed."""
     return _WITNESSES.setdefault(database, placement(database))
 
 

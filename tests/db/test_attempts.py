@@ -1,4 +1,4 @@
-"""How often, and for how long, a write is tried before its client is told; and the start, before it gives up."""
+"""How often, and for how long, a write is attempted before it is refused; and the start, before it fails."""
 
 from __future__ import annotations
 
@@ -111,10 +111,10 @@ def locked(db):
 
 @pytest.mark.parametrize("collides", [again, locked])
 def test_a_connection_may_be_lost_once_whatever_else_happens(memory, clock, collides):
-    harms = [collides, lost, collides, lost, collides]
+    outcomes = [collides, lost, collides, lost, collides]
 
     def work(db):
-        harms.pop(0)(db)
+        outcomes.pop(0)(db)
 
     assert tried(memory.write, work, errors.DatabaseUnavailable) == 4
 
@@ -174,5 +174,5 @@ def test_what_time_does_not_mend_is_not_waited_for(backend, database, clock, par
 
 
 def test_the_longest_wait_for_a_lock_is_ten_seconds():
-    """As the documents say; what the sessions of each kind are told is compared with it elsewhere."""
+    """As the documents say; the settings of the sessions are tested in test_silence.py."""
     assert timeouts.LOCK_TIMEOUT == 10

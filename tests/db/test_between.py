@@ -1,6 +1,6 @@
-"""Somebody else commits exactly between two steps of a claim: the claim is of one moment all the same.
+"""Another transaction commits exactly between two steps of a claim, and the claim is still atomic.
 
-The storms meet such moments by chance; here they come for certain.  SQLite has none: it has one writer at a time.
+The storms produce such interleavings by chance; here they are certain.  SQLite has none: it has one writer at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Cloud:
         return call("PUT", f"/resource_providers/{host}/inventories", 39, body).status
 
     def claim(self, call, amounts, generation=None, *, consumer=None, minor=39):
-        """The status; 1.27 is the last version in which nobody states a generation."""
+        """The status; 1.27 is the last version without consumer generations."""
         body = {
             "allocations": {host: {"resources": {"VCPU": amount}} for host, amount in amounts.items()},
             "project_id": "p",
@@ -106,7 +106,7 @@ def test_a_consumer_that_was_changed_is_not_ended_by_who_does_not_know(cloud):
 
 
 def test_a_consumer_that_moved_is_given_back_where_it_is_now(cloud):
-    """Who states no generation is the last to write; the index has to hear of both hosts."""
+    """A claim without a generation wins as the last writer; the feed has to name both hosts."""
     here, there = cloud.hosts
     assert cloud.free() == [TOTAL - 1, TOTAL]
 

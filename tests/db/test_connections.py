@@ -1,4 +1,4 @@
-"""What [placement_database] says of connections holds on every kind of database."""
+"""The options of [placement_database] about connections take effect on every kind of database."""
 
 from __future__ import annotations
 

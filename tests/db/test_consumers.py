@@ -67,7 +67,7 @@ def test_consumers_are_written_in_one_order_whatever_order_they_are_named_in(dat
 
 @pytest.fixture
 def ghost(database, service):
-    """A consumer that holds nothing and has a row all the same, as the reference implementation leaves them."""
+    """A consumer row without allocations, as the reference implementation leaves them."""
     row = {"uuid": CONSUMER, "generation": 5, "project_id": 0, "user_id": 0}
     database.write(lambda db: db.execute(sa.insert(consumers), row))
 
@@ -128,7 +128,7 @@ def test_what_is_held_on_a_provider_that_is_no_more_can_be_given_back(database, 
 
 
 def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, service):
-    """Else two writers deadlock who each have a new consumer that the other believes to be an old one."""
+    """Otherwise two writers deadlock if each creates a consumer that the other one updates."""
     bodies = {}
     for number in (1, 2, 3, 4):
         consumer = f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c01{number}"

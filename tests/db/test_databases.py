@@ -1,4 +1,4 @@
-"""What the tests rely on: a database is clean each time, a server keeps what was committed, whatever kills it."""
+"""What the tests rely on: a database is clean each time, and a server keeps what was committed, even after SIGKILL."""
 
 import pytest
 import sqlalchemy as sa

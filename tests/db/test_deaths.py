@@ -12,7 +12,7 @@ from tests.servers import SQLite
 
 def test_a_process_killed_at_any_statement_leaves_nothing_or_everything(backend, database):
     url = database.url.render_as_string(hide_password=False)
-    # Servers take their time to see that a client is dead.
+    # Servers take some time to notice that a client has died.
     names = DEADLY if LONG or backend.kind == SQLite.kind else ("claim for several", "reshape")
     command = [sys.executable, "-m", "tests.db.dying", url, *names]
     done = preloaded.service().run(command)

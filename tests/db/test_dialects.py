@@ -1,4 +1,4 @@
-"""Connections come out of the box ready for use, whatever others do at that moment."""
+"""New connections are ready for use, whatever other connections do at that moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from placement.objects.provider import ResourceProvider
 
 
 def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path):
-    """LP 1789633: SQLite refuses at once, without waiting, to switch a file to WAL that somebody is writing to."""
+    """LP 1789633: SQLite does not wait when it switches a file to WAL while another connection writes to it."""
     path = tmp_path / "new.sqlite"
     somebody = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     somebody.execute("BEGIN IMMEDIATE")
@@ -28,7 +28,7 @@ def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path):
     somebody.close()
 
 
-#: What servers are told now and then, for the sake of others who use them.
+#: Server settings that administrators may have changed for other users.
 OTHERWISE = {
     "mariadb": {
         "init_command": "SET SESSION time_zone = '+05:00', innodb_lock_wait_timeout = 1000, "
@@ -48,7 +48,7 @@ ISOLATION = {"mariadb": "SELECT @@tx_isolation", "postgresql": "SHOW transaction
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_sessions_are_as_we_need_them_whatever_the_server_was_told(backend, database):
-    """Dates are in UTC, nobody waits long for a lock, and what is read together is of one moment."""
+    """Times are in UTC, waits for locks are short, and a snapshot shows one state."""
 
     def fail(db):
         db.execute(sa.select(1))

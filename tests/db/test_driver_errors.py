@@ -1,4 +1,4 @@
-"""What databases say is answered for what it is: the client's fault, or a server that cannot go on; never a bug."""
+"""Driver errors are answered by class: a mistake of the client, or an unavailable server; none is an internal error."""
 
 import pytest
 import sqlalchemy as sa

@@ -1,4 +1,4 @@
-"""Every attempt of a write collides with others: what the client is told, and how often it was tried."""
+"""Every attempt of a write collides: the response to the client, and the number of attempts."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class TestSync:
 
 
 class TestRead:
-    """What the rows say; in each of these the original was seen to answer the same, unless it says otherwise."""
+    """Requests and their responses; the original answers the same, except where a comment says otherwise."""
 
     def test_everybody_finds_what_they_hold(self, read):
         held = read(f"/allocations/{INSTANCE}")

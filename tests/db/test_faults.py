@@ -1,7 +1,7 @@
-"""The database fails in the middle of a write: the answer is the same as without, or 409, or 503, and it is true.
+"""The database fails in the middle of a write: the response is that of a success, or 409, or 503, and it is true.
 
 Every statement of every write fails on one of the databases, and every COMMIT on all of them; in a long run everything
-fails on each.  All is judged by an application that no fault touches: what its pages show, and what the feed says.
+fails on each.  The result is checked through an application without faults, and in the feed.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from tests.conftest import chosen
 from tests.db import faults, writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.story import Telling
+from tests.db.story import StoryRun
 from tests.db.writes import Write
 from tests.length import LONG
 
 
 class Trial:
-    """One write, told again and again with another fault each time."""
+    """One write, run again and again with another fault each time."""
 
     def __init__(self, write: Write, database: Database) -> None:
         self.write, self.database = write, database
-        telling, plan = Telling(write, database), Plan()
-        self._before = telling.state()
-        assert self._ask(telling, plan).status == write.status
-        self._after = telling.state()
+        story_run, plan = StoryRun(write, database), Plan()
+        self._before = story_run.state()
+        assert self._ask(story_run, plan).status == write.status
+        self._after = story_run.state()
         #: Statements and COMMITs of the request when nothing goes wrong.
         self.steps = plan.seen
 
-    def run(self, at: int, *harms: faults.Harm, **plan: bool) -> int:
-        """The status of the answer while it goes by the plan; fails if the database says otherwise."""
-        telling, planned = Telling(self.write, self.database), Plan(at, harms, **plan)
-        status, body, _ = self._ask(telling, planned)
-        told = f"{status} {body} after {planned.done} of {harms} at {planned.victim!r}"
+    def run(self, at: int, *injected: faults.Fault, **plan: bool) -> int:
+        """Run the write by the plan; return its status, after checking that the database agrees with it."""
+        story_run, planned = StoryRun(self.write, self.database), Plan(at, injected, **plan)
+        status, body, _ = self._ask(story_run, planned)
+        told = f"{status} {body} after {planned.done} of {injected} at {planned.victim!r}"
         assert planned.done, told
         found, unchanged, changed = (
-            (telling.state(), telling.changes()),
+            (story_run.state(), story_run.changes()),
             (self._before, {}),
             (self._after, self.write.changes),
         )
@@ -48,10 +48,10 @@ class Trial:
         assert found in allowed[status], told
         return status
 
-    def _ask(self, telling: Telling, plan: Plan) -> Answer:
+    def _ask(self, story_run: StoryRun, plan: Plan) -> Answer:
         with opened(self.database.url) as touched:
             planted(touched, plan)
-            return telling.ask(placement(touched))
+            return story_run.ask(placement(touched))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_connection_lost_with_commit_leaves_it_open(trial, answer_only):
 
 @each_write
 def test_faults_that_stay_are_told(trial, backend):
-    """A conflict, if others are always in the way; unavailable, if the database stays away; and nothing has changed."""
+    """A conflict if every attempt collides, unavailable if the database stays away; and nothing has changed."""
     deadlock = faults.collisions(backend.kind)[0]
     places = range(1, len(trial.steps) + 1)
     for at in places if LONG else places[-2:]:

@@ -17,19 +17,19 @@ from tests.clock import Clock
 from tests.db import faults, watch, writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.story import Telling
+from tests.db.story import StoryRun
 from tests.index import rewound
 
 
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
 def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
     """One that is refused leaves none."""
-    telling = Telling(write, database)
-    before = telling.state()
-    answer = telling.ask(placement(database))
+    story_run = StoryRun(write, database)
+    before = story_run.state()
+    answer = story_run.ask(placement(database))
     assert answer.status == write.status, answer
-    assert telling.changes() == write.changes
-    assert (telling.state() == before) == (write in writes.REFUSED)
+    assert story_run.changes() == write.changes
+    assert (story_run.state() == before) == (write in writes.REFUSED)
 
 
 # --- writers and their numbers ---------------------------------------------------------------------------------------
@@ -70,11 +70,11 @@ def test_transactions_of_a_writer_are_numbered_as_they_commit(database):
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2), (writer, 2, 3), (writer, 3, 1)]
 
 
-@pytest.mark.parametrize("harm", range(3))
+@pytest.mark.parametrize("fault", range(3))
 @pytest.mark.parametrize("at", ["INSERT INTO provider_changes", "COMMIT"])
-def test_the_number_of_an_attempt_that_collided_goes_to_the_next(database, backend, harm, at):
+def test_the_number_of_an_attempt_that_collided_goes_to_the_next(database, backend, fault, at):
     touch(database, 1)
-    plan = Plan(at=at, harms=[faults.collisions(backend.kind)[harm]])
+    plan = Plan(at=at, faults=[faults.collisions(backend.kind)[fault]])
     planted(database, plan)
     touch(database, 2)
     assert plan.done
@@ -105,7 +105,7 @@ def test_transactions_that_overlap_have_different_writers(database):
 def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, answer_only):
     """Its number may still appear."""
     touch(database, 1)
-    planted(database, Plan(at="COMMIT", harms=[faults.lose], answer_only=answer_only))
+    planted(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
     with pytest.raises(errors.OutcomeUnknown):
         touch(database, 2)
     touch(database, 3)
@@ -136,7 +136,7 @@ UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postg
 def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
     """It may be in effect, so its number may be taken."""
     touch(database, 1)
-    planted(database, Plan(at="COMMIT", harms=[UNHEARD_OF[backend.kind]], answer_only=True))
+    planted(database, Plan(at="COMMIT", faults=[UNHEARD_OF[backend.kind]], answer_only=True))
     with pytest.raises(sa.exc.DBAPIError):
         touch(database, 2)
     touch(database, 3)
@@ -147,7 +147,7 @@ def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(da
 def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
     """The database may have lost what they have committed."""
     touch(database, 1)
-    planted(database, Plan(at="SELECT", harms=[faults.lose]))
+    planted(database, Plan(at="SELECT", faults=[faults.lose]))
 
     def work(db):
         db.execute(sa.select(1))
@@ -205,7 +205,7 @@ def test_a_writer_clears_its_old_rows_but_for_the_newest(database, clock):
 
 
 def see(database, writer, ago):
-    """Have it that the writer was last seen so many seconds ago."""
+    """Set the time when the writer was last seen to so many seconds ago."""
     then = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(seconds=ago)
     execute(database, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=then))
 
@@ -284,7 +284,7 @@ def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock):
-    """The writer slept, and commits while it is taken for dead."""
+    """The writer was suspended, and commits while another one ends it."""
     recorded, go_on = threading.Event(), threading.Event()
     with opened(database.url) as sleeper:
         touch(sleeper, 1)
@@ -328,7 +328,7 @@ def test_a_writer_says_that_it_lives(database, clock):
 
 
 def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database, clock):
-    """Others may be about to take it for dead.  One that goes on writing may go on for ever."""
+    """Others may be about to end it.  A writer that keeps writing is never ended."""
     touch(database, 1)
     (old,) = writers(database)
     for _ in range(5):
@@ -364,7 +364,7 @@ def test_a_writer_is_given_back_where_no_connection_is_to_be_had(database_url):
 
 
 def test_a_writer_that_was_cleared_away_leaves_the_write_to_a_new_one(database):
-    """It slept, a laptop's lid closed, say, and others took it for dead."""
+    """The process was suspended, and other writers have ended its writer."""
     touch(database, 1)
     (old,) = writers(database)
     execute(database, sa.delete(provider_changes))
@@ -386,7 +386,7 @@ def test_a_writer_that_was_cleared_away_leaves_the_write_to_a_new_one(database):
 
 def test_tidying_that_fails_fails_no_write(database, backend, clock, caplog):
     touch(database, 1)
-    plan = Plan(at="UPDATE change_writers", harms=faults.collisions(backend.kind)[:1], for_ever=True)
+    plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], for_ever=True)
     planted(database, plan)
     database.write(lambda db: db.changed(2, feed.SHAPE))
     assert plan.done

@@ -1,4 +1,4 @@
-"""No write of any route leaves the feed silent: each commit names every change that it makes to what the index reads.
+"""The feed is complete for the writes of every route: each commit names all its changes of what the index reads.
 
 The writes are stories of requests (tests/db/writes.py), at least one for each endpoint of the table of routes; what a
 commit has changed is found by comparing tables (tests/db/feed_audit.py), not from what the code says about itself.

@@ -19,7 +19,7 @@ CONNECTION = {"mysql": "SELECT CONNECTION_ID()", "postgresql": "SELECT pg_backen
 
 
 def look(database):
-    """Who wrote, and over which connections a write and a read went."""
+    """Return the writer, and the connections of a write and a read."""
     name = CONNECTION.get(database.url.get_backend_name())
 
     def which(db):

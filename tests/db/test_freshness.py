@@ -21,7 +21,7 @@ def clock(monkeypatch):
 
 
 def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_path):
-    """Threads that meet the loss later, of work that they had begun before, replace no new connection."""
+    """Threads that notice the loss later, in work that began before, do not discard new connections."""
     fresh, engine = Freshness(), sa.create_engine(f"sqlite:///{tmp_path}/file")
     fresh.watch(engine, reads=False)
 

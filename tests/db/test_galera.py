@@ -1,7 +1,7 @@
 """Two Galera nodes that are both written to: a lock of one is unknown to the other until its transaction is certified.
 
-Every test has two requests that do not know of each other, for certain: while the slow node applies a long change, what
-is committed at the quick node waits behind it, and a request at the slow node neither sees it nor meets its locks.
+Every test has two requests that are certainly concurrent: while the slow node applies a long change, the commits of the
+quick node wait in its queue, and a request at the slow node neither sees them nor waits for their locks.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def pair(request):
 
 
 def met(test):
-    """The test, told again where its two requests missed each other."""
+    """Run the test again if its two requests were not concurrent."""
 
     @functools.wraps(test)
     def insisting(*args, **kwargs):

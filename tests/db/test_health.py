@@ -52,7 +52,7 @@ def test_it_says_that_the_database_is_away_until_it_is_back(private_server):
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
 def test_a_frozen_database_is_told_within_seconds(private_server):
-    """To all who ask at the same time; the check has a connection of its own, and the service is not asked for one."""
+    """For all concurrent checks; they have a connection of their own, and take none from the service."""
     with opened(private_server.create_database()) as database:
         schema.sync(database.engine)
         app = serve(database)

@@ -1,4 +1,4 @@
-"""Bugs that other services of this kind are known for, where no other test would meet them (docs/failure-modes.rst)."""
+"""Known bugs of other services of this kind that no other test covers (docs/failure-modes.rst)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def call(database):
 
 @pytest.fixture
 def other(database):
-    """Calls another process of the service: one that remembers other things."""
+    """Calls another process of the service, with other caches."""
     with opened(database.url) as elsewhere:
         yield placement(elsewhere)
 
@@ -39,7 +39,7 @@ def has(generation, **totals):
 
 
 def takes(held, generation=None, project="project", user="user"):
-    """What a consumer says that it takes."""
+    """A claim of a consumer."""
     return {
         "allocations": {name: {"resources": amounts} for name, amounts in held.items()},
         "project_id": project,
@@ -73,7 +73,7 @@ def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call)
 
 
 def test_a_class_is_who_has_the_name_now(call, other):
-    """Story 2006232: a process remembered the ids of classes, and wrote under the id of another class."""
+    """Story 2006232: a process cached the ids of classes, and wrote with the id of another class."""
     assert call("PUT", "/resource_classes/CUSTOM_BEFORE", 7).status == 201
     old = provider(call, CUSTOM_BEFORE=1)
     assert other("PUT", "/resource_classes/CUSTOM_BEFORE", 2, {"name": "CUSTOM_AFTER"}).status == 200
@@ -102,7 +102,7 @@ def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("taken", ["name", "uuid"])
 def test_a_name_that_is_taken_at_the_last_moment(database, call, other, taken):
-    """Story 2008750: what the database says of a duplicate differs by its version, and was read wrongly."""
+    """Story 2008750: the message of a duplicate key differs by database version, and was parsed wrongly."""
     winner = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4())}
     loser = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4()), taken: winner[taken]}
     won = []
@@ -120,7 +120,7 @@ def test_a_name_that_is_taken_at_the_last_moment(database, call, other, taken):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_usages_are_grouped_as_strict_databases_want_it(database):
-    """LP 1765204: columns were missing in GROUP BY, which MySQL forgives unless it is told not to."""
+    """LP 1765204: columns were missing in GROUP BY, which MySQL accepts unless ONLY_FULL_GROUP_BY is set."""
     with opened(database.url, mysql_sql_mode="TRADITIONAL,ONLY_FULL_GROUP_BY") as strict:
         call = placement(strict)
         host = provider(call, VCPU=4, DISK_GB=9)

@@ -1,4 +1,4 @@
-"""A request that asks for more than anybody needs is refused in words; what is just allowed is served."""
+"""A request beyond a limit is refused with a sentence; one at the limit is served."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_an_update_that_names_a_parent_is_not_starved_by_births(forest, what):
 @pytest.mark.parametrize("root_is", ["older", "younger"])
 @pytest.mark.parametrize("act", ["bear", "move"])
 def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest, act, root_is):
-    """Otherwise a transaction that has the second one, and comes to want the first, is a deadlock."""
+    """Otherwise it deadlocks with a transaction that holds the second lock and waits for the first."""
     if root_is == "older":
         root = forest.provider()
         parent = forest.provider(root)

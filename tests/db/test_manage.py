@@ -182,7 +182,7 @@ class TestRelease:
             assert run("db", "release").code == code
 
     def test_under_a_running_service_is_told_and_mended_by_sync(self, run, database):
-        """With force: a writer is told what to do, and so is a health check."""
+        """With force: the response to a write, and the health check, name the remedy."""
         run("db", "sync")
         standard.insert(database)
         service = in_process.placement(database)
@@ -317,7 +317,7 @@ class TestOnlineDataMigrations:
         assert ages == []
 
     def test_a_batch_goes_on_where_the_last_one_ended_and_misses_nobody(self, database):
-        """Not at the beginning, among those that are complete; somebody who came in there is found in the end."""
+        """A batch does not begin at the start again; rows that were added there are found at the end."""
         schema.sync(database.engine)
         fill(database, ownerless=5)
         migrate = online.IncompleteConsumers(OWNER, OWNER)
@@ -507,7 +507,7 @@ def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, 
 
 
 def test_sweep_says_what_it_marked_and_removed(database, run):
-    """A database that is not ready is said to be so."""
+    """The message names the state of a database that is not ready."""
     assert run("db", "sweep").code == 1
     schema.sync(database.engine)
     schema.release(database.engine, schema.COMMON_HEADS[0])

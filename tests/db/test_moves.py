@@ -1,4 +1,4 @@
-"""A move of a subtree that meets another one: descendants always have the root of their parent."""
+"""Concurrent moves of subtrees: descendants always have the root of their parent."""
 
 import uuid
 

@@ -432,7 +432,7 @@ def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, u
 
 
 def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
-    """The sweep may remove it before the claim is committed; the attempt that takes the mark away is another one."""
+    """The sweep may remove the row before the claim is committed; another transaction removes the mark."""
     sweep.sweep(database, grace=0)
     seen = []
     with watch.statements(database.engine, seen.append):

@@ -1,5 +1,6 @@
-"""Whatever is sent, the answer is never a 5xx, tells nothing of SQL, and has the form that clients know; and a request
-that is refused, or only reads, changes nothing.
+"""No request is answered with 5xx or with SQL, and every error has the documented form.
+
+A request that is refused, or only reads, changes nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Target:
 
 
 def rows(database):
-    """What there is, as far as anybody may ask for it."""
+    """The things that exist, for requests to name."""
     with database.engine.connect() as connection:
         return [connection.execute(query).all() for query in STATE]
 
@@ -147,7 +148,7 @@ def target(synced_database):
 
 
 def holds(target, request, looking=True):
-    """Send the request; fails unless the answer, and what it leaves behind, are as they must be."""
+    """Send the request; check the response, and the changes of the database."""
     status_line, headers, content, changed = target.send(request, looking)
     status = int(status_line[:3])
     assert status < 500, (request, status_line, content)
@@ -191,7 +192,7 @@ def test_no_body_breaks_a_route(target):
 
 
 def assert_well_formed(status_line, headers, content):
-    """As HTTP and WSGI want it."""
+    """By the rules of HTTP and WSGI."""
     assert re.fullmatch(r"\d{3} [A-Za-z -]+", status_line)
     for name, value in headers:
         assert re.fullmatch(r"[A-Za-z-]+", name)
@@ -205,7 +206,7 @@ def assert_well_formed(status_line, headers, content):
 
 
 def assert_error(status, headers, content, request):
-    """Contract 1.3 to 1.5: the form is the client's choice, and no form tells of SQL."""
+    """(docs: api-accept, api-errors, api-error-codes) The client chooses the form; none contains SQL."""
     if status == 401 or request.method == "HEAD":
         return
     told = {name.lower(): value for name, value in headers.items()}

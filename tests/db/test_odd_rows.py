@@ -1,6 +1,6 @@
-"""Rows that the schema allows and this service never writes: lost commits, other programs and hands leave them behind.
+"""Inconsistent rows that this service never writes: after lost commits, and of other programs or manual changes.
 
-No request is answered 5xx for their sake, and searches find everything that is consistent.
+They cause no 5xx, and searches find everything that is consistent.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def test_an_index_that_is_refreshed_is_one_that_is_built(database, ids):
 
 
 def test_what_moves_with_its_parent_unsaid_is_not_left_behind(database, ids):
-    """The feed names those whose root is written down as that of the tree that moves."""
+    """The feed names the providers whose row has the root of the tree that moves."""
     indexed = database.snapshot(loaded)
     body = {"name": "sound", "parent_provider_uuid": ODD["steps of zero"]}
     assert placement(database)("PUT", f"/resource_providers/{SOUND}", body=body).status == 200

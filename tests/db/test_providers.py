@@ -1,4 +1,4 @@
-"""What a client is told about a provider when more than one thing could be."""
+"""The response about a provider when more than one would be possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONE, OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c005", "6c1b0f5e-0b8e-4f6e-8a57-51
 
 @pytest.mark.parametrize(("uuid", "name"), [(ONE, "other"), (OTHER, "one")])
 def test_a_taken_uuid_is_told_before_a_taken_name(database, uuid, name):
-    """Who hears of the uuid reads the provider; who hears of the name gives up.  Whichever was made first."""
+    """A client that is refused for the uuid reads the provider; for the name, it fails.  In any order of rows."""
     service = placement(database)
     for body in ({"uuid": ONE, "name": "one"}, {"uuid": OTHER, "name": "other"}):
         assert service("POST", "/resource_providers", 39, body).status == 200
@@ -24,7 +24,7 @@ def test_a_taken_uuid_is_told_before_a_taken_name(database, uuid, name):
 
 
 def test_a_provider_can_be_given_its_own_name_in_another_case(database):
-    """Where the database does not tell them apart, it is no other provider that has the name."""
+    """Where the collation does not distinguish the names, the name is the provider's own."""
     service = placement(database)
     assert service("POST", "/resource_providers", 39, {"uuid": ONE, "name": "one"}).status == 200
     answer = service("PUT", f"/resource_providers/{ONE}", 39, {"name": "One"})

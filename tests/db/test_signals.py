@@ -1,4 +1,4 @@
-"""What the layers tell of real work, on every database: causes, counts, and the time each statement took."""
+"""The events of real work, on every database: causes, counts, and the time of each statement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.load.storm import holding
 
 
 class Heard(list):
-    """The facts of every time that one of the signals was told."""
+    """Records the facts of each event."""
 
     def __init__(self, *names):
         self.names = names
@@ -86,7 +86,7 @@ def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, he
     assert refresh() == ([], 0, 1)
     host(service)
     assert refresh() == ([], 2, 2)  # the provider, and its inventory
-    # Usage of a provider that somebody else has taken away, without a word in the feed.
+    # Usage of a provider that was deleted without a row in the feed.
     gone = database.read(lambda db: db.execute(sa.select(sa.func.max(resource_providers.c.id))).scalar())
     with database.engine.begin() as connection:
         connection.execute(sa.delete(inventories).where(inventories.c.resource_provider_id == gone))
@@ -160,7 +160,7 @@ def test_a_deadlock_is_told_as_one(database, heard):
             attempts.append(None)
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == first).values(name=first))
             if len(attempts) == 1:
-                barrier.wait(60)  # each has one, and wants the other
+                barrier.wait(60)  # each holds one lock, and waits for the other
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == second).values(name=second))
 
         database.write(work)
@@ -171,7 +171,7 @@ def test_a_deadlock_is_told_as_one(database, heard):
         thread.start()
     for thread in threads:
         thread.join()
-    # Whoever is run again may meet the other a second time.
+    # The attempt that is run again may collide a second time.
     assert set(heard.of("driver_error")) == {("deadlock",)}
     assert heard.of("retried") == heard.of("driver_error")
 
@@ -191,7 +191,7 @@ def test_each_statement_and_commit_is_told_once_the_database_is_clocked(database
     spent = heard.of("timing")
     statements = [seconds for name, seconds in spent if name == "sql"]
     whole = sum(seconds for name, seconds in spent if name == "database")
-    # A claim is at most eight statements, COMMIT counted; SQLite is told to BEGIN.
+    # A claim is at most eight statements, COMMIT counted; SQLite has BEGIN, too.
     assert 6 <= len(statements) <= 9
     assert 0 < sum(statements) < whole
     heard.clear()

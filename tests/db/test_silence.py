@@ -1,4 +1,4 @@
-"""A server that accepts and says nothing holds no thread without an end: frozen, or cut off from the service."""
+"""A server that accepts connections and sends nothing - frozen, or cut off - blocks no thread without a limit."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_eight_starters_at_once(database_url):
 
 
 def vanish(database):
-    """As if the database had been dropped and only its schema made anew."""
+    """As if the database had been dropped, and only its schema created again."""
     execute(database, sa.delete(resource_classes), sa.delete(traits), sa.delete(feed_instance))
 
 

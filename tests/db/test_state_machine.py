@@ -1,8 +1,8 @@
-"""Any sequence of writes is answered as a few dictionaries say, and everybody sees what they say afterwards.
+"""Any sequence of writes is answered as a model of a few dictionaries predicts, and reads show the model's state.
 
 The dictionaries are tests/model.  In process on each kind of database; with PLACEMENT_TEST_URL in the environment the
-same is asked of that service instead, whoever wrote it, and PLACEMENT_TEST_REFERENCE=1 says that it is the reference
-implementation: what leaves consumers without allocations there (docs: api-consumers) is not tried.
+same requests go to that service, of any implementation.  PLACEMENT_TEST_REFERENCE=1 marks the reference implementation:
+requests that leave consumers without allocations there (docs: api-consumers) are left out.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Writers(Clients):
     @precondition(lambda self: self.model.consumers)
     @rule(which=WHICH, thing=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
     def resizes(self, which, thing, by, minor, **who):
-        """A consumer keeps what it has but for one thing, of which it wants a little less or more."""
+        """A consumer keeps its allocations except for one, of which it takes a little less or more."""
         consumer, held = self.holder(which)
         provider, name = one_of(held, thing)
         held[provider][name] = max(1, held[provider][name] + by)
@@ -237,7 +237,7 @@ class Writers(Clients):
     @precondition(lambda self: self.model.consumers)
     @rule(which=WHICH, number=CONSUMER, to=st.none() | WHICH, minor=minors(13, 28, 39), **WHO)
     def moves(self, which, number, to, minor, **who):
-        """As a server migrates: another consumer takes over what it had, and it has the same elsewhere, or nothing."""
+        """As in the migration of a server: another consumer takes over its allocations; it gets the same elsewhere."""
         consumer, held = self.holder(which)
         other = self.uuid("c", number)
         amounts = {name: amount for resources in held.values() for name, amount in resources.items()}
@@ -269,7 +269,7 @@ class Writers(Clients):
             self.does(204, "POST", "/allocations", minor, body, lambda: self.model.place(wanted))
 
     def leaves_ghosts(self, wanted):
-        """Whether the reference would remember consumers that it should not."""
+        """Whether the reference would keep consumers that it should delete."""
         new = [claim for claim in wanted if claim.consumer not in self.model.consumers]
         strange = any(uuid not in self.model.providers for claim in wanted for uuid in claim.held)
         return REFERENCE and any(strange or not claim.held for claim in new)
@@ -288,7 +288,7 @@ class Writers(Clients):
 
     @rule(which=WHICH, which_class=WHICH, to=WHICH, inventory=INVENTORY, minor=minors(30, 39), **WHO)
     def moves_a_class(self, which, which_class, to, inventory, minor, **who):
-        """As a driver reports a device that has become a provider: inventory and all claims on it go elsewhere."""
+        """As when a device becomes a provider of its own: inventory and all claims on it move there."""
         here, there = self.provider(which), self.provider(to)
         if here == there or not {here, there} <= self.model.providers.keys():
             return

@@ -25,7 +25,7 @@ def service(database):
 
 @pytest.fixture
 def names(service):
-    """Of a provider with room, on which somebody of the same project holds something: so all ids are known."""
+    """On a provider with capacity, where a consumer of the same project has an allocation: all names have ids."""
     names = Names()
     for call in (*HOST, claim(consumer="consumer_before", **OWN)):
         assert service(*names.fill(call)).status in (200, 204)

@@ -110,7 +110,7 @@ def filled(database):
 
 
 def mend(database):
-    """Do what the checks say."""
+    """Follow the advice of the checks."""
     online.set_root_provider_ids(database, 50)
     online.IncompleteConsumers("p", "u")(database, 50)
 

@@ -120,7 +120,7 @@ def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypa
         assert pair.provider_there(pair.second, "new")
         assert not pair.provider_there(pair.first, "new")
         assert database.read(find("new"))
-        # A process that writes nothing learns it before long.
+        # A process that only reads notices it after the check interval.
         assert only_reads.read(find("old"))
         monkeypatch.setattr(freshness, "CHECK_INTERVAL", 0)
         assert only_reads.read(find("new"))
@@ -128,7 +128,7 @@ def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypa
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_a_commit_that_a_demoted_primary_refuses_is_run_again(pair):
-    """MariaDB refuses the COMMIT of a transaction that wrote before; it says so, and the outcome is known."""
+    """MariaDB refuses the COMMIT of a transaction that wrote before; with that error the outcome is known."""
     attempts = []
 
     def work(db):

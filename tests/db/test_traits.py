@@ -19,7 +19,7 @@ def test_a_prefix_has_no_wildcards(database, prefix, found):
 
 
 def test_summaries_show_traits_in_the_order_of_their_ids(database):
-    """Whether a worker read the provider with all others or alone after a change; a trait made anew is the last."""
+    """Whether a worker read the provider with all others, or alone after a change; a new trait is last."""
     service, early = placement(database), placement(database)
     path = "/resource_providers/6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c007"
     search = "/allocation_candidates?resources=VCPU:1"

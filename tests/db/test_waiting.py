@@ -83,7 +83,7 @@ def test_threads_take_turns_at_a_database_in_memory(monkeypatch, caplog, url):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_file_is_for_one_writer_from_its_first_look_on(database):
-    """Else what it has seen is no more when it comes to write, and it begins again, perhaps for ever."""
+    """Otherwise its data has changed when it writes, and it starts again, perhaps for ever."""
     attempts = []
     with opened(database.url) as other:
 

@@ -16,7 +16,7 @@ class PowerCut(Exception):
 
 @contextlib.contextmanager
 def statements(engine: sa.Engine, seen: Callable[[str], None]) -> Iterator[None]:
-    """Each statement is shown to ``seen`` before it is executed; what that raises, happens to the statement."""
+    """Call ``seen`` with each statement before it is executed; an exception of ``seen`` is that of the statement."""
 
     def before(connection, cursor, statement, parameters, context, executemany):
         seen(" ".join(statement.split()))

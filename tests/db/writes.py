@@ -1,8 +1,8 @@
 """Every route that writes, as a small story: what is there before, one request, and what it changes.
 
 In paths and bodies ``$host`` is a provider, ``$consumer`` and ``$aggregate`` (whatever begins so) are one of these, and
-``$RUN`` ends the names of classes and traits.  All are new each time the story is told, so that it can be told again
-and again to one database.
+``$RUN`` ends the names of classes and traits.  All are new for each run, so that a story can be run again
+and again on one database.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Write:
     name: str
     before: tuple[Call, ...]
     call: Call
-    #: What the feed says afterwards, by provider.
+    #: The changes in the feed afterwards, by provider.
     changes: dict[str, str] = field(default_factory=dict)
     #: The answer when nothing goes wrong.
     status: int = 204
 
 
 class Names(dict[str, str]):
-    """The names of one telling: whatever is asked for is made up."""
+    """The names of one run; each is generated when it is first used."""
 
     def __missing__(self, name: str) -> str:
         self[name] = uuid.uuid4().hex.upper() if name == "RUN" else str(uuid.uuid4())
@@ -56,11 +56,11 @@ class Names(dict[str, str]):
         return method, path, call.minor, json.loads(self.filled(json.dumps(call.body)))
 
     def filled(self, text: str) -> str:
-        """The text with this telling's names in it."""
+        """Return the text with the names of this run."""
         return string.Template(text).substitute(self)
 
     def hidden(self, text: str) -> str:
-        """The text as every telling has it."""
+        """Return the text with the names replaced by their placeholders."""
         for name, value in self.items():
             text = text.replace(value, f"${name}")
         return text
@@ -77,7 +77,7 @@ class Names(dict[str, str]):
                 page = f"/resource_providers/{self[name]}"
                 yield page
                 yield from (f"{page}/{of}" for of in ("inventories", "usages", "aggregates", "traits", "allocations"))
-                # From the index, which knows what the feed told it.
+                # From the index, which follows the feed.
                 yield f"/resource_providers?uuid={self[name]}"
                 yield f"/allocation_candidates?in_tree={self[name]}&resources=VCPU:1"
 
@@ -110,7 +110,7 @@ def aggregates(name: str, generation: int, *names: str) -> Call:
 
 
 def holding(generation: int | None, **resources: dict[str, int]) -> dict[str, Any]:
-    """What a consumer is to hold, by provider, and of which generation it is believed to be."""
+    """Return a claim: amounts by provider, and the generation that the client states."""
     return {
         "allocations": {f"${name}": {"resources": amounts} for name, amounts in resources.items()},
         "project_id": "$RUN",
@@ -249,7 +249,7 @@ ALLOCATIONS = (
     Write("empty a claim", CLAIMED, claim(1), {"host": USAGE}),
     Write(
         "claim in an old version",
-        (*HOST, OLD_CLAIM),  # its owner, nobody, is there from now on
+        (*HOST, OLD_CLAIM),  # its owner's rows exist from now on
         dataclasses.replace(OLD_CLAIM, what="PUT /allocations/$consumer"),
         {"host": USAGE},
     ),

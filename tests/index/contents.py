@@ -1,4 +1,4 @@
-"""What a snapshot says, in a form in which two can be compared, wherever they put their providers."""
+"""The contents of a snapshot, independent of its slots, so that two snapshots can be compared."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def meaning(snapshot: Snapshot) -> dict[str, Any]:
-    """The contents, but for classes that nobody has any more: they may be remembered, with nothing in them."""
+    """Return the contents without classes that no provider has any more: a snapshot may keep empty columns."""
     said = contents(snapshot)
     had = {class_id for class_id, column in said["inventories"].items() if any(of.max_unit for of in column.values())}
     said["inventories"] = {class_id: of for class_id, of in said["inventories"].items() if class_id in had}

@@ -1,4 +1,4 @@
-"""Somebody who keeps an index of a database, and compares it with the database whenever it is refreshed."""
+"""A reader that keeps an index of a database, and compares it with the database at each refresh."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reader:
         self.followed = 0
 
     def look(self, *, must_follow: bool = False) -> None:
-        """Refresh and compare, both in one snapshot of the database, whatever is written meanwhile."""
+        """Refresh and compare, both in one snapshot of the database, so that concurrent writes do not matter."""
         self.indexed, fresh, followed = self.database.snapshot(self._look)
         assert meaning(self.indexed.snapshot) == meaning(fresh.snapshot)
         assert self.indexed.position.newest == fresh.position.newest

@@ -1,7 +1,7 @@
-"""A database that has lost its newest commits, or was put back to a backup, under processes that go on.
+"""A database that has lost its newest commits, or was restored from a backup, while processes use it.
 
-All rows of some tables are noted and put back later, and so is where the database counts its ids from.  What processes
-remember by its id - projects, users, aggregates - stays: it has tests of its own.
+All rows of some tables, and the next ids of the database, are saved and restored later.  Rows whose ids processes could
+cache - projects, users, aggregates - are not: they have tests of their own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def noted(database: Database) -> State:
 
 
 def put_back(database: Database, state: State) -> None:
-    """Have the database say what it said then; all of it or nothing, for every reader."""
+    """Restore the saved state, in one transaction."""
     with unchecked(database) as connection:
         for table in _TABLES:
             connection.execute(sa.delete(table).where(_changing(table)))

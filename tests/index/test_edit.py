@@ -1,4 +1,4 @@
-"""An edited snapshot says the same as one built from scratch, and the one it came from says what it always said."""
+"""An edited snapshot equals one built from scratch, and the one that it was edited from does not change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def claimed(draw: st.DrawFn, world: World, name: str) -> None:
 
 
 def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
-    """Some providers come, change, move or go; those that the snapshot must be told of."""
+    """Create, change, move or delete some providers; return those that have to be edited in the snapshot."""
     touched: set[tuple[str, int]] = set()
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)):
         leaf = name in world.members and all(other.parent != name for other in world.members.values())
@@ -39,7 +39,7 @@ def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
             touched.add((name, world.ids.pop(name)))
             continue
         draw(members(world, name))
-        # Who moves takes its subtree to another root.
+        # A provider moves to another root with its subtree.
         below = [other for other in world.members if name in world.ancestry(other)]
         touched.update((other, world.ids[other]) for other in below)
     return touched

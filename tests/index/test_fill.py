@@ -1,4 +1,4 @@
-"""bench/fill.py makes the clouds that it says it makes, in any database, and a service that runs learns of it."""
+"""bench/fill.py creates the clouds that it describes, in any database, and a running service finds them."""
 
 from __future__ import annotations
 

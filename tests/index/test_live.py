@@ -1,4 +1,4 @@
-"""What a live_index gives is as new as the moment when it is asked, whoever wrote and whoever else asks."""
+"""A live index returns the state as of the call, whichever process wrote it and however many threads call."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_
 
 
 def test_read_your_writes_through_any_process(database):
-    """Writers claim through one database and look into the live_indexes of two others, which all threads share."""
+    """Writers claim through one database and look into the live indexes of two others, which all threads share."""
     wrong, claims = [], 15
     with opened(url_of(database)) as one, opened(url_of(database)) as two:
         live_indexes = [LiveIndex(one), LiveIndex(two)]
@@ -109,7 +109,7 @@ def test_read_your_writes_through_any_process(database):
 
 @contextlib.contextmanager
 def held_up(database):
-    """The first thread to ask the feed has its answer, and goes on when it is let; and how often it was asked."""
+    """Have the first thread wait after it has read the feed, until the test continues it; count the reads."""
     asked, answered, go_on = [], threading.Event(), threading.Event()
 
     def after(connection, cursor, statement, parameters, context, executemany):
@@ -154,7 +154,7 @@ def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
         for thread in [early, *late]:
             thread.join()
     assert found == [{"new"}] * 5
-    # One refresh for all who were late: what has moved is asked twice, before and in the snapshot.
+    # One refresh serves all threads that came late: it reads the feed twice, before and in the snapshot.
     assert len(asked) == 3
     assert len(set(asked)) == 2
 
@@ -182,7 +182,7 @@ def test_a_refresh_that_failed_fails_for_all_who_waited_for_it(database):
         deadline = time.monotonic() + 60
         while not all(map(waits, late)) and time.monotonic() < deadline:
             time.sleep(0.01)
-        plan = Plan(at=1, harms=[faults.lose], for_ever=True)
+        plan = Plan(at=1, faults=[faults.lose], for_ever=True)
         planted(reading, plan)
         go_on.set()
         for thread in [early, *late]:
@@ -354,7 +354,7 @@ def test_who_is_asked_now_and_then_follows_however_long_nothing_moves(database):
     live_index = LiveIndex(database)
     before = live_index.current()
     for _ in range(3):
-        # As if a little less than the time had gone by after which the feed is not believed.
+        # As if a little less time had passed than that after which the feed cannot be followed.
         position = live_index._indexed.position
         at = position.at - datetime.timedelta(seconds=feed.LIFETIME / 4 - 60)
         live_index._indexed = live_index._indexed._replace(position=dataclasses.replace(position, at=at))
@@ -373,7 +373,7 @@ def fork_and_look(url):
             threading.Thread(target=live_index.current, daemon=True).start()
             assert answered.wait(60)
             create(database, "new", VCPU=1)
-            # As uWSGI does it: without telling Python.
+            # As uWSGI does it: without Python's fork hooks.
             child = ctypes.CDLL(None).fork()
             if child == 0:
                 os._exit(0 if uuids(live_index.current()) == {"new"} else 1)

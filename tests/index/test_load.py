@@ -26,7 +26,7 @@ from tests.world import Stock, World
 
 
 def write(database, world):
-    """Write a world through the objects, and let it know the ids that its providers were given."""
+    """Write a world through the objects, and record the ids of its providers in it."""
     owner = Owner("project", "user")
     for name, member in world.members.items():
 
@@ -161,7 +161,7 @@ def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("longest", [4, 5, 20, 21, 22, 23, 150, 1000])
 def test_texts_that_the_server_cuts_lose_nothing(database, world, monkeypatch, longest):
-    """A cut may go through a number, or leave whole rows away."""
+    """A cut may be inside a number, or remove complete rows."""
     write(database, world)
     for number in range(5):
         with opened(database.url) as another:

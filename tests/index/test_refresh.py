@@ -1,4 +1,4 @@
-"""A refreshed index is the one that would be built from scratch, whatever happened since the last refresh."""
+"""A refreshed index equals one built from scratch, after any sequence of changes since the last refresh."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def maintain(database: Database, **lifetimes: float) -> None:
 
 
 class Play:
-    """Three writers and two readers on one database; every act is somebody's turn."""
+    """Three writers and two readers on one database; one of them acts at a time."""
 
     def __init__(self, stack: contextlib.ExitStack, url: str, chance: random.Random) -> None:
         self.chance = chance
         self.databases = [stack.enter_context(opened(url)) for _ in range(3)]
         self.writers = [Writer(database, chance) for database in self.databases]
-        # A transaction that is left open meets no other: it is about other providers.
+        # A transaction that is left open does not collide: it is about other providers.
         self.apart = Writer(stack.enter_context(opened(url)), chance, "apart ")
         self.alone = self.databases[0].url.get_backend_name() == "sqlite"
         self.readers = [Reader(self.databases[0]), Reader(self.databases[1])]
@@ -98,12 +98,12 @@ class Play:
             thread.join()
 
     def clear_rows(self) -> None:
-        """Who has not looked since may not be able to follow; who notices reads everything."""
+        """Readers that have not looked since may be unable to follow; those read everything."""
         maintain(self.chance.choice(self.databases), RETENTION=-1.0)
         self.undisturbed.clear()
 
     def forget_writers(self) -> None:
-        """Those who looked just before miss nothing; the others have been away for too long."""
+        """Readers that looked just before miss nothing; the others have been away for too long."""
         for reader in self.readers:
             if self.chance.randrange(2):
                 reader.look()
@@ -118,7 +118,7 @@ class Play:
         self.noted = rewound.noted(self.chance.choice(self.databases))
 
     def lose(self) -> None:
-        """What was committed since is lost; some of those who write notice that their connections were."""
+        """Lose the commits since; some writers also lose their connections."""
         rewound.put_back(self.databases[0], self.noted)
         for database in self.databases:
             if self.chance.randrange(2):
@@ -254,7 +254,7 @@ def test_a_feed_that_went_back_is_not_followed(reader):
 
 @pytest.mark.parametrize("goes_on", [0, 1, 3])
 def test_a_commit_that_the_database_has_lost_is_lost_for_the_index_too(reader, goes_on):
-    """Its writer knows nothing of it and counts on, while readers have seen it."""
+    """Its writer does not notice and goes on with the next number, while readers have seen the lost one."""
     rename(reader, "one")
     state = rewound.noted(reader.database)
     rename(reader, "lost")
@@ -282,14 +282,14 @@ LONG_AGO = datetime.datetime(2001, 1, 1)
 
 
 def taken_for_dead(reader, writer):
-    """Another one tidies, and finds that the writer was not seen for long."""
+    """Another writer's maintenance finds that the writer's lease has expired."""
     by_hand(reader, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=LONG_AGO))
     maintain(reader.database, LIFETIME=feed.LIFETIME)
 
 
 @pytest.mark.parametrize("writes_on", [True, False])
 def test_a_living_writer_that_was_taken_for_dead_loses_no_change(reader, writes_on):
-    """The clock of the database was set forward, say, or its machine was asleep."""
+    """For example, the clock of the database was set forward, or its machine was suspended."""
     with opened(reader.database.url) as sleeper:
         sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("one"))
         reader.look(must_follow=True)

@@ -1,7 +1,7 @@
-"""Writes of every kind, as random as the chance that is given; and a process that does nothing else.
+"""Random writes of every kind, and a process that does nothing else.
 
-A kind gives the work of a transaction, in which nothing is random any more.  Few names are used, so that writers meet,
-and many writes are refused.
+A kind returns the work of a transaction, which is deterministic.  Few names are used, so that writers collide, and many
+writes are refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Work = Callable[[Transaction], Any]
 
 
 class Writer:
-    """Somebody who writes; those of another ``name`` write about other providers and other consumers."""
+    """A writer; writers with different names write other providers and other consumers."""
 
     def __init__(self, database: Database, chance: random.Random, name: str = "") -> None:
         self.database, self.chance = database, chance
@@ -205,7 +205,7 @@ LOCAL: tuple[Callable[[Writer], Work], ...] = (
 
 @contextlib.contextmanager
 def process(url: str, seed: int, number: int, *, then_hold: bool) -> Iterator[children.Child]:
-    """A process that writes so often, then says it is done; with a transaction left open, if it is ``then_hold``."""
+    """A process that does a number of writes, then reports; with ``then_hold``, it keeps a transaction open."""
     command = [sys.executable, "-m", "tests.index.writes", url, str(seed), str(number), str(int(then_hold))]
     log = children.run_directory() / f"writes-{secrets.token_hex(4)}"
     child = children.Child(command, log, begin=preloaded.service().popen)

@@ -14,7 +14,7 @@ from tests.conftest import missing
 
 @pytest.fixture(scope="session")
 def openstack_command():
-    """Runs `openstack` with these words, configured by them and the variables: its exit code, output and complaints."""
+    """Runs `openstack` with these words, configured by them and the variables: its exit code, stdout and stderr."""
     program = Path(sys.executable).with_name("openstack")
     if not program.exists():
         missing("openstack is not installed: pip install python-openstackclient osc-placement")

@@ -14,7 +14,7 @@ from keystoneauth1 import adapter, exceptions, loading, session
 
 from tests import children, running, servers
 
-# Who somebody is does not depend on the kind of database.
+# Authentication does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 LATEST = {"headers": {"OpenStack-API-Version": "placement latest"}}

@@ -368,7 +368,7 @@ def memcached(tmp_path):
     server.stop()
 
 
-# The client of memcached looks whether eventlet is there, which Keystone brings along.
+# The client of memcached tests for eventlet, which Keystone installs.
 @pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated")
 @pytest.mark.parametrize("told", [{}, {"memcache_security_strategy": "ENCRYPT", "memcache_secret_key": "x"}])
 def test_what_one_has_validated_the_others_know(backend, configured, keystone, memcached, told):
@@ -387,7 +387,7 @@ def test_a_memcached_that_is_away_is_done_without(backend, configured, keystone)
 
 
 def test_the_log_holds_no_secret(backend, configured, keystone, caplog):
-    """Not even where everything is written down that anybody has to say."""
+    """Not even where all loggers write at DEBUG."""
     good, other, bad = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
     bad = keystone.expiring(bad, -60)
     with caplog.at_level(logging.DEBUG):

@@ -1,4 +1,4 @@
-"""What the processes of a service have counted, added up for Prometheus, whichever of them still live."""
+"""The sums for Prometheus over all processes of a service, running and ended."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_what_workers_count_is_added_up_and_outlives_them(database_url, director
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(urllib.request.Request(f"{service.url}/metrics", headers={"X-Auth-Token": "admin"}))
 
-    # Nobody lives, and nothing that was counted is lost; what only the living have is not shown.
+    # No process runs: no count is lost, and gauges of running processes are not exported.
     assert shown.sum("claims_total") == claims + 5
     assert shown.sum("request_seconds_bucket", route=ROUTE, method="PUT", le="+Inf") == claims
     assert "placement_index_providers " not in shown.text()

@@ -12,7 +12,7 @@ import pytest
 from tests import running, servers
 from tests.conftest import missing
 
-# What a client says does not depend on the kind of database.
+# A client's requests do not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 CONSUMER = "5e1f0b7a-6a0e-4a53-8f0c-0d6b7f1c2d11"
@@ -46,7 +46,7 @@ def openstack(service, openstack_command):
 
 
 def test_the_walk_of_an_operator(openstack):
-    """At the version that the client settles on by itself: it asks for 1.29."""
+    """At the version that the client chooses by default, 1.29."""
     host = openstack("resource provider create host1")
     assert (host["name"], host["generation"], host["parent_provider_uuid"]) == ("host1", 0, None)
     uuid = host["uuid"]

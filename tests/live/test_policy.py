@@ -16,7 +16,7 @@ pytestmark = [
 
 MINE, YOURS = "mine", "yours"
 
-# Roles as Keystone hands them out, with those that they imply; and what the table calls who has them.
+# Roles as Keystone assigns them, with those that they imply, and the table's name of a caller with them.
 CALLERS = {
     "admin": ("admin,manager,member,reader", MINE, "admin"),
     "admin of another project": ("admin,manager,member,reader", YOURS, "admin"),
@@ -39,7 +39,7 @@ def legacy(request):
 
 @pytest.fixture(scope="module")
 def port(backend, legacy):
-    """That of a service with noauth2, which believes any roles."""
+    """The client of a service with noauth2, which accepts any roles."""
     url = backend.create_database()
     with running.embedded(url, {"oslo_policy": {"enforce_new_defaults": not legacy}}) as service:
         yield service.port

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.xdist_group("web servers"),
 ]
 SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "embedded")
-#: How each line of the log begins, and what it says of an answered request.
+#: The beginning of each line of the log, and the line of an answered request.
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ [A-Z]+ [\w.]+ \[[^]]*\] .*")
 ANSWERED = re.compile(r'placement\.middleware\.request_log \[.*\] \S+ "[!#-~]+ [!#-~]+" status: (\d{3}) len: (\d+|-) ')
 FORGED = b'2026-01-01 00:00:00.000 1 INFO placement.middleware.request_log [-] 1.1.1.1 "GET /" status: 200 len: 0 '
@@ -98,7 +98,7 @@ def check(service, log, requests):
     told = [match[1] for match in map(ANSWERED.search, lines) if match]
     for reply in answered:
         told.remove(str(reply.status))
-    # Other lines are of those whose connection was ended without a reply.
+    # Other lines belong to connections that were closed without a reply.
     hung_up = [reply for reply in replies if not reply.status]
     assert set(told) <= {"400"}
     assert len(told) <= len(hung_up)

@@ -1,4 +1,4 @@
-"""The service in processes of its own answers, survives the loss of a worker, and is gone afterwards."""
+"""The service in processes of its own answers, survives the loss of a worker, and leaves no process afterwards."""
 
 import time
 import urllib.request

@@ -1,4 +1,4 @@
-"""No secret gets into the log, however much is logged, and in whatever form."""
+"""No secret is logged, at any level and in any encoding."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ for method, path, body in [
 
 
 def secret(what):
-    """One that can be found again, also as it stands in a header of HTTP Basic."""
+    """A secret that can be found in a text, and in the encoding of HTTP Basic."""
     return f"{what}-{secrets.token_hex(12)}"
 
 
 def served(directory, options, headers):
     """What was answered, and all that was written."""
-    # Everybody at DEBUG, but for stevedore: oslo.log cannot write entry points as JSON.
+    # All loggers at DEBUG, except stevedore: oslo.log cannot write entry points as JSON.
     options.setdefault("DEFAULT", {}).update(debug=True, default_log_levels="stevedore=INFO", use_stderr=True)
     options["placement_database"].update(sync_on_startup=True, connection_debug=100)
     told = configparser.RawConfigParser()
@@ -58,7 +58,7 @@ def served(directory, options, headers):
 
 
 def hidden(text, *kept):
-    """Nothing, if none of them is in the text, in the clear or as Basic authentication writes it."""
+    """Fail if one of them is in the text, as it is or encoded for Basic authentication."""
     for each in kept:
         assert each not in text
     for word in text.replace('"', " ").replace("'", " ").split():
@@ -75,7 +75,7 @@ def basic(user, password):
 
 @pytest.mark.parametrize("use_json", [True, False], ids=["json", "text"])
 def test_tokens_and_passwords_with_keystone(tmp_path, use_json):
-    """One that cannot be reached, which makes the middleware say the most."""
+    """An Identity service that cannot be reached, for which the middleware logs most."""
     token, service_token, password, other = map(secret, ["token", "service", "password", "basic"])
     statuses, written = served(
         tmp_path,
@@ -153,7 +153,7 @@ def test_the_password_of_the_database(database_url, tmp_path, right):
 
 
 def complaint(connection):
-    """What the operator is told of a URL; nothing if it is taken."""
+    """Return the error message about a URL; empty if it is accepted."""
     try:
         connect(web.configuration(placement_database__connection=connection)).dispose()
     except sa.exc.ArgumentError as error:

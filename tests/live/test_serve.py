@@ -259,7 +259,7 @@ def test_a_configuration_that_is_not_there(tmp_path, environment):
 
 
 def test_a_configuration_holds_as_it_says(tmp_path, environment):
-    """Its database is nobody's to change unasked; and one database is enough."""
+    """A configured database is not upgraded without being asked to; and --database does not go with a configuration."""
     (tmp_path / "placement.conf").write_text(
         f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{tmp_path}/p\n"
     )

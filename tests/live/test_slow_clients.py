@@ -1,4 +1,4 @@
-"""Clients that send a byte now and then, without a token, take nothing from others where a proxy stands in front."""
+"""Slow clients without a token do not affect others behind a proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services that cannot start: the web server says why in a line, and ends."""
+"""Services that cannot start: the web server logs the reason in one line, and ends."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests import children, servers, web_servers
 from tests.conftest import missing
 
 pytestmark = pytest.mark.xdist_group("web servers")
-#: What uWSGI says when it ends for want of the service, and when it starts a worker again or serves.
+#: uWSGI's messages when it ends without an application, and when it restarts a worker or serves.
 GIVES_UP, GOES_ON = "OOPS ! failed loading app", ("Respawned uWSGI worker", "WSGI app 0 ")
 
 
 def refused(url, options):
-    """The line that says why the service does not start, once uWSGI has ended by itself."""
+    """Return the line with the reason, once uWSGI has ended by itself."""
     try:
         argv, _, directory = web_servers.uwsgi_command(url, options)
     except servers.Missing as reason:
@@ -37,7 +37,7 @@ def refused(url, options):
         service.kill()
     log = service.log.read_text()
     lines = re.findall("^placement cannot start: .*$", log, re.MULTILINE)
-    assert len(lines) in (1, 2), log  # each worker says it, but no worker twice
+    assert len(lines) in (1, 2), log  # each worker logs it once
     assert len(set(lines)) == 1, log
     assert "Traceback" not in log
     return lines[0]

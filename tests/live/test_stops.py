@@ -1,4 +1,4 @@
-"""Web servers that are told to end: as the samples in etc/ have them run, by a signal to all their processes."""
+"""The end of web servers that run as in the samples of etc/, by a signal to all their processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]
-#: Begun requests are told from those that wait in the socket by their first line in the log.
+#: The first line of a request in the log: a request that waits in the socket has none.
 OPTIONS = {"DEFAULT": {"debug": True, "default_log_levels": "alembic=WARN"}}
 BEGUN = "Starting request: "
 #: Workers of the sample as tests start it, and threads of each.
@@ -37,7 +37,7 @@ PATIENCE = 30.0
 
 @pytest.fixture
 def uwsgi(database_url):
-    """Starts uWSGI as its sample says, with every worker loaded."""
+    """Starts uWSGI by its sample, with every worker loaded."""
     with contextlib.ExitStack() as stack:
 
         def start():

@@ -15,7 +15,7 @@ NOTHING: Held = {}
 
 
 class Books:
-    """What each consumer may hold, as far as its client was told."""
+    """The allocations that each consumer may have, by the responses to its client."""
 
     def __init__(self, storm: Storm, providers: list[str]) -> None:
         self._storm, self._providers = storm, providers

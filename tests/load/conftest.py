@@ -34,7 +34,7 @@ def service(backend):
 
 @pytest.fixture
 def storm(service):
-    """Clients; when they are done, nothing that they saw or left behind may contradict itself."""
+    """Clients; at the end, their history and the rows of the database must be consistent."""
     clients = Storm(service.url)
     yield clients
     assert contradictions(clients.history) == []
@@ -44,7 +44,7 @@ def storm(service):
 
 @pytest.fixture
 def deadlocks(service):
-    """How many deadlocks the service has met on its database; a function, to ask again."""
+    """A function that returns the number of deadlocks of the service so far."""
 
     def asked():
         text, _ = Directory(str(service.metrics)).text()

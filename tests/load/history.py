@@ -1,4 +1,4 @@
-"""What a recorded history must not show, in whatever order things really happened."""
+"""Contradictions in a recorded history, which no order of the events explains."""
 
 from __future__ import annotations
 

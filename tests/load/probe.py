@@ -1,4 +1,4 @@
-"""The service with a page more, /probe, that says which process answers and whose connections and writer it used.
+"""The service with an additional page, /probe, with the process that answers, its connections and its writer.
 
 There is one for each URL of [probe]databases, below its place in that list.  What uWSGI imports, and mod_wsgi runs,
 in place of placement.wsgi.api.

@@ -1,4 +1,4 @@
-"""What must be true of the rows of any Placement database, whatever has happened to it."""
+"""Invariants of the rows of any Placement database."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def assert_nothing_was_shared(databases, workers):
             rows = database.read(lambda db: db.execute(sa.select(provider_changes)).all())
         processes = collections.defaultdict(set)
         for row in rows:
-            if row.provider_id in workers_of_it:  # the probe tells its process in the place of a provider
+            if row.provider_id in workers_of_it:  # the probe returns its process id in the place of a provider
                 processes[row.writer_id].add(row.provider_id)
         assert processes
         assert all(len(of) == 1 for of in processes.values()), processes

@@ -1,7 +1,6 @@
-"""Workers and databases die in the middle of everything: nothing is left half done, and the service goes on by itself.
+"""Workers and databases are killed at random: writes stay atomic, and the service recovers by itself.
 
-What clients were told is true; only where they got no answer, or one that says so, both outcomes are possible
-(failure-modes 2.5).
+Responses are true.  Only without a response, or with one that says so, both outcomes are possible (failure-modes 2.5).
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def test_workers_that_are_killed_in_mid_claim(database_url):
                 clients.get_on(5)
                 killed = service.kill_worker()
                 service.wait_until(lambda killed=killed: killed not in service.workers)
-                if number >= KILLS and books.answers[0]:  # somebody was hit
+                if number >= KILLS and books.answers[0]:  # at least one client was hit
                     break
             clients.get_on()
         assert set(books.answers) == {0, 204}

@@ -100,7 +100,7 @@ def test_one_of_many_writers_who_know_the_same_consumer_generation_wins(storm, r
 @rounds
 @pytest.mark.parametrize("existing", [False, True])
 def test_everybody_who_does_not_know_a_consumer_generation_has_a_turn(storm, round_, existing):
-    """Before 1.28 nobody states one: the last writer wins, and nobody is told of the others."""
+    """Before 1.28 clients state no generation: the last writer wins, and all are answered with success."""
     consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(16)]
     if existing:
         assert storm.ask(*claim([providers[0]], consumer=consumer)).status == 204
@@ -237,7 +237,7 @@ def test_one_of_many_writers_who_know_the_same_provider_generation_wins(storm, r
 
 
 def until_done(storm, attempt, most=50):
-    """How often a client had to ask who reads the generation and tries again after each conflict."""
+    """Return the number of tries of a client that reads the generation again after each conflict."""
     for number in range(1, most + 1):
         answer = attempt()
         if answer.status < 300:
@@ -262,7 +262,7 @@ def test_inventory_grows_beside_claims(storm, round_):
 
 @rounds
 def test_inventory_never_goes_while_somebody_takes_it(storm, round_):
-    """Either it goes, and nobody gets any, or it is in use."""
+    """Either it is deleted, and no claim succeeds, or it is in use."""
     provider = storm.provider(VCPU=1000)
     remove = Call("DELETE", f"/resource_providers/{provider}/inventories")
     removed, *answers = storm.together(remove, *(claim([provider]) for _ in range(4)))
@@ -483,7 +483,7 @@ def test_a_trait_goes_only_if_nobody_has_it(storm, round_):
 
 @rounds
 def test_everybody_does_everything(storm, round_):
-    """A few providers and consumers that everybody writes, by chance; what it comes to is seen in the history."""
+    """Random writes of all clients to a few providers and consumers; the history is checked."""
     providers, consumers = [storm.provider(VCPU=4, DISK_GB=10) for _ in range(3)], [new() for _ in range(4)]
 
     def client(seed):

@@ -1,4 +1,4 @@
-"""Clients of a service and of its model, who do the same to both and compare what they get and see.
+"""Clients that do the same to a service and to its model, and compare responses and states.
 
 They choose by small numbers (tests/model/strategies.py); here the numbers become names and bodies.
 """
@@ -43,7 +43,7 @@ class Clients(RuleBasedStateMachine):
         return self.uuid("a", 15) if which == NOT_THERE or not there else there[which % len(there)]
 
     def class_of(self, provider: str, which: int) -> str:
-        """A class of the provider, mostly; else one that it may not have, or that nobody has."""
+        """Mostly a class of the provider; else one that it may not have, or that no provider has."""
         known = self.model.providers.get(provider)
         had = sorted(known.inventories) if known else []
         if which == NOT_THERE:
@@ -73,7 +73,7 @@ class Clients(RuleBasedStateMachine):
     def claim(
         self, consumer: str, held: Held, minor: int, owner: tuple[str, str], type_: str, belief: str = "right"
     ) -> Claim:
-        """What a client wants, as far as it can be said in this version."""
+        """The claim of a client, as far as this version can express it."""
         known = self.model.consumers.get(consumer)
         actual = known.generation if known else None
         believed = {"right": actual, "null": None, "off": (actual or 2) + 1}[belief]
@@ -86,9 +86,9 @@ class Clients(RuleBasedStateMachine):
     def does(
         self, status: int | Mapping[bool, int], method: str, path: str, minor: int, body: Any, model: Callable[[], Any]
     ) -> None:
-        """Send the request, and hold the answer to what the model says: a refusal, or a success and what it shows.
+        """Send the request, and compare the response with the model's: a refusal, or a success and its contents.
 
-        ``status`` is that of a success; where it depends on what the model gives, a mapping.
+        ``status`` is that of a success; a mapping if it depends on the model's result.
         """
         answer = self.call(method, path, minor, body)
         hypothesis.event(f"{method} /{path.split('/')[1]}: {answer.status}")
@@ -130,14 +130,14 @@ class Clients(RuleBasedStateMachine):
 
 
 def get(call: Caller, path: str) -> Any:
-    """What is seen there."""
+    """Return the state of the service."""
     answer = call("GET", path)
     assert answer.status == 200, answer
     return seen(answer.body)
 
 
 def clear(call: Caller) -> None:
-    """Leave nothing behind, not even after a failure."""
+    """Delete everything, even after a failure."""
     providers = get(call, "/resource_providers")["resource_providers"]
     for provider in providers:
         for consumer in get(call, f"/resource_providers/{provider['uuid']}/allocations")["allocations"]:
@@ -165,19 +165,19 @@ def copied(held: Held) -> Held:
 
 
 def record(inventory: Inventory) -> dict[str, Any]:
-    """What a client has to say about it: all but the defaults."""
+    """The fields that a client must send: all except defaults."""
     said = vars(inventory).items()
     return {name: value for name, value in said if name == "total" or value != getattr(Inventory, name)}
 
 
 def records(inventories: Mapping[str, Inventory], generation: int) -> dict[str, Any]:
-    """All inventories of a provider, as a client says them."""
+    """The inventories of a provider, as a client sends them."""
     said = {name: record(inventory) for name, inventory in inventories.items()}
     return {"resource_provider_generation": generation, "inventories": said}
 
 
 def body_of(claim: Claim, minor: int) -> dict[str, Any]:
-    """The claim, as this version says it."""
+    """The body of the claim in this version."""
     body: dict[str, Any] = {
         "allocations": {provider: {"resources": amounts} for provider, amounts in claim.held.items()}
     }
@@ -197,7 +197,7 @@ def body_of(claim: Claim, minor: int) -> dict[str, Any]:
 
 
 def seen(value: Any) -> Any:
-    """Without what the model does not tell: links, and the order of sets."""
+    """Return the document without what the model lacks: links, and the order of sets."""
     if isinstance(value, dict):
         return {key: seen(inner) for key, inner in value.items() if key != "links"}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What everybody sees of the model, at the latest version."""
+"""The responses to GET requests of the latest version, computed from the model."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ class Model(Seen):
             self.providers[uuid].generation += 1
 
     def _believed(self, claims: list[Claim]) -> None:
-        """Refuse clients that are mistaken about a consumer, or name a provider that is not there."""
+        """Refuse claims with a wrong generation, or on a provider that does not exist."""
         for claim in claims:
             known = self.consumers.get(claim.consumer)
             actual = known.generation if known else None
@@ -331,7 +331,7 @@ class Model(Seen):
         claimants = {claim.consumer for claim in claims}
         new = sum(claim.held.get(uuid, {}).get(name, 0) for claim in claims)
         old = sum(c.held.get(uuid, {}).get(name, 0) for c_uuid, c in self.consumers.items() if c_uuid in claimants)
-        # Whoever does not ask for more than it has may stay where inventory was taken away.
+        # A consumer may keep or reduce its amounts where inventory was reduced.
         if self.used(uuid, name) - old + new > inventory.capacity and new > old:
             return "The requested amount would exceed the capacity."
         return None

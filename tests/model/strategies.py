@@ -1,4 +1,4 @@
-"""What clients of the model may want: numbers that choose among what there is, and things to be written."""
+"""Generators of the actions of the model's clients: numbers that choose among existing things, and values to write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_THERE = 23
 
 NUMBER = st.integers(0, 4)
 CONSUMER = st.integers(0, CONSUMERS - 1)
-#: How far the client is from the truth about a provider's generation, and what it believes of a consumer's.
+#: The difference of the stated generation of a provider from the true one, and the stated one of a consumer.
 OFF = st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1, -1))
 BELIEF = st.sampled_from(("right",) * 8 + ("null", "off"))
 #: Of which provider, of which of its classes, how much.
@@ -47,6 +47,6 @@ def minors(*numbers: int) -> st.SearchStrategy[int]:
 
 
 def claims(least: int, most: int) -> st.SearchStrategy[list[tuple[int, list[tuple[int, int, int]], str]]]:
-    """So many consumers, each with what it wants and what it believes."""
+    """So many consumers, each with its claim and the generation that it states."""
     one = st.tuples(CONSUMER, NOTHING | THINGS, BELIEF)
     return st.lists(one, min_size=least, max_size=most, unique_by=lambda claim: claim[0])

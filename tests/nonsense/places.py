@@ -1,4 +1,4 @@
-"""Where a client can say a text: in paths, parameters and bodies, ``TRAP`` standing for it."""
+"""The places of a request that hold a text - in paths, parameters and bodies - marked by ``TRAP``."""
 
 from __future__ import annotations
 

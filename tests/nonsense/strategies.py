@@ -1,7 +1,6 @@
-"""The Hypothesis generators of requests that nobody should send, and of some that somebody might.
+"""The Hypothesis generators of invalid requests, and of some valid ones.
 
-A request goes to a route of the table, and is as its schemas want it, with what there is in it, but for one part that
-is odd.
+A request goes to a route of the table, conforms to its schemas and names existing things, except for one odd part.
 """
 
 from __future__ import annotations
@@ -167,7 +166,7 @@ def _familiar_text(draw: st.DrawFn, text: str) -> str:
 
 @st.composite
 def _json(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -> Any:
-    """A value that the schema lets pass, or nearly."""
+    """A value that conforms to the schema, or nearly."""
     value = _familiar(draw, draw(json_strategies.conforming(endpoint.body.render(version))))
     if not odd:
         return value
@@ -241,7 +240,7 @@ def _headers(draw: st.DrawFn, usual: dict[str, str], odd: bool) -> dict[str, str
 
 @st.composite
 def sent(draw: st.DrawFn) -> Sent:
-    """Any request whatever."""
+    """Any request."""
     odd = draw(st.sampled_from(ODD))
     method, path, endpoint = draw(st.sampled_from(_ASKED))
     version = draw(_versions(endpoint))

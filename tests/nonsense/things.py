@@ -77,7 +77,7 @@ def _as_latin_1(text: str) -> str:
 
 
 def usual_headers(body: bytes = b"", version: str = "1.39") -> dict[str, str]:
-    """Those of somebody who may do everything."""
+    """The headers of a client with all rights."""
     return {
         "Host": "placement",
         "X-Auth-Token": "admin",

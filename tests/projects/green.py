@@ -22,7 +22,7 @@ class InFile(PlacementFixture):
 
 
 def main():
-    # Whoever is about to execute a statement lets all others go first.
+    # A green thread that is about to execute a statement yields to all others first.
     sa.event.listen(sa.Engine, "before_cursor_execute", lambda *_: eventlet.sleep())
     tell(PlacementFixture())
     with tempfile.TemporaryDirectory() as InFile.directory:
@@ -32,7 +32,7 @@ def main():
 def tell(fixture):
     with fixture as placement:
         host = placement.add_host(vcpus=16)
-        # Nobody has reason to try twice: green threads take turns.
+        # No attempt needs a retry: green threads run one at a time.
         placement.conf_fixture.config(allocation_conflict_retry_count=1, group="placement")
 
         def claim(number):

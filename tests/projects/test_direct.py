@@ -1,4 +1,4 @@
-"""The service inside the process of its client: what a client says arrives, what the service says comes back."""
+"""The service inside the process of its client: requests arrive, and responses return, unchanged."""
 
 import uuid
 
@@ -14,7 +14,7 @@ from tests import web
 
 @pytest.fixture
 def conf():
-    """A configuration for Keystone, which nobody is to ask, and a new database in memory."""
+    """A configuration for Keystone, which is never contacted, and a new database in memory."""
     conf = web.configuration(api__auth_strategy="keystone")
     with Database(config_fixture.Config(conf), set_config=True):
         yield conf

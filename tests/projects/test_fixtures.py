@@ -171,7 +171,7 @@ def test_a_database_on_a_server_is_given_its_schema(database_url):
 
 
 def test_clocks_may_be_somebody_elses():
-    """Tests stop them, move them by years, and let nobody sleep."""
+    """Tests freeze them, set them years ahead, and replace sleep."""
     long_ago, leaps = datetime.datetime(1999, 12, 31), itertools.count(step=3 * 3600.0)
     with (
         mock.patch("oslo_utils.timeutils.utcnow", return_value=long_ago),
