@@ -1,4 +1,4 @@
-"""A number of candidates from all trees, each computed only when it is needed."""
+"""A number of candidates from all trees, each computed only when it is needed (docs: api-candidate-limits)."""
 
 from __future__ import annotations
 

@@ -24,8 +24,11 @@ class WorkLimit:
     __slots__ = ("_allowance", "_charged", "_minimum", "budget", "work")
 
     def __init__(self, budget: Budget, minimum: int) -> None:
-        """Args:
-        minimum: operations that a search without any wrong decision takes; they do not count as fruitless.
+        """Begin to count.
+
+        Args:
+            budget: that of the request.
+            minimum: operations that a search without any wrong decision takes; they do not count as fruitless.
         """
         self.budget = budget
         self._minimum = minimum

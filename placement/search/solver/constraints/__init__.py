@@ -1,4 +1,4 @@
-"""The constraints between the demands of one tree, one module each.
+"""The constraints between the demands of one tree, one module each (docs: api-combining).
 
 A constraint looks ahead as far as that is cheap (forward checking): it allows a value only if, as far as this
 constraint can tell, the variables that are still unassigned can be assigned.

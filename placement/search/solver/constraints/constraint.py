@@ -1,4 +1,4 @@
-"""What a constraint is, to the search."""
+"""The interface between constraints and the backtracking search."""
 
 from __future__ import annotations
 
