@@ -60,7 +60,7 @@ def test_a_write_is_tried_ten_times(memory, clock):
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 7])
-def test_a_write_is_tried_as_often_as_its_route_says(memory, clock, attempts):
+def test_a_write_has_the_attempts_of_its_route(memory, clock, attempts):
     exhausted = errors.AllocationsChanged
     assert tried(memory.write, again, exhausted, attempts=attempts, exhausted=exhausted) == attempts
 
@@ -110,7 +110,7 @@ def locked(db):
 
 
 @pytest.mark.parametrize("collides", [again, locked])
-def test_a_connection_may_be_lost_once_whatever_else_happens(memory, clock, collides):
+def test_a_connection_may_be_lost_once_between_collisions(memory, clock, collides):
     outcomes = [collides, lost, collides, lost, collides]
 
     def work(db):
@@ -119,7 +119,7 @@ def test_a_connection_may_be_lost_once_whatever_else_happens(memory, clock, coll
     assert tried(memory.write, work, errors.DatabaseUnavailable) == 4
 
 
-def test_a_thread_that_waits_long_for_its_turn_at_sqlite_collides(memory, monkeypatch):
+def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkeypatch):
     monkeypatch.setattr(databases, "LOCK_TIMEOUT", 0.01)
     refusals = []
 
@@ -139,14 +139,14 @@ def test_a_thread_that_waits_long_for_its_turn_at_sqlite_collides(memory, monkey
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_the_start_tries_once_and_again_as_often_as_it_is_told(clock, retries):
+def test_the_start_tries_once_and_the_configured_retries(clock, retries):
     url = f"mysql+pymysql://u:p@127.0.0.1:{children.free_port()}/d"
     with opened(url) as database, pytest.raises(errors.DatabaseUnavailable):
         database.wait_until_reachable(retries, 3)
     assert clock.pauses == [3] * retries
 
 
-def test_the_start_goes_on_without_end_if_it_is_told(clock):
+def test_the_start_retries_without_limit_if_configured(clock):
     url = f"mysql+pymysql://u:p@127.0.0.1:{children.free_port()}/d"
 
     class Enough(Exception):

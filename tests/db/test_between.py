@@ -85,7 +85,7 @@ def cloud(database):
         yield Cloud(database, other)
 
 
-def test_a_consumer_that_was_changed_is_not_changed_by_who_does_not_know(cloud):
+def test_a_changed_consumer_is_not_changed_with_its_old_generation(cloud):
     here, there = cloud.hosts
 
     def meanwhile():
@@ -96,7 +96,7 @@ def test_a_consumer_that_was_changed_is_not_changed_by_who_does_not_know(cloud):
     assert cloud.used() == [0, 1]
 
 
-def test_a_consumer_that_was_changed_is_not_ended_by_who_does_not_know(cloud):
+def test_a_changed_consumer_is_not_ended_with_its_old_generation(cloud):
     def meanwhile():
         assert cloud.claim(cloud.call_elsewhere, {cloud.hosts[1]: 1}, 1) == 204
 

@@ -57,7 +57,7 @@ def raised(database, code):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_what_the_server_raises_means_what_the_table_says(backend, database):
+def test_errors_of_the_server_have_the_class_of_the_table(backend, database):
     wanted = MYSQL if backend.kind == "mariadb" else POSTGRESQL
     wanted = wanted | {ErrorClass.INTERNAL: BUGS[backend.kind]}
     for meaning, numbers in wanted.items():

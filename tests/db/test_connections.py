@@ -42,20 +42,20 @@ def taken(database, most):
     return most
 
 
-def test_the_pool_is_as_large_as_it_is_told(connected):
+def test_the_pool_has_the_configured_size(connected):
     assert taken(connected(max_pool_size=2, max_overflow=1, pool_timeout=0), 9) == 3
     assert taken(connected(max_pool_size=0, max_overflow=0, pool_timeout=0), 20) == 20
     assert taken(connected(pool_timeout=0), 20) == 15
 
 
-def test_who_finds_no_connection_in_time_is_told_that_the_database_is_away(connected):
+def test_no_free_connection_in_time_is_an_unavailable_database(connected):
     database = connected(max_pool_size=1, max_overflow=0, pool_timeout=0)
     with database.engine.connect(), pytest.raises(errors.DatabaseUnavailable):
         database.write(lambda db: db.execute(sa.select(1)))
 
 
 @pytest.mark.parametrize(("age", "same"), [(0, False), (3600, True), (-1, True)])
-def test_a_connection_is_made_anew_once_it_is_old(connected, age, same):
+def test_an_old_connection_is_replaced(connected, age, same):
     database = connected(connection_recycle_time=age)
 
     def connection():
@@ -127,7 +127,7 @@ def test_the_sql_mode_of_mysql_is_ours_to_choose(connected, mode, strict):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(("waits", "level"), [(True, 2), (False, 1)])
-def test_sqlite_waits_for_the_disk_if_it_is_told_to(connected, waits, level):
+def test_sqlite_waits_for_the_disk_if_configured(connected, waits, level):
     database = connected(sqlite_synchronous=waits)
     assert database.read(lambda db: db.execute(sa.text("PRAGMA synchronous")).scalar()) == level
 

@@ -41,7 +41,7 @@ def generations(database):
     return database.read(lambda db: db.execute(sa.select(consumers.c.generation)).scalars().all())
 
 
-def test_consumers_are_written_in_one_order_whatever_order_they_are_named_in(database, service):
+def test_consumers_are_written_in_one_order(database, service):
     """Else two requests about the same consumers each wait for the other."""
     names = [f"6c1b0f5e-0b8e-4f6e-8a57-{number:012}" for number in (3, 1, 2)]
 
@@ -152,7 +152,7 @@ def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, ser
     assert kinds == ["INSERT", "DELETE", "INSERT", "DELETE"]
 
 
-def test_new_consumers_are_made_and_locked_in_one_order_whatever_order_they_are_named_in(database, service):
+def test_new_consumers_are_created_and_locked_in_one_order(database, service):
     """Else two requests deadlock that each have made a consumer of the other's."""
     names = [f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c02{number}" for number in (3, 1, 2)]
     owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}

@@ -33,7 +33,7 @@ def test_database_has_the_standard_names_and_nothing_else(database):
 
 
 @pytest.mark.parametrize("harm", ["leaves trees", "adds names", "deletes a name", "drops a table"])
-def test_database_is_clean_whatever_the_test_before_did(synced_database, harm):
+def test_database_is_clean_after_any_test(synced_database, harm):
     synced_database.clean()
     before = counts(synced_database.database)
     with synced_database.database.engine.begin() as connection:
@@ -55,7 +55,7 @@ def test_database_url_is_empty(database_url):
     engine.dispose()
 
 
-def test_a_database_can_be_dropped_while_somebody_is_connected(backend):
+def test_a_database_can_be_dropped_while_there_are_connections(backend):
     url = backend.create_database()
     engine = sa.create_engine(url)
     with engine.connect() as connection:

@@ -47,7 +47,7 @@ ISOLATION = {"mariadb": "SELECT @@tx_isolation", "postgresql": "SHOW transaction
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_sessions_are_as_we_need_them_whatever_the_server_was_told(backend, database):
+def test_sessions_have_our_settings_with_any_server_settings(backend, database):
     """Times are in UTC, waits for locks are short, and a snapshot shows one state."""
 
     def fail(db):
@@ -68,7 +68,7 @@ def test_sessions_are_as_we_need_them_whatever_the_server_was_told(backend, data
     assert [level.replace("-", " ").lower() for level in levels] == ["read committed", "repeatable read"]
 
 
-def test_who_failed_in_a_snapshot_leaves_nobody_in_the_past(database):
+def test_a_failure_in_a_snapshot_leaves_no_connection_in_the_past(database):
     """Its connection is the next one to be lent."""
 
     def fail(db):

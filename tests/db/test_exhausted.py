@@ -35,7 +35,7 @@ RESHAPE = {
     ],
     ids=["claim", "claims", "release", "reshape", "inventories", "class"],
 )
-def test_a_client_is_told_that_others_were_in_the_way(database, monkeypatch, before, call, says, attempts):
+def test_exhausted_attempts_are_a_conflict(database, monkeypatch, before, call, says, attempts):
     """With the code by which clients know that the same request may succeed."""
     monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
     names, service = Names(), placement(database)

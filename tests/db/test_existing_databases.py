@@ -104,7 +104,7 @@ class TestSync:
 class TestRead:
     """Requests and their responses; the original answers the same, except where a comment says otherwise."""
 
-    def test_everybody_finds_what_they_hold(self, read):
+    def test_consumers_have_their_allocations(self, read):
         held = read(f"/allocations/{INSTANCE}")
         assert held == {
             "allocations": {
@@ -122,10 +122,10 @@ class TestRead:
         assert read(f"/allocations/{CROWD}")["consumer_type"] == "unknown"
 
     @pytest.mark.parametrize("consumer", [GHOST, OWNERLESS, LOST])
-    def test_whoever_has_no_row_or_holds_nothing_that_is_there_is_not_seen(self, read, consumer):
+    def test_consumers_without_row_or_valid_allocations_are_not_shown(self, read, consumer):
         assert read(f"/allocations/{consumer}") == {"allocations": {}}
 
-    def test_what_the_ownerless_hold_is_used_all_the_same(self, read):
+    def test_allocations_without_consumer_count_as_used(self, read):
         assert read(f"/resource_providers/{NUMA0}/usages")["usages"] == {"VCPU": 6}
         assert read(f"/resource_providers/{NUMA0}/allocations")["allocations"].keys() == {INSTANCE}
         assert read(f"/allocations/{OWNERLESS}") == {"allocations": {}}

@@ -86,7 +86,7 @@ def test_a_connection_lost_with_commit_leaves_it_open(trial, answer_only):
 
 
 @each_write
-def test_faults_that_stay_are_told(trial, backend):
+def test_faults_that_stay_are_answered_as_conflict_or_unavailable(trial, backend):
     """A conflict if every attempt collides, unavailable if the database stays away; and nothing has changed."""
     deadlock = faults.collisions(backend.kind)[0]
     places = range(1, len(trial.steps) + 1)

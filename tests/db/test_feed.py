@@ -318,7 +318,7 @@ def test_a_writer_that_was_ended_leaves_the_tidying_to_others(database, clock, c
     assert [statement.split()[0] for statement in seen if not statement.startswith("BEGIN")] == ["UPDATE"]
 
 
-def test_a_writer_says_that_it_lives(database, clock):
+def test_a_writer_renews_its_lease(database, clock):
     touch(database, 1)
     long_ago = datetime.datetime(2001, 1, 1)
     execute(database, sa.update(change_writers).values(seen_at=long_ago))

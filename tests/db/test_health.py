@@ -23,7 +23,7 @@ def serve(database, **options):
     return deploy.loadapp(web.configuration(**options), database)
 
 
-def test_it_needs_no_token_and_says_that_all_is_well(database):
+def test_it_needs_no_token_and_reports_ok(database):
     app = serve(database)
     answer = web.ask(app, "GET", "/healthcheck", TEXT)
     assert (answer.status_int, answer.text) == (200, "OK")
@@ -34,7 +34,7 @@ def test_it_needs_no_token_and_says_that_all_is_well(database):
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
-def test_it_says_that_the_database_is_away_until_it_is_back(private_server):
+def test_it_reports_an_unreachable_database_until_it_is_back(private_server):
     with opened(private_server.create_database()) as database:
         schema.sync(database.engine)
         standard.insert(database)
@@ -51,7 +51,7 @@ def test_it_says_that_the_database_is_away_until_it_is_back(private_server):
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
-def test_a_frozen_database_is_told_within_seconds(private_server):
+def test_a_frozen_database_is_reported_within_seconds(private_server):
     """For all concurrent checks; they have a connection of their own, and take none from the service."""
     with opened(private_server.create_database()) as database:
         schema.sync(database.engine)
@@ -73,14 +73,14 @@ def test_a_frozen_database_is_told_within_seconds(private_server):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_stranger_who_holds_every_row_does_not_matter(database):
+def test_locks_of_other_sessions_do_not_matter(database):
     app = serve(database)
     with database.engine.begin() as stranger:
         stranger.execute(sa.select(feed_instance).with_for_update())
         assert web.ask(app, "GET", "/healthcheck").status_int == 200
 
 
-def test_a_database_without_tables_is_told(database_url):
+def test_a_database_without_tables_is_reported(database_url):
     """Dropped, or given back to another Placement, while the service runs."""
     with opened(database_url) as database:
         schema.sync(database.engine)
@@ -116,7 +116,7 @@ def test_an_operator_may_take_it_out_of_service_with_a_file(database, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_who_has_no_address_is_one_of_the_others(database):
+def test_a_client_without_address_is_not_an_allowed_source(database):
     """A proxy may name several, or one with its port; and a socket in the file system has none."""
     app = serve(
         database,

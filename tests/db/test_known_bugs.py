@@ -72,7 +72,7 @@ def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call)
     assert generations == {host: 5, other_host: 3, device: 4}
 
 
-def test_a_class_is_who_has_the_name_now(call, other):
+def test_a_class_is_the_one_that_has_the_name_now(call, other):
     """Story 2006232: a process cached the ids of classes, and wrote with the id of another class."""
     assert call("PUT", "/resource_classes/CUSTOM_BEFORE", 7).status == 201
     old = provider(call, CUSTOM_BEFORE=1)

@@ -114,7 +114,7 @@ def new():
     return str(uuid.uuid4())
 
 
-def test_births_and_claims_do_not_deadlock(forest, refused):
+def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
     """37 of 44 children were refused: a birth had its parent, and its foreign key wanted the root."""
     root = forest.provider()
     parent = forest.provider(root)

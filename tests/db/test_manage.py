@@ -127,7 +127,7 @@ class TestSchema:
         assert ran.err.splitlines()[-1] == "placement-manage: Can't locate revision identified by 'nope'"
         assert schema.version(database.engine) == schema.head()
 
-    def test_sync_says_what_has_to_be_done_first(self, run, database):
+    def test_sync_names_what_has_to_be_done_first(self, run, database):
         schema.sync(database.engine, INITIAL)
         fill(database, rootless=3)
         ran = run("db", "sync")
@@ -181,7 +181,7 @@ class TestRelease:
             )
             assert run("db", "release").code == code
 
-    def test_under_a_running_service_is_told_and_mended_by_sync(self, run, database):
+    def test_under_a_running_service_is_reported_and_undone_by_sync(self, run, database):
         """With force: the response to a write, and the health check, name the remedy."""
         run("db", "sync")
         standard.insert(database)
@@ -223,7 +223,7 @@ class TestRestored:
         assert [each["name"] for each in call("GET", "/resource_providers").body["resource_providers"]] == ["by hand"]
         assert call("GET", "/traits/HW_CPU_X86_AVX").status == 204
 
-    def test_wants_a_schema(self, run):
+    def test_requires_a_schema(self, run):
         ran = run("db", "restored")
         assert ran.code == 1
         assert "db sync" in ran.err
@@ -253,12 +253,12 @@ class TestOnlineDataMigrations:
         nothing = frame(**{ROOTS: (0, 0), CONSUMERS: (0, 0)})
         assert (ran.code, ran.out) == (0, "Running batches of 50 until complete\n" + nothing)
 
-    def test_an_empty_database_is_told_in_one_line(self, run):
+    def test_an_empty_database_is_reported_in_one_line(self, run):
         ran = run("db", "online_data_migrations")
         assert (ran.code, ran.out) == (2, "")
         assert ran.err == 'placement-manage: The database has no tables yet. Run "placement-manage db sync".\n'
 
-    def test_a_limited_run_says_by_its_exit_code_whether_to_run_again(self, run, database):
+    def test_the_exit_code_of_a_limited_run_shows_whether_to_run_again(self, run, database):
         schema.sync(database.engine)
         fill(database, rootless=7, ownerless=7)
         expected = [
@@ -316,7 +316,7 @@ class TestOnlineDataMigrations:
         ages = execute(database, sa.select(consumers.created_at).where(consumers.created_at.is_(None)))
         assert ages == []
 
-    def test_a_batch_goes_on_where_the_last_one_ended_and_misses_nobody(self, database):
+    def test_a_batch_begins_where_the_last_one_ended_and_misses_no_row(self, database):
         """A batch does not begin at the start again; rows that were added there are found at the end."""
         schema.sync(database.engine)
         fill(database, ownerless=5)
@@ -333,7 +333,7 @@ class TestOnlineDataMigrations:
         assert [migrate(database, 9) for _ in range(2)] == [online.Counts(1, 1), online.Counts()]
         assert len(execute(database, sa.select(tables.consumers.c.uuid))) == 5
 
-    def test_no_project_or_user_is_made_for_nobody(self, run, database):
+    def test_no_project_or_user_is_created_without_a_consumer(self, run, database):
         schema.sync(database.engine)
         run("db", "online_data_migrations")
         assert execute(database, "SELECT external_id FROM projects UNION SELECT external_id FROM users") == []
@@ -360,7 +360,7 @@ class TestOnlineDataMigrations:
         execute(database, "DROP TABLE projects")
         assert [run("db", "online_data_migrations", "--max-count", "9").code for _ in range(2)] == [1, 2]
 
-    def test_long_work_tells_how_many_rows_are_migrated(self, capsys):
+    def test_long_work_prints_the_number_of_migrated_rows(self, capsys):
         steps, told = iter([3, 4]), []
 
         def slow(_database, _limit):
@@ -453,7 +453,7 @@ class TestWords:
         assert (ran.code, ran.out) == (0, "None\n")
 
 
-class TestTrouble:
+class TestErrors:
     """One line on what is wrong, and no traceback."""
 
     @staticmethod
@@ -506,7 +506,7 @@ def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, 
     assert execute(database, sa.select(tables.consumers.c.uuid)) == []
 
 
-def test_sweep_says_what_it_marked_and_removed(database, run):
+def test_sweep_prints_what_it_marked_and_removed(database, run):
     """The message names the state of a database that is not ready."""
     assert run("db", "sweep").code == 1
     schema.sync(database.engine)
@@ -524,7 +524,7 @@ def test_sweep_says_what_it_marked_and_removed(database, run):
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_tables_of_another_program_are_told_in_one_line(database, run):
+def test_tables_of_another_program_are_reported_in_one_line(database, run):
     execute(database, sa.text("CREATE TABLE alembic_version (other INT)"))
     done = run("db", "version")
     assert done.code == 1

@@ -82,7 +82,7 @@ def test_schema_from_revisions_is_the_schema_of_the_tables(engine):
     assert written(by_revisions) == written(portrait(engine))
 
 
-def test_a_database_is_given_back_by_a_stamp_and_returns_with_a_new_feed(engine):
+def test_a_database_stamped_back_returns_with_a_new_feed(engine):
     schema.sync(engine)
     before, (feed,) = portrait(engine), execute(engine, "SELECT uuid FROM feed_instance")
     execute(engine, sa.insert(tables.change_writers))
@@ -149,7 +149,7 @@ def test_sync_goes_on_after_a_power_cut_at_any_statement(engine):
     assert made == portrait(engine)
 
 
-def test_tables_of_somebody_else_are_left_alone(engine):
+def test_tables_of_other_programs_are_not_changed(engine):
     execute(engine, "CREATE TABLE users (name VARCHAR(9))")
     before = portrait(engine)
     with pytest.raises(CommandError, match="has tables users but no alembic_version"):
@@ -174,7 +174,7 @@ def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(eng
     assert schema.state(engine) is State.CURRENT
 
 
-def test_state_is_told_in_a_sentence(engine):
+def test_state_has_a_finding(engine):
     def told():
         return schema.state(engine).value, schema.finding(engine)
 
@@ -228,7 +228,7 @@ def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_sync_that_waits_too_long_says_so(database_url, engine, monkeypatch):
+def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, monkeypatch):
     monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
     with schema._exclusively(engine), opened(database_url) as other, pytest.raises(CommandError, match="for 1 seconds"):
         schema.sync(other.engine)

@@ -325,7 +325,7 @@ def test_ids_are_found_by_kind_and_name(database):
     assert {name.text: row_id for name, row_id in found.items() if name.kind == USER} == stored
 
 
-def test_names_are_made_in_one_order_whatever_their_case(database):
+def test_names_are_created_in_one_order_regardless_of_case(database):
     """Otherwise two makers deadlock where the database takes them for the same."""
     made = []
 

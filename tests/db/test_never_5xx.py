@@ -175,7 +175,7 @@ def test_no_request_breaks_the_service(backend, target):
     anything()
 
 
-def test_no_text_breaks_the_place_where_it_is_said(target):
+def test_no_text_breaks_the_place_where_it_is_sent(target):
     for place in PLACES:
         for trap in TRAPS:
             holds(target, place.filled(trap), looking=place.method != "GET")

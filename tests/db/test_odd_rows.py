@@ -146,7 +146,7 @@ def test_searches_find_what_is_sound(database, ids):
     assert {each["uuid"] for each in listed.body["resource_providers"]} == {SOUND, *ODD.values()}
 
 
-def test_what_is_odd_is_said_once_and_in_few_words(database, ids, caplog, monkeypatch):
+def test_an_inconsistency_is_logged_once_and_briefly(database, ids, caplog, monkeypatch):
     monkeypatch.setattr(inconsistent, "_logged", {})
     for _ in range(2):
         database.snapshot(loaded)

@@ -13,7 +13,7 @@ ONE, OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c005", "6c1b0f5e-0b8e-4f6e-8a57-51
 
 
 @pytest.mark.parametrize(("uuid", "name"), [(ONE, "other"), (OTHER, "one")])
-def test_a_taken_uuid_is_told_before_a_taken_name(database, uuid, name):
+def test_a_duplicate_uuid_is_reported_before_a_duplicate_name(database, uuid, name):
     """A client that is refused for the uuid reads the provider; for the name, it fails.  In any order of rows."""
     service = placement(database)
     for body in ({"uuid": ONE, "name": "one"}, {"uuid": OTHER, "name": "other"}):

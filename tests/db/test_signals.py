@@ -49,7 +49,7 @@ def host(service, total=4):
     return provider
 
 
-def test_a_search_tells_how_it_ended_and_what_stood_in_its_way(database, heard):
+def test_a_search_publishes_its_outcome_and_obstacle(database, heard):
     service = placement(database)
     for _ in range(3):
         host(service)
@@ -71,7 +71,7 @@ def test_a_search_tells_how_it_ended_and_what_stood_in_its_way(database, heard):
     assert search(f"{isolated}&group_policy=isolate") == [0, False, "combination"]
 
 
-def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, heard):
+def test_the_index_publishes_what_it_missed_and_why_it_reads_everything(database, heard):
     service, live_index = placement(database), LiveIndex(database, verify_interval=0)
 
     def refresh():
@@ -97,7 +97,7 @@ def test_the_index_tells_what_it_missed_and_why_it_reads_everything(database, he
     assert "index" in [name for name, _ in heard.of("timing")]
 
 
-def test_an_index_that_differs_says_so(database, heard, caplog):
+def test_an_index_that_differs_publishes_it(database, heard, caplog):
     service, live_index = placement(database), LiveIndex(database, verify_interval=1e-9)
     host(service)
     live_index.current()
@@ -108,7 +108,7 @@ def test_an_index_that_differs_says_so(database, heard, caplog):
     assert heard.of("reloaded") == [("differs",)]
 
 
-def test_a_transaction_that_is_run_again_tells_why(database, heard):
+def test_a_retry_publishes_its_cause(database, heard):
     attempts = []
 
     def work(_db):
@@ -121,7 +121,7 @@ def test_a_transaction_that_is_run_again_tells_why(database, heard):
     assert heard.of("driver_error") == []
 
 
-def test_who_is_told_no_more_attempts_is_not_told_another(database, heard):
+def test_no_retry_is_published_after_the_last_attempt(database, heard):
     def work(_db):
         raise Collision
 
@@ -130,7 +130,7 @@ def test_who_is_told_no_more_attempts_is_not_told_another(database, heard):
     assert heard.of("retried") == [("changed",)] * 2
 
 
-def test_a_refusal_of_the_database_is_told_by_name(database, heard):
+def test_a_driver_error_is_published_with_its_label(database, heard):
     name = str(uuid.uuid4())
     attempts = []
 
@@ -148,7 +148,7 @@ def test_a_refusal_of_the_database_is_told_by_name(database, heard):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_deadlock_is_told_as_one(database, heard):
+def test_a_deadlock_is_published_as_one(database, heard):
     service = placement(database)
     one, other = host(service), host(service)
     barrier = threading.Barrier(2)
@@ -176,7 +176,7 @@ def test_a_deadlock_is_told_as_one(database, heard):
     assert heard.of("retried") == heard.of("driver_error")
 
 
-def test_each_statement_and_commit_is_told_once_the_database_is_clocked(database, heard):
+def test_each_statement_and_commit_is_timed_once_statements_are_timed(database, heard):
     service = placement(database)
     provider = host(service)
     service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider]))  # makes its project and user

@@ -151,6 +151,6 @@ def test_a_connection_is_bounded_as_long_as_it_is_open(database):
         ("mysql+mysqlconnector://h/d", {}),
     ],
 )
-def test_drivers_that_are_not_installed_here_are_told_too(url, arguments):
+def test_drivers_that_are_not_installed_here_have_timeouts_too(url, arguments):
     """The URL's own words have precedence."""
     assert dialects.Timeouts().connect_args(sa.make_url(url)) == arguments

@@ -243,7 +243,7 @@ def test_names_that_vanish_under_a_running_service_come_back_with_the_request_th
     assert len(identity) == 1
 
 
-def test_an_index_learns_of_a_class_that_is_inserted_again(database):
+def test_an_index_shows_a_class_that_is_inserted_again(database):
     standard.insert(database)
     execute(database, sa.delete(resource_classes).where(resource_classes.c.name == "VCPU"))
     live_index = LiveIndex(database)

@@ -334,12 +334,12 @@ def run(call, part):
 
 if URL:
 
-    def test_service_at_url_does_as_the_model_says():
+    def test_service_at_url_agrees_with_the_model():
         run(caller.over_http(URL), 1)
 
 else:
 
-    def test_service_does_as_the_model_says(backend, database):
+    def test_service_agrees_with_the_model(backend, database):
         conf = web.configuration(placement_database__connection=str(database.engine.url))
         call = caller.inside(deploy.loadapp(conf, database))
         with audited(database) as commits:

@@ -121,7 +121,7 @@ def test_a_new_database_is_well(check, database):
     assert (ran.code, ran.out) == (0, ALL_IS_WELL)
 
 
-def test_what_the_original_leaves_behind_is_told(check, filled):
+def test_what_the_original_leaves_behind_is_reported(check, filled):
     ran = check()
     assert ran.out == MUCH_IS_NOT
     assert ran.code == 2, "the worst of them"
@@ -257,7 +257,7 @@ class TestPolicy:
     @pytest.mark.parametrize(
         ("text", "level"), [('{"rule": "role:admin"}', "Failure"), ("rule: role:admin", "Success")]
     )
-    def test_a_json_file_is_a_failure_whatever_its_name(self, check, tmp_path, text, level):
+    def test_a_json_file_is_a_failure_with_any_name(self, check, tmp_path, text, level):
         (tmp_path / "policy.yaml").write_text(text)
         ran = check(config=f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml")
         assert "| Check: Policy File JSON to YAML Migration" in ran.out
@@ -269,7 +269,7 @@ class TestPolicy:
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-class TestTrouble:
+class TestErrors:
     def test_a_database_that_does_not_answer_is_255(self, check):
         ran = check(url=f"mysql+pymysql://someone:secret@127.0.0.1:{children.free_port()}/placement")
         assert (ran.code, ran.out) == (255, "")
@@ -281,7 +281,7 @@ class TestTrouble:
         assert (ran.code, ran.out) == (255, "")
         assert ran.err.splitlines()[-1].startswith("placement-status: The database has no tables yet.")
 
-    def test_what_nobody_expected_is_255_with_a_traceback(self, check, database, monkeypatch):
+    def test_an_unexpected_error_is_255_with_a_traceback(self, check, database, monkeypatch):
         schema.sync(database.engine)
         monkeypatch.setitem(status.CHECKS, "Of numbers", lambda _conf, _database: status.Result(1 // 0))
         ran = check()

@@ -29,7 +29,7 @@ class Meanwhile:
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("waiting", ["creates a child", "renames"])
-def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
+def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
     """The new root was made after the waiting statement had begun."""
     moved, root, child = (str(uuid.uuid4()) for _ in range(3))
     with opened(database.url) as other:
@@ -58,7 +58,7 @@ def test_who_waited_for_a_move_sees_the_new_tree(database, waiting):
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///file:/crowd?vfs=memdb&uri=true"])
-def test_threads_take_turns_at_a_database_in_memory(monkeypatch, caplog, url):
+def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url):
     """It is one connection, which is also used to make writers of the feed, and to tidy it."""
     monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", -1.0)
     with opened(url) as database:

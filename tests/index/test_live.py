@@ -133,7 +133,7 @@ def waits(thread):
     return frame is not None and ", self._lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 
 
-def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
+def test_a_refresh_is_shared_only_by_calls_before_it_began(database):
     found = []
     with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
         live_index = LiveIndex(reading)
@@ -159,7 +159,7 @@ def test_a_refresh_is_shared_only_by_those_who_came_before_it_began(database):
     assert len(set(asked)) == 2
 
 
-def test_a_refresh_that_failed_fails_for_all_who_waited_for_it(database):
+def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
     """What is there from before may lack what they have written."""
     outcomes = []
 
@@ -349,7 +349,7 @@ def test_verification_waits_for_its_time_and_then_for_the_next(database, clock):
     assert asked == [False, True, False, False, True]
 
 
-def test_who_is_asked_now_and_then_follows_however_long_nothing_moves(database):
+def test_an_index_that_is_asked_at_times_follows_a_feed_without_changes(database):
     create(database, "quiet", VCPU=1)
     live_index = LiveIndex(database)
     before = live_index.current()

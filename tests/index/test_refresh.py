@@ -288,7 +288,7 @@ def taken_for_dead(reader, writer):
 
 
 @pytest.mark.parametrize("writes_on", [True, False])
-def test_a_living_writer_that_was_taken_for_dead_loses_no_change(reader, writes_on):
+def test_a_writer_that_was_ended_while_in_use_loses_no_change(reader, writes_on):
     """For example, the clock of the database was set forward, or its machine was suspended."""
     with opened(reader.database.url) as sleeper:
         sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("one"))
@@ -314,27 +314,27 @@ def test_a_writer_that_was_ended_before_the_index_knew_it_is_missed(reader):
     assert reader.followed == 0
 
 
-def test_who_was_away_for_long_reads_everything(reader):
+def test_a_reader_that_was_away_for_long_reads_everything(reader):
     by_hand(reader, RENAME)
     reader.age(feed.LIFETIME / 4)
     reader.look()
     assert not reader.followed
 
 
-def test_a_clock_that_went_back_by_hours_is_not_believed(reader):
+def test_a_clock_that_went_back_by_hours_reads_everything(reader):
     by_hand(reader, RENAME)
     reader.age(-feed.LIFETIME / 4 - 60)
     reader.look()
     assert not reader.followed
 
 
-def test_who_was_away_for_less_follows_rows_that_are_still_there(reader):
+def test_a_reader_that_was_away_for_less_follows_rows_that_exist(reader):
     reader.age(2 * feed.RETENTION)
     rename(reader, "renamed")
     reader.look(must_follow=True)
 
 
-def test_who_missed_rows_that_were_cleared_away_reads_everything(reader):
+def test_a_reader_that_missed_deleted_rows_reads_everything(reader):
     rename(reader, "one")
     rename(reader, "two")
     maintain(reader.database, RETENTION=-1.0)

@@ -70,14 +70,14 @@ def test_the_openstack_command_of_an_operator(service, openstack_command):
     assert "VCPU" in done.stdout.split()
 
 
-def test_the_openstack_command_says_what_is_wrong_with_a_password(service, openstack_command):
+def test_the_openstack_command_shows_what_is_wrong_with_a_password(service, openstack_command):
     identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", "nova"]
     done = openstack_command([*identity, "--os-password", "wrong", "resource", "provider", "list"])
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip() == "The request has no credentials, or they are not accepted. (HTTP 401)"
 
 
-def test_guesses_take_no_time_from_those_who_know_their_password(backend):
+def test_guesses_do_not_delay_clients_with_a_correct_password(backend):
     """Eight at once, at the cost that ``htpasswd`` and bcrypt recommend; without a brake this took seconds."""
     file = children.run_directory() / "htpasswd-costly"
     file.write_text(f"nova:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(12)).decode()}\n")

@@ -117,7 +117,7 @@ def test_each_token_opens_the_right_doors(service, keystone, user, scope, kind):
         doors.check(caller.walk(), kind, legacy=False, scope="system" if kind == "system" else "project")
 
 
-def test_what_a_client_says_of_itself_is_not_believed(service, keystone):
+def test_identity_headers_of_a_client_are_ignored(service, keystone):
     claimed = {
         "X_Roles": "admin,service",
         "X_User_Id": "somebody",
@@ -287,7 +287,7 @@ def configured(access, tmp_path):
     ],
     ids=["wrong password", "not in the catalog", "nobody there"],
 )
-def test_a_service_that_cannot_ask_says_so_and_logs_why(backend, configured, keystone, caplog, told):
+def test_a_service_that_cannot_validate_tokens_answers_so_and_logs_why(backend, configured, keystone, caplog, told):
     ask_it = configured(**told)
     assert away(ask_it(keystone.token("operator", "mine")))
     assert ask_it(path="/")[0] == 200

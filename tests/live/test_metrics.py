@@ -81,7 +81,7 @@ def claiming(directory):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("flags", WAYS.values(), ids=WAYS.keys())
-def test_what_workers_count_is_added_up_and_outlives_them(database_url, directory, shown, flags):
+def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, directory, shown, flags):
     try:
         running.uwsgi_binary()
     except Missing as reason:
@@ -144,7 +144,7 @@ def test_the_page_speaks_both_forms_and_has_no_neighbours(shown):
     ("arguments", "says"),
     [(["/dev/null/x"], "Not a directory"), (["{}", "--port", "{port}"], "Address already in use")],
 )
-def test_what_cannot_be_shown_is_told_in_one_line(shown, tmp_path, arguments, says):
+def test_metrics_that_cannot_be_served_are_reported_in_one_line(shown, tmp_path, arguments, says):
     told = [argument.format(tmp_path, port=shown.port) for argument in arguments]
     done = preloaded.service().run([sys.executable, "-m", "placement.cmd.metrics", *told])
     assert done.returncode == 1

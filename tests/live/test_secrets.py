@@ -169,7 +169,7 @@ def test_a_url_that_is_not_understood_is_not_shown(text):
 
 
 @pytest.mark.parametrize("password", ["x@y:zq7zq", "x@zq7zq"])
-def test_a_password_that_is_cut_off_is_told_as_that(password):
+def test_a_password_that_is_cut_off_is_reported(password):
     assert "write @ as %40" in complaint(f"mysql+pymysql://u:{password}@h/d")
 
 

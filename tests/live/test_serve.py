@@ -71,7 +71,7 @@ def refused(environment, *arguments, **more):
     return line.removeprefix("placement-serve: ")
 
 
-def test_the_line_it_says_to_try_works(tmp_path, environment):
+def test_the_suggested_command_works(tmp_path, environment):
     with served(tmp_path, environment) as (greeting, connection):
         line = re.search("curl .*", greeting).group()
         words = shlex.split(line)
@@ -84,7 +84,7 @@ def test_the_line_it_says_to_try_works(tmp_path, environment):
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_what_it_was_told_survives_its_end(tmp_path, environment, end):
+def test_data_survives_a_restart(tmp_path, environment, end):
     with served(tmp_path, environment, end=end) as (_, connection):
         assert ask(connection, "POST", "/resource_providers", {"name": "cn1"})[0] == 200
     log = (tmp_path / "log").read_text()
@@ -258,7 +258,7 @@ def test_a_configuration_that_is_not_there(tmp_path, environment):
     assert str(tmp_path) in refused(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))
 
 
-def test_a_configuration_holds_as_it_says(tmp_path, environment):
+def test_a_configuration_replaces_the_built_in_one(tmp_path, environment):
     """A configured database is not upgraded without being asked to; and --database does not go with a configuration."""
     (tmp_path / "placement.conf").write_text(
         f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{tmp_path}/p\n"
@@ -300,7 +300,7 @@ def test_numbers_at_their_bounds_are_taken():
     assert program.number("1") == 1
 
 
-def test_a_proxy_is_believed_if_the_configuration_says_so(tmp_path, environment):
+def test_proxy_headers_are_evaluated_if_configured(tmp_path, environment):
     (tmp_path / "placement.conf").write_text(
         "[api]\nauth_strategy = noauth2\n[oslo_middleware]\nenable_proxy_headers_parsing = true\n"
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/p\nsync_on_startup = true\n"
@@ -312,7 +312,7 @@ def test_a_proxy_is_believed_if_the_configuration_says_so(tmp_path, environment)
         assert location.startswith(f"https://127.0.0.1:{connection.port}/placement/resource_providers/")
 
 
-def test_where_tokens_are_validated_no_token_is_told(tmp_path, environment):
+def test_where_tokens_are_validated_no_token_is_suggested(tmp_path, environment):
     (tmp_path / "placement.conf").write_text(
         "[api]\nauth_strategy = keystone\n"
         "[keystone_authtoken]\nauth_type = password\nauth_url = http://127.0.0.1:1/\n"

@@ -109,7 +109,7 @@ def test_links_lead_back_through_the_web_server(service):
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_a_web_server_passes_on_whatever_a_client_may_ask(service):
+def test_a_web_server_passes_on_all_requests(service):
     """Long queries, and paths that no web server shall judge."""
     aggregates = ",".join([str(uuid.uuid4())] * 500)
     status, _, found = ask(service, "GET", f"/resource_providers?member_of=in:{aggregates}")
@@ -121,7 +121,7 @@ def test_a_web_server_passes_on_whatever_a_client_may_ask(service):
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_a_client_that_keeps_connections_is_told_when_one_ends(service):
+def test_the_end_of_a_kept_connection_is_announced(service):
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
     connection.auto_open = False
     with contextlib.closing(connection):
@@ -238,7 +238,7 @@ def test_a_reload_loses_no_request(service, started, reload, request):
 
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
-def test_nobody_has_to_ask_for_a_reload_to_end(service, started):
+def test_a_reload_ends_without_further_requests(service, started):
     """Otherwise each worker of a service at night goes on until it is killed, after ``worker-reload-mercy``."""
     begun = time.monotonic()
     service.wait_until(unit_reloads(started, None))

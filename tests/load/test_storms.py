@@ -37,7 +37,7 @@ def test_what_there_is_goes_to_as_many_as_it_is_enough_for(storm, round_, total,
 
 
 @rounds
-def test_nobody_is_refused_on_a_busy_provider_with_room(storm, round_):
+def test_no_claim_is_refused_on_a_busy_provider_with_capacity(storm, round_):
     """LP 1719933, story 2006467: retries were spent though everything fitted."""
     provider = storm.provider(VCPU=1000)
     answers = storm.together(*(claim([provider]) for _ in range(2 * CLIENTS)))
@@ -46,7 +46,7 @@ def test_nobody_is_refused_on_a_busy_provider_with_room(storm, round_):
 
 
 @rounds
-def test_nobody_is_refused_who_shares_one_provider_and_has_another_alone(storm, round_):
+def test_no_claim_on_a_shared_and_an_unshared_provider_is_refused(storm, round_):
     """78 of 96 were refused: a claim that lost on the second provider conflicted with its own step on the first."""
     shared = storm.provider(VCPU=1000)
     own = [storm.provider(VCPU=1) for _ in range(CLIENTS)]
@@ -56,7 +56,7 @@ def test_nobody_is_refused_who_shares_one_provider_and_has_another_alone(storm, 
 
 
 @rounds
-def test_nobody_is_refused_whose_providers_overlap_with_those_of_others(storm, round_):
+def test_no_claim_with_overlapping_providers_is_refused(storm, round_):
     ring = [storm.provider(VCPU=3) for _ in range(CLIENTS)]
     triples = [[ring[at], ring[(at + 1) % CLIENTS], ring[(at + 5) % CLIENTS]] for at in range(CLIENTS)]
     answers = storm.together(*map(claim, triples))
@@ -86,7 +86,7 @@ def test_one_of_many_first_claims_of_a_consumer_wins(storm, round_):
 
 
 @rounds
-def test_one_of_many_writers_who_know_the_same_consumer_generation_wins(storm, round_):
+def test_one_of_many_writers_with_the_same_consumer_generation_wins(storm, round_):
     """Each on a provider of its own, so that no lock keeps them apart."""
     consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(CLIENTS)]
     assert storm.ask(*claim([providers[0]], consumer=consumer)).status == 204
@@ -99,7 +99,7 @@ def test_one_of_many_writers_who_know_the_same_consumer_generation_wins(storm, r
 
 @rounds
 @pytest.mark.parametrize("existing", [False, True])
-def test_everybody_who_does_not_know_a_consumer_generation_has_a_turn(storm, round_, existing):
+def test_all_writers_without_a_consumer_generation_succeed(storm, round_, existing):
     """Before 1.28 clients state no generation: the last writer wins, and all are answered with success."""
     consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(16)]
     if existing:
@@ -115,7 +115,7 @@ def test_everybody_who_does_not_know_a_consumer_generation_has_a_turn(storm, rou
 
 
 @rounds
-def test_nobody_is_refused_who_writes_many_consumers_that_others_make_and_end(storm, round_):
+def test_no_write_of_many_consumers_is_refused_while_others_create_and_end_them(storm, round_):
     """Before 1.28; each attempt found another consumer than it had read, one request in twenty was refused."""
     consumers, provider = [new() for _ in range(6)], storm.provider(VCPU=1000)
     held = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
@@ -217,7 +217,7 @@ def test_many_may_make_a_class_or_a_trait_and_each_class_has_its_own_id(storm, r
 
 
 @rounds
-def test_one_of_many_writers_who_know_the_same_provider_generation_wins(storm, round_):
+def test_one_of_many_writers_with_the_same_provider_generation_wins(storm, round_):
     """Traits and aggregates written with one generation answered 500, with SQL text in the body (LP 1664117)."""
     provider = storm.provider(VCPU=10)
     bodies = [
@@ -261,7 +261,7 @@ def test_inventory_grows_beside_claims(storm, round_):
 
 
 @rounds
-def test_inventory_never_goes_while_somebody_takes_it(storm, round_):
+def test_inventory_is_never_deleted_while_it_is_claimed(storm, round_):
     """Either it is deleted, and no claim succeeds, or it is in use."""
     provider = storm.provider(VCPU=1000)
     remove = Call("DELETE", f"/resource_providers/{provider}/inventories")
@@ -339,7 +339,7 @@ def test_providers_that_move_below_each_other_make_no_loop(storm, round_):
 
 
 @rounds
-def test_a_provider_goes_only_if_nobody_takes_of_it(storm, round_):
+def test_a_provider_is_deleted_only_without_claims(storm, round_):
     provider = storm.provider(VCPU=10)
     deleted, *answers = storm.together(Call("DELETE", f"/resource_providers/{provider}"), *[claim([provider])] * 3)
     if deleted.status == 204:
@@ -428,7 +428,7 @@ def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm, deadloc
 
 
 @rounds
-def test_a_class_goes_only_if_nobody_has_any(storm, round_):
+def test_a_class_is_deleted_only_without_inventory(storm, round_):
     """story 2006232: writes under the id of another class."""
     resource_class = name("C")
     assert storm.ask("PUT", f"/resource_classes/{resource_class}").status == 201
@@ -463,7 +463,7 @@ def test_a_class_keeps_its_inventories_when_it_is_renamed_meanwhile(storm, round
 
 
 @rounds
-def test_a_trait_goes_only_if_nobody_has_it(storm, round_):
+def test_a_trait_is_deleted_only_without_providers(storm, round_):
     """LP 1727719"""
     trait = name("T")
     assert storm.ask("PUT", f"/traits/{trait}").status == 201
@@ -482,7 +482,7 @@ def test_a_trait_goes_only_if_nobody_has_it(storm, round_):
 
 
 @rounds
-def test_everybody_does_everything(storm, round_):
+def test_all_kinds_of_writes_at_once(storm, round_):
     """Random writes of all clients to a few providers and consumers; the history is checked."""
     providers, consumers = [storm.provider(VCPU=4, DISK_GB=10) for _ in range(3)], [new() for _ in range(4)]
 

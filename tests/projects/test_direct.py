@@ -90,7 +90,7 @@ def test_clients_of_one_database_see_what_each_of_them_wrote(conf):
             assert len(reader.get(query).json()["allocation_requests"]) == number + 1
 
 
-def test_afterwards_the_client_is_told_that_nobody_is_there(conf):
+def test_afterwards_requests_fail(conf):
     with PlacementDirect(conf) as client:
         pass
     with pytest.raises(exceptions.ConnectFailure, match="the service was stopped"):

@@ -28,7 +28,7 @@ from tests.projects.nova import PlacementFixture
 HERE = Path(__file__).parent
 
 
-def test_the_service_answers_at_the_endpoint_whoever_has_the_token():
+def test_the_service_answers_at_the_endpoint_with_the_token():
     with PlacementFixture() as placement:
         assert requests.get(placement.endpoint + "/resource_providers").status_code == 401
         assert requests.get(placement.endpoint, headers={"x-auth-token": placement.token}).status_code == 200
@@ -170,7 +170,7 @@ def test_a_database_on_a_server_is_given_its_schema(database_url):
             assert placement.hosts() == {"remembered"}
 
 
-def test_clocks_may_be_somebody_elses():
+def test_clocks_may_be_replaced():
     """Tests freeze them, set them years ahead, and replace sleep."""
     long_ago, leaps = datetime.datetime(1999, 12, 31), itertools.count(step=3 * 3600.0)
     with (

@@ -149,7 +149,7 @@ def place(req):
 
 
 @pytest.mark.parametrize(("believes", "url"), [(True, "https://public:8/prefix/x"), (False, "http://localhost:80/x")])
-def test_a_proxy_is_believed_if_the_configuration_says_so(believes, url):
+def test_proxy_headers_are_evaluated_if_configured(believes, url):
     app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=believes)
     headers = {"x-forwarded-proto": "https", "x-forwarded-host": "public:8", "x-forwarded-prefix": "/prefix"}
     assert web.ask(app, "GET", "/", headers).json[0] == url
