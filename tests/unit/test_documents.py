@@ -74,11 +74,12 @@ def test_every_document_that_is_named_exists(name):
         assert (ROOT / named).exists() or list(ROOT.glob(f"{named}-*")), named
 
 
-def test_every_path_that_the_readme_names_exists():
-    text = (ROOT / "README.rst").read_text()
-    paths = re.findall(r"``([\w-]+/[\w./-]*(?:/|\.py|\.rst))``", text)
-    assert len(paths) >= 30
-    assert [path for path in paths if not (ROOT / path).exists() and not (ROOT / "placement" / path).exists()] == []
+@pytest.mark.parametrize("page", ["README.rst", *(f"docs/{name}" for name in sorted(DOCUMENTS)), "docs/checklists/*"])
+def test_every_file_that_a_page_names_exists(page):
+    """The paths are from the root of the repository or from ``placement``."""
+    for text in (path.read_text() for path in ROOT.glob(page)):
+        for named in re.findall(r"``([\w-]+/[\w./-]*(?:/|\.py|\.rst))``", text):
+            assert (ROOT / named).exists() or (ROOT / "placement" / named).exists(), named
 
 
 # --- references from the code ---
