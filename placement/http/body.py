@@ -56,7 +56,8 @@ def parse_json(content: bytes, most: int | None = None) -> Any:
     if most is not None and len(content) > most:
         _check_count(content, most)
     try:
-        value = json.loads(content.decode(), parse_constant=_no_constant)
+        text = content.decode()
+        value = _DECODER.decode(text) if not text.startswith(_BOM) else json.loads(text)  # which names the mistake
     except ValueError as error:
         # The error itself holds the whole text.
         raise errors.MalformedJSON(reason=str(error)) from None
@@ -79,6 +80,11 @@ def _check_count(content: bytes, most: int) -> None:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
+
+
+#: ``json.loads`` makes a new one for each call that has options.
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_BOM = "\ufeff"
 
 
 def _refuse_unstorable(value: Any) -> None:

@@ -126,8 +126,9 @@ class Endpoint:
             raise
 
     def _document(self, req: Request, schema: Body) -> Any:
-        content = body.read(req.environ, req.conf.api.max_request_body_size)
-        document = schema.validate(body.parse_json(content, req.conf.api.max_request_body_values), req.version)
+        options = req.conf.api
+        content = body.read(req.environ, options.max_request_body_size)
+        document = schema.validate(body.parse_json(content, options.max_request_body_values), req.version)
         for kind, count in self.limits.items():
             check_count(kind, count(document), req.conf.placement[f"max_{kind}_per_request"])
         return document
