@@ -61,7 +61,7 @@ def test_claims_of_a_set_never_take_more_than_there_is_together(database):
 @pytest.mark.usefixtures("host")
 def test_what_one_consumer_gives_back_another_of_the_set_can_take(database):
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
-    place(database, claim(TOTAL, first))
+    place(database, claim(4, first))
     place(database, claim(TOTAL - 1, second, generation=None), claim(1, first, generation=1))
     assert (held(database, first), held(database, second)) == (1, TOTAL - 1)
     place(database, claim(TOTAL, first), claim(0, second))
