@@ -1,18 +1,20 @@
-"""Links to pages that are named by their files.
+"""Links to pages that are named by their files, and to decisions that are named by their numbers.
 
 The pages are read as files, too.  There ``docs/policy.rst`` between backquotes, or a link to it in the README, leads to
-the file; in HTML it becomes a link to the page.
+the file; in HTML it becomes a link to the page.  So does the number in "ADR 7".
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
 
 _PAGE = re.compile(r"docs/((?:\w+/)*[\w-]+)\.rst")
+_DECISIONS = re.compile(r"\bADR \d+(?:, \d+)*")
 
 
 def link(app: Any, document: nodes.document) -> None:
@@ -27,6 +29,22 @@ def link(app: Any, document: nodes.document) -> None:
             outward.replace_self(_reference(app, page[1], nodes.inline("", outward.astext()), explicit=True))
         elif target and "://" not in target and not target.startswith(("#", "mailto:")):
             outward.replace_self(nodes.literal("", target))
+    for text in [found for found in document.findall(nodes.Text) if _DECISIONS.search(found)]:
+        if isinstance(text.parent, nodes.paragraph):
+            text.parent.replace(text, list(_with_decisions(app, text)))
+
+
+def _with_decisions(app: Any, text: str) -> Iterator[nodes.Node]:
+    """The text with each number of a decision as a reference."""
+    pages = {int(page[4:8]): page for page in app.env.found_docs if page.startswith("adr/")}
+    end = 0
+    for listed in _DECISIONS.finditer(text):
+        for number in re.finditer(r"\d+", listed.group()):
+            start = listed.start() + number.start()
+            yield nodes.Text(text[end:start])
+            end = start + len(number.group())
+            yield _reference(app, pages[int(number.group())], nodes.inline("", number.group()), explicit=True)
+    yield nodes.Text(text[end:])
 
 
 def _reference(app: Any, page: str, shown: nodes.Node, *, explicit: bool) -> addnodes.pending_xref:
