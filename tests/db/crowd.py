@@ -1,4 +1,4 @@
-"""Several processes that do the same thing to one database at the same moment, as the starters of a service do."""
+"""Several processes that do the same to one database at the same time, as when a service starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATIENCE = 240
 
 
 def together(number: int, url: str) -> list[dict[str, Any]]:
-    """What each of ``number`` starters found when it was done; raises if one failed."""
+    """Return the result of each of ``number`` processes; raises if one failed."""
     command = [sys.executable, "-m", "tests.db.crowd", str(number), url]
     done = preloaded.service().run(command)
     assert done.returncode == 0, done.stderr
@@ -26,7 +26,7 @@ def together(number: int, url: str) -> list[dict[str, Any]]:
 
 
 def _crowd(number: int, url: str) -> list[dict[str, Any]]:
-    """Forked out of this process, which has loaded the program for all of them but reached no database yet."""
+    """Forks this process, which has loaded the program but not connected to a database yet."""
     fork = multiprocessing.get_context("fork")
     ready, found = fork.Barrier(number, timeout=_PATIENCE), fork.SimpleQueue()
     starters = [fork.Process(target=_start, args=(url, ready, found)) for _ in range(number)]

@@ -20,7 +20,7 @@ from tests.db.in_process import placement
 from tests.db.story import StoryRun
 from tests.db.writes import Write
 
-#: Where most can be left half done.
+#: Where most can remain half done.
 DEADLY = (
     "move a subtree",
     "delete a provider",
@@ -42,8 +42,8 @@ def told(story_run: StoryRun, database: Database, plan: Plan) -> int:
 
 
 def killed(story_run: StoryRun, database: Database, plan: Plan) -> bool:
-    """Whether a child that went by the plan died of it."""
-    database.dispose()  # a child must not have its connections, not even idle ones
+    """Whether a child that follows the plan dies by it."""
+    database.dispose()  # a child must not inherit connections, not even idle ones
     child = os.fork()
     if child == 0:
         told(story_run, database, plan)
@@ -52,14 +52,14 @@ def killed(story_run: StoryRun, database: Database, plan: Plan) -> bool:
 
 
 def tell(write: Write, database: Database) -> int:
-    """How many children died; raises AssertionError if one left something half done."""
+    """Return the number of children that died; raises AssertionError if one left something half done."""
     story_run, undisturbed = StoryRun(write, database), Plan()
     before = story_run.state(), story_run.changes()
     assert told(story_run, database, undisturbed) == write.status
     after = story_run.state(), story_run.changes()
     assert after[1] == write.changes
     deaths = [(at, False) for at, _ in enumerate(undisturbed.seen, 1)]
-    # After any other statement is before the next one.
+    # The time after another statement is that before the next one.
     deaths += [(at, True) for at, step in enumerate(undisturbed.seen, 1) if step == "COMMIT"]
     for at, afterwards in deaths:
         story_run = StoryRun(write, database)
@@ -73,7 +73,7 @@ def tell(write: Write, database: Database) -> int:
 
 
 def main(url: str, *names: str) -> None:
-    """One line for each of these writes: how many died of it."""
+    """Print for each of these writes how many children died."""
     with opened(url) as database:
         for write in writes.ALL:
             if write.name in names:

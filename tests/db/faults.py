@@ -51,7 +51,7 @@ class Plan:
             execute()
         fault(connection)
         if self.answer_only:
-            connection.cursor().execute("SELECT 1")  # what notices that the answer is lost
+            connection.cursor().execute("SELECT 1")  # fails because the answer is lost
 
     def _due(self, statement: str) -> bool:
         if self.done == 0:
@@ -137,7 +137,7 @@ _COLLISIONS: dict[str, tuple[Fault, ...]] = {
 
 
 def lose(connection: Any) -> None:
-    """The network fails: nothing comes through any more, in either direction."""
+    """The network fails: nothing passes any more, in either direction."""
     driver = connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         driver.close()
@@ -148,7 +148,7 @@ def lose(connection: Any) -> None:
 
 
 def kill(connection: Any) -> None:
-    """The server ends the connection, at the word of another one; SQLite's is just closed."""
+    """Another session has the server kill the connection; SQLite's is just closed."""
     driver = connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         driver.close()

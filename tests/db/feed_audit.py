@@ -51,14 +51,14 @@ _TRAITS = sa.select(traits.c.id, traits.c.name)
 _FEED = sa.select(provider_changes.c.writer_id, provider_changes.c.seq, provider_changes.c.provider_id)
 _FEED = _FEED.add_columns(provider_changes.c.what)
 
-#: What is true of one provider: (name of the fact, values).
+#: Facts about one provider: (name of the fact, values).
 Facts = Mapping[int, frozenset[tuple[Any, ...]]]
 
 
 class State(NamedTuple):
     """All that an index is made from."""
 
-    #: What a search needs to read anew if it changes: everything about a provider but its usage and generation.
+    #: What a search has to read again if it changes: everything about a provider except usage and generation.
     form: Facts
     use: Facts
     classes: Mapping[int, str]
@@ -79,7 +79,7 @@ class State(NamedTuple):
         changes = dict.fromkeys(_different(self.use, after.use), feed.USAGE)
         changes |= dict.fromkeys(_different(self.form, after.form), feed.SHAPE)
         changes |= dict.fromkeys(_providers(self) - _providers(after), feed.GONE)
-        # A trait that is new is on no provider yet: it comes with the first provider that has it.
+        # A new trait is on no provider yet: the index reads it with the first provider that has it.
         renamed = {id_: after.traits.get(id_) for id_ in self.traits} != self.traits
         if renamed or self.classes != after.classes:
             changes[feed.NO_PROVIDER] = feed.NAMES

@@ -1,4 +1,4 @@
-"""The service in this process, on a database of a test's choosing: as many of them as it likes."""
+"""The service in this process, any number of times, each on a given database."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A database as OpenStack Placement leaves it: its tables (docs: database-schema), with rows.
 
-It is made without any code of ours, so that tests can show that ours takes over what it has not made.  Some rows
+It is created without code of this service, so that tests show that the service takes over such a database.  Some rows
 result from races in OpenStack Placement; its schema allows them.
 """
 
@@ -89,7 +89,7 @@ _WORDS = {
 
 VCPU, MEMORY_MB, DISK_GB, CUSTOM_FPGA, NO_CLASS = 0, 1, 2, 10000, 10077
 NO_PROVIDER = 77
-#: When everything was made, and when some of it was changed.
+#: The times of creation, and of some updates.
 MADE, CHANGED = datetime.datetime(2024, 5, 6, 7, 8, 9), datetime.datetime(2025, 1, 2, 3, 4, 5)
 
 
@@ -201,20 +201,20 @@ def age(connection: sa.Connection) -> None:
 
 
 def insert_standard_classes(connection: sa.Connection) -> None:
-    """As every service does at its start."""
+    """As at the start of every service."""
     if connection.dialect.name == "mysql":
         connection.execute(sa.text("SET SESSION sql_mode = 'TRADITIONAL,NO_AUTO_VALUE_ON_ZERO'"))
     insert(connection, "resource_classes", "id name", list(enumerate(os_resource_classes.STANDARDS)))
 
 
 def fill(connection: sa.Connection, contents: dict[str, tuple[str, list[tuple[Any, ...]]]] = ROWS) -> None:
-    """Insert the rows; every second one of those that can be was changed later."""
+    """Insert the rows; every second row that can be updated has a later ``updated_at``."""
     for table, (columns, rows) in contents.items():
         dates = itertools.cycle([(MADE, None), (MADE, CHANGED if table in _CHANGING else None)])
         dated = [(*row, *date) for row, date in zip(rows, dates, strict=False)]
         insert(connection, table, f"{columns} created_at updated_at", dated)
         if connection.dialect.name == "postgresql" and columns.startswith("id "):
-            # Ids that were given and not drawn are unknown to the sequence.
+            # The sequence does not know ids that were inserted explicitly.
             newest = f"(SELECT max(id) FROM {table})"
             connection.execute(sa.text(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), {newest})"))
 

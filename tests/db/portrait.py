@@ -33,7 +33,7 @@ def _lines(inspector: sa.Inspector, table: str) -> Iterator[str]:
 
 def _column(column: Any) -> str:
     kind = column["type"]
-    # SQLAlchemy 2.0 counts Float among the Numerics, 2.1 no more.
+    # In SQLAlchemy 2.0 Float is a subclass of Numeric, in 2.1 it is not.
     words = [column["name"], "Float" if isinstance(kind, sa.Float) else kind._type_affinity.__name__]
     if getattr(kind, "length", None):
         words[-1] += f"({kind.length})"
@@ -46,7 +46,7 @@ def _column(column: Any) -> str:
 
 
 def _constant(default: str) -> str:
-    """Every database has its own name for the time of the statement."""
+    """Each kind of database has another name for the time of the statement."""
     return "now" if default.lower().startswith(("current_timestamp", "now(")) else default.strip("'")
 
 

@@ -73,5 +73,5 @@ def _witness(database: Database) -> Caller:
 
 
 def _sorted(thing: dict[str, Any]) -> dict[str, Any]:
-    """The same for all tellings: names of traits and aggregates come in the order of what they are in this one."""
+    """Return the same for all runs: traits and aggregates are sorted by their names in this run."""
     return {name: sorted(value, key=str) if isinstance(value, list) else value for name, value in thing.items()}

@@ -27,14 +27,14 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def memory():
-    """A database with what a transaction needs."""
+    """A database with the tables that a transaction needs."""
     with opened("sqlite://") as database:
         schema.sync(database.engine)
         yield database
 
 
 def tried(run, work, refused, **options):
-    """How many attempts were made, until it was refused."""
+    """Return the number of attempts until the refusal."""
     attempts = []
 
     def attempt(db):

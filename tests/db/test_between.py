@@ -54,7 +54,7 @@ class Cloud:
         return [self.call("GET", page).body["usages"]["VCPU"] for page in pages]
 
     def free(self):
-        """As the index has it."""
+        """Return the usage in the index."""
         page = "/allocation_candidates?resources=VCPU:1"
         summaries = self.call("GET", page).body["provider_summaries"]
         shown = [summaries[host]["resources"]["VCPU"] if host in summaries else None for host in self.hosts]
@@ -62,7 +62,7 @@ class Cloud:
 
     @contextlib.contextmanager
     def just_before(self, beginning, act):
-        """``act`` happens once, before the first statement of ours that begins so, or that ``beginning`` picks."""
+        """Run ``act`` once, before the first statement of ours that begins so, or that ``beginning`` selects."""
         picks = beginning if callable(beginning) else lambda statement: statement.startswith(beginning)
         acted = []
 
@@ -133,7 +133,7 @@ def test_a_consumer_that_came_meanwhile_is_known(cloud):
 
 @pytest.fixture
 def rowless(cloud, database):
-    """The consumer has lost its row, as very old databases have it, and no client sees what it holds."""
+    """The consumer has no row, as in very old databases, and no response shows its allocations."""
     database.write(lambda db: db.execute(sa.delete(consumers)))
 
 
@@ -152,7 +152,7 @@ def test_a_consumer_without_a_row_that_came_meanwhile_is_not_ended(cloud, rowles
 
 
 def test_a_consumer_without_a_row_is_locked_while_it_is_ended(cloud, rowless):
-    """What was claimed for it in that time would be deleted with the rest."""
+    """Otherwise its claims of that time would be deleted with the others."""
     _, there = cloud.hosts
     statuses = []
     claimer = threading.Thread(
@@ -171,7 +171,7 @@ def test_a_consumer_without_a_row_is_locked_while_it_is_ended(cloud, rowless):
 
 
 def test_the_last_of_something_is_given_once(cloud):
-    """Room that was read before the lock would still be there."""
+    """Usage that was read before the lock would show free capacity."""
     here, _ = cloud.hosts
 
     def meanwhile():
@@ -209,7 +209,7 @@ def test_a_reshape_knows_the_inventories_that_it_replaces(cloud):
 
 @pytest.mark.parametrize("how", ["removed", "emptied", "updated"])
 def test_an_inventory_is_of_the_class_that_had_the_name_when_it_was_read(cloud, how):
-    """Classes that exchange their names meanwhile do not exchange what happens to their inventories."""
+    """Classes whose names are exchanged meanwhile do not exchange the changes of their inventories."""
     here, run = cloud.hosts[1], uuid.uuid4().hex.upper()
     first, second, third = (f"CUSTOM_{name}_{run}" for name in ("A", "B", "C"))
     for name in (first, second):

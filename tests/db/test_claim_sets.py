@@ -1,4 +1,4 @@
-"""Claims of several consumers in one transaction, without any request: each is judged beside all the others."""
+"""Claims of several consumers in one transaction, without a request: all count together."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
-#: Written down a second time, by number alone: an entry that is lost or changed is noticed.
+#: A second list of the codes, so that an entry that is lost or changed is noticed.
 MYSQL = {
     ErrorClass.COLLISION: "1020 1022 1205 1213 1412 1615 1689 3101 3572",
     ErrorClass.LOST: "1015 1021 1023 1024 1026 1028 1030 1032 1034 1036 1037 1038 1039 1040 1041 1042 1043 1047 1053 "
@@ -104,7 +104,7 @@ def test_a_file_that_cannot_grow_refuses_writes_and_goes_on_reading(database):
 
 
 def write_without_room(url):
-    """How a write ends whose file may not grow, and whether reads go on, and writes when there is room again."""
+    """Return the outcome of a write whose file cannot grow, and whether reads, and later writes, succeed."""
     with opened(url) as database:
         database.read(lambda db: ResourceProvider.find(db, "x"))
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)

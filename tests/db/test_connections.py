@@ -18,7 +18,7 @@ from tests import web
 
 @pytest.fixture
 def connected(database_url):
-    """Gives the database with options of the test's."""
+    """Returns the database with options of the test."""
     with contextlib.ExitStack() as stack:
 
         def open_with(**options):
@@ -32,7 +32,7 @@ def connected(database_url):
 
 
 def taken(database, most):
-    """How many connections for writes can be had at a time, of ``most`` that are asked for."""
+    """Return how many of ``most`` connections for writes can be open at a time."""
     with contextlib.ExitStack() as stack:
         for number in range(most):
             try:
@@ -96,7 +96,7 @@ def test_no_connection_is_left_open_at_the_end(database, told):
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:/one?vfs=memdb&uri=true"])
 def test_a_database_in_memory_has_one_connection(told, url):
-    """Another would find nothing, or locks that nothing waits for."""
+    """Otherwise it would find no tables, or locks would not be waited for."""
     opened, _ = told
     use(url)
     assert len(opened) == 1

@@ -1,4 +1,4 @@
-"""Rows of consumers that hold nothing, as another program leaves them."""
+"""Consumer rows without allocations, as another program leaves them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def generations(database):
 
 
 def test_consumers_are_written_in_one_order(database, service):
-    """Else two requests about the same consumers each wait for the other."""
+    """Otherwise two requests about the same consumers deadlock."""
     names = [f"6c1b0f5e-0b8e-4f6e-8a57-{number:012}" for number in (3, 1, 2)]
 
     def claims(generation):
@@ -93,7 +93,7 @@ def test_the_row_goes_with_what_it_holds(database, service, ghost):
 
 @pytest.fixture
 def stranded(database, service):
-    """A consumer that also holds something on a provider that is no more, as the reference implementation leaves it."""
+    """A consumer with an allocation on a deleted provider too, as the reference implementation leaves it."""
     assert claim(service, None) == 204
     row = {"consumer_id": CONSUMER, "resource_provider_id": 4711, "resource_class_id": 0, "used": 1}
     database.write(lambda db: db.execute(sa.insert(allocations), row))
@@ -153,7 +153,7 @@ def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, ser
 
 
 def test_new_consumers_are_created_and_locked_in_one_order(database, service):
-    """Else two requests deadlock that each have made a consumer of the other's."""
+    """Otherwise two requests deadlock if each has created a consumer of the other one."""
     names = [f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c02{number}" for number in (3, 1, 2)]
     owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
     held = {"allocations": {HOST: {"resources": {"VCPU": 1}}}}

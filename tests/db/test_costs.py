@@ -1,4 +1,4 @@
-"""No body takes more than a bounded time and memory, what is refused changes nothing and is answered in few words."""
+"""The time and memory of every body are limited; a refusal changes nothing and is short."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.length import LONG
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 SECONDS, MEBIBYTES, TOLD = 20, 300, 200_000
-#: What a body may have.
+#: The limits of a body.
 LIMIT = 2**24
 GUARD = {"resource_provider_generation": 0}
 OWNER = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
@@ -39,7 +39,7 @@ TRAITS, AGGREGATES, INVENTORIES = (f"/resource_providers/{HOST}/{of}" for of in 
 
 
 def many(make: Callable[[int], Any]) -> list[Any]:
-    """As many of them as fit into a body."""
+    """Repeat the item until the body is full."""
     length = len(json.dumps(make(10**6))) + 2
     return [make(number) for number in range(LIMIT // length - 100)]
 

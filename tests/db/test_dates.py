@@ -27,7 +27,7 @@ RECORDS = {"VCPU": {"total": 2}, "DISK_GB": {"total": 2}}
 
 @pytest.fixture
 def service(database):
-    """A host with a consumer of two of its classes; all of it was written long ago."""
+    """A host with a consumer of two of its classes; all rows were written long ago."""
     call = placement(database)
     assert call("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
     assert set_inventories(call, 0, RECORDS) == 200
@@ -58,7 +58,7 @@ def claim(service, generation):
 
 
 def written(database):
-    """The names of the tables of which a row was written just now."""
+    """Return the names of the tables with a row that was written just now."""
     newest = {
         table.name: sa.select(sa.func.max(sa.func.coalesce(table.c.updated_at, table.c.created_at))) for table in DATED
     }

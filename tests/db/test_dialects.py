@@ -59,7 +59,7 @@ def test_sessions_have_our_settings_with_any_server_settings(backend, database):
         told.write(lambda _: None)
         told.engine.dispose()
         with pytest.raises(LookupError):
-            told.write(fail)  # the first transaction of its connection, which takes back nothing but what it did
+            told.write(fail)  # the first transaction of its connection, which rolls back only itself
         for run in (told.read, told.write, told.snapshot):
             assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == wanted
         levels = [
@@ -69,7 +69,7 @@ def test_sessions_have_our_settings_with_any_server_settings(backend, database):
 
 
 def test_a_failure_in_a_snapshot_leaves_no_connection_in_the_past(database):
-    """Its connection is the next one to be lent."""
+    """The pool hands out its connection next."""
 
     def fail(db):
         assert ResourceProvider.find(db, "new") is None

@@ -23,7 +23,7 @@ def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("charset", ["utf8mb3", "latin1"])
 def test_characters_that_no_column_has_are_the_clients_fault(database_url, charset):
-    """Most databases of this API were made with such a character set; MySQL refuses to compare what it cannot hold."""
+    """Most databases of this API were created with such a character set; MySQL refuses to compare other characters."""
     with opened(database_url) as database:
         with database.engine.connect() as connection:
             connection.exec_driver_sql(f"ALTER DATABASE CHARACTER SET {charset}")
@@ -38,7 +38,7 @@ def test_characters_that_no_column_has_are_the_clients_fault(database_url, chars
 @pytest.mark.parametrize("limit", ["max_page_count = 1", "query_only = ON"])
 @pytest.mark.parametrize("attempts", [1, 10])
 def test_a_full_or_protected_disk_is_no_bug(database, limit, attempts):
-    """Nor is it a conflict with others, where a single attempt is all that is granted."""
+    """Nor is it a conflict if only one attempt is allowed."""
 
     @sa.event.listens_for(database.engine, "checkout")
     def restrict(connection, _record, _fairy):
@@ -73,7 +73,7 @@ def test_a_postgresql_that_cannot_go_on_is_no_bug(database, state):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("wrong", ["password", "database"])
 def test_a_server_that_does_not_let_us_in_is_not_away(database_url, wrong):
-    """Waiting for it does not help, at start; and a password that was changed later is no bug."""
+    """At start, waiting does not help; and a password that is changed later is no internal error."""
     changes = {"username": "nobody", "password": "wrong"} if wrong == "password" else {"database": "nowhere"}
     with opened(sa.make_url(database_url).set(**changes)) as database:
         with pytest.raises(errors.DatabaseRefuses):

@@ -12,7 +12,7 @@ from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.writes import CLAIMED, HOST, RESOURCE_CLASS, Call, Names, claim, holding, inventories, stock
 
-# What an attempt does is the same on all databases.
+# Attempts are the same on all databases.
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 ALLOCATING = "Inventory and/or allocations changed while attempting to allocate: "

@@ -40,7 +40,7 @@ def taken_over(database):
 
 @pytest.fixture
 def service(taken_over):
-    """What answers, at version 1.39, and may change what is there."""
+    """The service on the database, at version 1.39; requests may change rows."""
     call = in_process.placement(taken_over)
     return lambda method, path, body=None: call(method, path, 39, body)
 
@@ -147,7 +147,7 @@ class TestRead:
 
 @pytest.mark.parametrize("revision", [original.OLDER])
 class TestServed:
-    """What becomes of the rows that the original's races left."""
+    """The rows that races of the original have left."""
 
     def test_a_provider_without_a_root_is_shown_and_soon_its_own(self, taken_over, service):
         """The original hides it until ``online_data_migrations`` has run."""
@@ -248,7 +248,7 @@ class TestRelease:
 
     @pytest.mark.parametrize("revision", [original.NEWEST])
     def test_a_service_that_was_left_running_writes_nothing_any_more(self, taken_over, service):
-        """The original would not hear of it, nor this service of what the original writes."""
+        """Neither would see the changes of the other."""
         schema.release(taken_over.engine, force=True)
         before = rows(taken_over)
         assert service("DELETE", f"/allocations/{INSTANCE}").status == 503
@@ -256,7 +256,7 @@ class TestRelease:
 
     @pytest.mark.parametrize("revision", [original.OLDER])
     def test_goes_on_after_a_power_cut(self, taken_over, revision):
-        """MySQL keeps what was dropped up to then; the others begin again."""
+        """On MySQL the tables dropped up to then stay dropped; the others roll back."""
         for name in ("provider_changes", "change_writers", "feed_instance"):
             cut = watch.power_cut(taken_over.engine, lambda said, last=name: said.startswith("DROP") and last in said)
             with pytest.raises(watch.PowerCut), cut:

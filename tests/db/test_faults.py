@@ -69,7 +69,7 @@ def test_faults_that_pass_are_not_noticed(trial, backend, pytestconfig):
     kinds = chosen(pytestconfig)
     for at, step in enumerate(trial.steps, 1):
         if not LONG and step != "COMMIT" and kinds[at % len(kinds)] != backend.kind:
-            continue  # another database's turn
+            continue  # run on another database
         losses = [[loss] for loss in faults.LOSSES] if step != "COMMIT" else [[]]
         for loss in losses if LONG else [losses[at // len(kinds) % len(losses)]]:
             assert trial.run(at, *loss, *faults.collisions(backend.kind)) == trial.write.status
@@ -78,7 +78,7 @@ def test_faults_that_pass_are_not_noticed(trial, backend, pytestconfig):
 @each_write
 @pytest.mark.parametrize("answer_only", [False, True], ids=["on its way there", "on its way back"])
 def test_a_connection_lost_with_commit_leaves_it_open(trial, answer_only):
-    """The request is not repeated, for it may be in effect.  Only what came before its transaction is."""
+    """The request is not repeated, since it may have taken effect.  Only what precedes its transaction is."""
     commits = [at for at, step in enumerate(trial.steps, 1) if step == "COMMIT"]
     statuses = [trial.run(at, faults.lose, answer_only=answer_only) for at in commits]
     if trial.write.changes:

@@ -1,4 +1,4 @@
-"""The feed of changes: what a search may see differently leaves rows with its commit, in order (docs/adr/0004)."""
+"""The feed: each change that a search can see leaves rows with its commit, in order (docs/adr/0004)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.index import rewound
 
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
 def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
-    """One that is refused leaves none."""
+    """A refused write leaves none."""
     story_run = StoryRun(write, database)
     before = story_run.state()
     answer = story_run.ask(placement(database))
@@ -36,7 +36,7 @@ def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
 
 
 def rows(database):
-    """Writer, number and provider of each row there is."""
+    """Return writer, sequence number and provider of each row."""
     query = sa.select(provider_changes.c.writer_id, provider_changes.c.seq, provider_changes.c.provider_id)
     return sorted(tuple(row) for row in database.read(lambda db: db.execute(query).all()))
 
@@ -84,7 +84,7 @@ def test_the_number_of_an_attempt_that_collided_goes_to_the_next(database, backe
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_transactions_that_overlap_have_different_writers(database):
-    """SQLite has none that do."""
+    """SQLite has no concurrent transactions."""
 
     def work(db):
         db.changed(1, feed.SHAPE)
@@ -103,7 +103,7 @@ def test_transactions_that_overlap_have_different_writers(database):
 
 @pytest.mark.parametrize("answer_only", [False, True])
 def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, answer_only):
-    """Its number may still appear."""
+    """Its sequence number may still appear."""
     touch(database, 1)
     planted(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
     with pytest.raises(errors.OutcomeUnknown):
@@ -120,7 +120,7 @@ INTERRUPTED = {"mariadb": "KILL QUERY CONNECTION_ID()", "postgresql": "SELECT pg
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_statement_that_is_ended_from_outside_costs_no_writer(database, backend):
-    """The connection is what it was.  Every search asks for the number of each writer that there is."""
+    """The connection is intact.  Every search reads the number of each writer, so writers must not be wasted."""
     touch(database, 1)
     for _ in range(3):
         with pytest.raises(errors.DatabaseUnavailable):
@@ -134,7 +134,7 @@ UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postg
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
-    """It may be in effect, so its number may be taken."""
+    """It may be committed, so its number may be in use."""
     touch(database, 1)
     planted(database, Plan(at="COMMIT", faults=[UNHEARD_OF[backend.kind]], answer_only=True))
     with pytest.raises(sa.exc.DBAPIError):
@@ -145,7 +145,7 @@ def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(da
 
 
 def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
-    """The database may have lost what they have committed."""
+    """The database may have lost their commits."""
     touch(database, 1)
     planted(database, Plan(at="SELECT", faults=[faults.lose]))
 
@@ -160,7 +160,7 @@ def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
 
 
 def test_the_id_of_a_writer_whose_birth_was_lost_is_not_given_again(database):
-    """Its process goes on, perhaps, and would write under the same id as another."""
+    """Its process may go on, and would write under the same id as another one."""
     state = rewound.noted(database)
     rewound.put_back(database, state)
     with opened(database.url) as first, opened(database.url) as second:
@@ -178,7 +178,7 @@ def test_the_id_of_a_writer_whose_birth_was_lost_is_not_given_again(database):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The feed's clock; it tidies with every write."""
+    """The feed's clock; there is maintenance with every write."""
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
     monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", -1.0)
@@ -253,7 +253,7 @@ def test_a_writer_that_never_wrote_is_ended_too(database, clock):
 
 @contextlib.contextmanager
 def before(database, begin, do):
-    """Once, just before a statement that begins so, something else is done."""
+    """Do something once, just before a statement that begins so."""
     done = []
 
     def look(connection, cursor, statement, parameters, context, executemany):
@@ -274,7 +274,7 @@ LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, dead_writer):
-    """SQLite has no meanwhile."""
+    """SQLite has no concurrent transactions."""
     see(database, dead_writer, 5 * 3600)
     with opened(database.url) as witness, before(database, LOCKED, lambda: see(witness, dead_writer, 0)):
         touch(database, 3)

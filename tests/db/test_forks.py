@@ -40,7 +40,7 @@ def say(looks):
 
 
 def fork_and_look(url):
-    """Say what the parent saw before, both children saw, and the parent saw after."""
+    """Print the results of the parent before, of both children, and of the parent after."""
     with opened(url) as database:
         look(database)
         for _ in range(2):

@@ -23,9 +23,9 @@ from tests.load.storm import Call, claim, name, new, stock
 
 pytestmark = pytest.mark.xdist_group("galera")
 
-#: Rows of a table without a key, where each row that changes is looked for among all: a quarter of a second to apply.
+#: Rows of a table without a key: to apply their change takes a quarter of a second, as each is searched among all.
 ROWS = 1500
-#: How often two requests may miss each other, on a machine that has other work.
+#: How often two requests may fail to be concurrent, on a busy machine.
 TRIES = 5
 
 AGGREGATE, OTHER = new(), new()
@@ -46,7 +46,7 @@ class Pair:
         with slow.engine.begin() as connection:
             connection.exec_driver_sql("CREATE TABLE slow (number INT NOT NULL)")
             connection.execute(sa.text("INSERT INTO slow VALUES (:n)"), [{"n": 0}] * ROWS)
-        # The names that most tests use are there from now on, at both nodes.
+        # Both nodes have the names that most tests use from now on.
         for service in (self.slow, self.quick):
             one = self.provider(VCPU=1)
             for call in (claim([one]), aggregates(one, AGGREGATE, OTHER)):
@@ -54,13 +54,13 @@ class Pair:
             self.settle()
 
     def ask(self, call):
-        """The answer to a request; both nodes have it then."""
+        """Return the response to a request, once both nodes have applied it."""
         answer = self.slow(*of(call))
         self.settle()
         return answer
 
     def provider(self, parent=None, **totals):
-        """The uuid of a new provider that has this much."""
+        """Create a provider with these inventories; return its uuid."""
         one = new()
         assert self.ask(birth(one, parent)).status == 200
         if totals:
@@ -218,7 +218,7 @@ def test_inventory_goes_only_if_it_is_not_claimed_at_the_other_node(pair, order)
 
 
 def swept(table):
-    """How many rows a sweep removes at once, and how many it marks."""
+    """Return the numbers of rows that a sweep removes and marks."""
 
     def work(database):
         [found] = [each for each in sweep.sweep(database, grace=0) if each.table == table]
@@ -283,7 +283,7 @@ NAMES = {
 
 @pytest.fixture
 def nothing_unused(pair):
-    """No sweep finds more than what a test makes."""
+    """The sweep finds only rows of the test."""
     for _ in range(2):
         sweep.sweep(pair.databases[0], grace=0)
     pair.settle()
@@ -352,7 +352,7 @@ USES = {
 @either_first
 @pytest.mark.parametrize("use", USES)
 def test_a_provider_goes_with_all_that_it_has(pair, use, order):
-    """Nothing is left of it; a child keeps it."""
+    """It is deleted completely; with a child, it stays."""
     provider = pair.provider()
     what = TRAIT if use == "traits" else AGGREGATE
     gone, used = pair.meet(*[delete(provider), USES[use](provider, what)][::order])[::order]
@@ -372,7 +372,7 @@ def test_a_provider_that_is_claimed_at_the_other_node_stays(pair, order):
 
 @met
 def test_aggregates_are_those_that_were_named_last(pair):
-    """Two requests that name no generation: each replaces what there is."""
+    """Two requests without a generation: each replaces the state."""
     provider = pair.provider()
     assert pair.meet(aggregates(provider, AGGREGATE), aggregates(provider, OTHER)) == [200, 200]
     assert pair.ask(Call("GET", f"/resource_providers/{provider}/aggregates")).body["aggregates"] == [OTHER]
@@ -404,7 +404,7 @@ def test_two_moves_make_no_loop(pair, same_second, trees, below):
 @either_first
 @pytest.mark.parametrize("moving", ["parent", "grandparent"])
 def test_a_child_moves_along_with_its_parent(pair, moving, order):
-    """Or is born there afterwards: it has the root of its parent."""
+    """Or is created there afterwards: it has the root of its parent."""
     root, target = pair.provider(), pair.provider()
     middle = pair.provider(root)
     parent = pair.provider(middle)

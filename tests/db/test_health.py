@@ -1,4 +1,4 @@
-"""/healthcheck: 200 while this process can serve, 503 and why otherwise."""
+"""/healthcheck: 200 while this process can serve, otherwise 503 with the reason."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_locks_of_other_sessions_do_not_matter(database):
 
 
 def test_a_database_without_tables_is_reported(database_url):
-    """Dropped, or given back to another Placement, while the service runs."""
+    """Dropped, or downgraded for another Placement, while the service runs."""
     with opened(database_url) as database:
         schema.sync(database.engine)
         app = serve(database)

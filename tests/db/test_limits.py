@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def serve(database):
-    """Gives a service with these options: a host with two devices, all of one class."""
+    """Returns a service with these options, on a host with two devices, all of one class."""
 
     def served(**options):
         named = {f"placement__{name}": value for name, value in options.items()}

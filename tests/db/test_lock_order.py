@@ -1,4 +1,4 @@
-"""Every writer locks providers in the order of their ids, so that waiting transactions form no circle."""
+"""Every writer locks providers in the order of their ids, so that waiting transactions form no cycle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Forest:
         self.ask = placement(database)
 
     def provider(self, parent=None):
-        """The uuid of a new provider with room."""
+        """Create a provider with inventory; return its uuid."""
         one = str(uuid.uuid4())
         assert self.bear(one, parent) == 200
         stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 10**6}}}
@@ -58,7 +58,7 @@ class Forest:
 
     @contextlib.contextmanager
     def locked(self, one):
-        """The row of the provider, by another transaction, for the length of the block."""
+        """Lock the row of the provider in another transaction, for the length of the block."""
         with self.engine.connect() as connection:
             connection.execute(_LOCK, {"uuid": one})
             yield
@@ -86,7 +86,7 @@ def forest(database):
 
 @pytest.fixture
 def refused():
-    """What the database refuses, in a word for each."""
+    """The labels of the driver errors."""
     words = []
     signals.driver_error.connect(words.append)
     yield words
@@ -94,7 +94,7 @@ def refused():
 
 
 def for_a_while(*works):
-    """All that the works returned, each done over and over in a thread of its own."""
+    """Run each function repeatedly in a thread of its own; return all results."""
     results = []
 
     def repeat(work):
@@ -115,7 +115,7 @@ def new():
 
 
 def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
-    """37 of 44 children were refused: a birth had its parent, and its foreign key wanted the root."""
+    """37 of 44 children were refused: the INSERT held the parent's lock, and its foreign key waited for the root."""
     root = forest.provider()
     parent = forest.provider(root)
     births = [lambda: forest.bear(new(), parent)]
@@ -126,7 +126,7 @@ def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
 
 @pytest.mark.parametrize("what", ["moved", "renamed"])
 def test_an_update_that_names_a_parent_is_not_starved_by_births(forest, what):
-    """12 of 13 were refused: there was always one more child in the tree than was read."""
+    """12 of 13 were refused: there was always one child more in the tree than had been read."""
     old, there = forest.provider(), forest.provider()
     one = forest.provider(old)
     turns = itertools.cycle([there, old])
@@ -174,7 +174,7 @@ SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "cl
 
 @pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
 def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
-    """With any plan of the database: roots and parents of a move, and providers of a claim."""
+    """With any query plan: roots and parents of a move, and providers of a claim."""
     names, service, seen = writes.Names(), placement(database), []
     for call in write.before:
         assert service(*names.fill(call)).status < 300

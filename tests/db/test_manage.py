@@ -173,7 +173,7 @@ class TestRelease:
         ((writer_id, seen_at),) = execute(
             database, sa.select(tables.change_writers.c.id, tables.change_writers.c.seen_at)
         )
-        # Signs of life come once a minute; a slow machine is given more time than that.
+        # Leases are renewed once a minute; a slow machine has more time.
         for ago, code in ((80, 1), (130, 0)):
             old = {"seen_at": seen_at - datetime.timedelta(seconds=ago)}
             execute(
@@ -232,7 +232,7 @@ class TestRestored:
 class TestOnlineDataMigrations:
     @pytest.mark.parametrize("revision", [INITIAL, "head"])
     def test_all_rows_are_completed_in_batches_of_fifty(self, run, database, revision):
-        """On the first revision too: the ones after it refuse a database that needs this."""
+        """On the first revision too: later ones refuse a database that needs this."""
         schema.sync(database.engine, revision)
         fill(database, rootless=70, ownerless=120)
         ran = run("db", "online_data_migrations")
@@ -383,7 +383,7 @@ class TestOnlineDataMigrations:
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """Databases that are not to be found, for tests that need none."""
+    """A configuration without a database, for tests that need none."""
     return lambda url, more="": _written(tmp_path, url, more)
 
 
@@ -397,7 +397,7 @@ def command(main, tmp_path, monkeypatch):
 
 
 class TestWords:
-    """What an operator may type."""
+    """Command lines of an operator."""
 
     def test_nothing_shows_the_help_and_fails(self, command):
         ran = command()
@@ -428,7 +428,7 @@ class TestWords:
         assert "Traceback" not in ran.err
 
     def test_version(self):
-        """In a process of its own, as operators run it."""
+        """In a process of its own, as in operation."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]
         ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{program.version()}\n", "")
@@ -454,7 +454,7 @@ class TestWords:
 
 
 class TestErrors:
-    """One line on what is wrong, and no traceback."""
+    """Errors are one line with the reason, without a traceback."""
 
     @staticmethod
     def complaint(ran):
@@ -492,7 +492,7 @@ class TestErrors:
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, database_url):
-    """With SQLite nothing happens meanwhile."""
+    """SQLite has no concurrent transactions."""
     schema.sync(database.engine)
     fill(database, ownerless=1)
     with opened(database_url) as other:

@@ -1,4 +1,4 @@
-"""The schema is the same however it was made, and that of other Placements (docs: database-schema)."""
+"""Every way to create the schema gives the same one, that of other Placements (docs: database-schema)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_sync_refuses_incomplete_rows_and_names_the_remedy(engine, flaw, remedy)
 
 
 def test_sync_goes_on_after_a_power_cut_at_any_statement(engine):
-    """MySQL keeps what was done up to then, so it is cut after each step; the others start afresh, and get further."""
+    """MySQL keeps the steps before a power cut, so there is one after each step; the others start again."""
     keeps_steps = engine.dialect.name == "mysql"
     cuts = 0
     for attempt in itertools.count(1):
@@ -194,7 +194,7 @@ def test_state_has_a_finding(engine):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_sync_where_named_locks_are_forbidden(engine):
-    """As some Galera clusters do."""
+    """Some Galera clusters do this."""
 
     def forbid(statement):
         if "get_lock" in statement.lower():

@@ -19,7 +19,7 @@ def move(database, name, parent):
 
 
 def before_statement(number, engine, act):
-    """Act once, before the numbered statement that the engine sends from now on."""
+    """Run ``act`` once, before the statement of this number, counted from now on."""
     sent = []
 
     @sa.event.listens_for(engine, "before_cursor_execute")
@@ -34,7 +34,7 @@ def before_statement(number, engine, act):
 @pytest.mark.parametrize("statement", [1, 2, 3, 4])
 @pytest.mark.parametrize("moved", ["the provider", "the new parent"])
 def test_a_move_finds_what_moved_meanwhile(database, statement, moved):
-    """LP 1779635: a root read before another move, and descendants read after it, do not belong together."""
+    """LP 1779635: a root read before another move, and descendants read after it, are inconsistent."""
     old, other, new, below_new, provider, child = (str(uuid.uuid4()) for _ in range(6))
     parents = {old: None, other: None, new: None, below_new: new, provider: old, child: provider}
     for name, parent in parents.items():
@@ -63,7 +63,7 @@ def test_a_move_finds_what_moved_meanwhile(database, statement, moved):
     ids=["moved", "not moved", "parent"],
 )
 def test_a_move_finds_what_was_deleted_meanwhile(database, gone, parent, statement, refused):
-    """After it was read, and before it is locked."""
+    """Between its read and its lock."""
     uuids = {name: str(uuid.uuid4()) for name in ("old", "parent", "provider")}
     for name, one in uuids.items():
         above = uuids["old"] if name == "provider" else None

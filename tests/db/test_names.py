@@ -1,4 +1,4 @@
-"""Rows of projects, users, consumer types and aggregates: looked up by each attempt, made only for what is done."""
+"""Rows of projects, users, consumer types and aggregates: read by each attempt, created for successful requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REFERRING = (allocations, consumers, resource_provider_aggregates)
 
 
 class Cloud:
-    """A host with room, and a service."""
+    """A host with inventory, and a service."""
 
     def __init__(self, database, room=1000):
         self.database, self.call = database, placement(database)
@@ -43,7 +43,7 @@ class Cloud:
         assert self.call("PUT", f"/resource_providers/{self.host}/inventories", 39, body).status == 200
 
     def holding(self, owner, **more):
-        """What a consumer is to hold for an owner, whose project, user and type have one name."""
+        """Return a claim for an owner whose project, user and type have the same name."""
         return {
             "allocations": {self.host: {"resources": {"VCPU": 1}}},
             "project_id": owner,
@@ -54,18 +54,18 @@ class Cloud:
         }
 
     def claim(self, owner, call=None, **more):
-        """The status, and the consumer."""
+        """Return the status, and the consumer."""
         consumer = str(uuid.uuid4())
         answer = (call or self.call)("PUT", f"/allocations/{consumer}", 39, self.holding(owner, **more))
         return answer.status, consumer
 
     def owner(self, consumer):
-        """Project, user and type, as they are shown."""
+        """Return project, user and type, as responses show them."""
         shown = self.call("GET", f"/allocations/{consumer}").body
         return [shown.get(name) for name in ("project_id", "user_id", "consumer_type")]
 
     def gather(self, aggregates, generation, call=None):
-        """Make the host a member of these."""
+        """Put the host into these aggregates."""
         body = {"resource_provider_generation": generation, "aggregates": aggregates}
         return (call or self.call)("PUT", f"/resource_providers/{self.host}/aggregates", 39, body).status
 
@@ -82,9 +82,9 @@ def cloud(database):
 
 
 def lose(database):
-    """Take back what gave names ids, and all that came after it, as a database does that loses its last commits.
+    """Undo the creation of names, and everything after it, like a database that loses its last commits.
 
-    What is kept are the ids of the rows, by table and name.
+    The ids of the rows are kept, by table and name.
     """
 
     def work(db):
@@ -99,7 +99,7 @@ def lose(database):
 
 
 def given(database, ids, old, new):
-    """Give the ids that a name had to another one, as a worker does that finds them free."""
+    """Give the ids of a name to another one, as the database does when they are free."""
 
     def work(db):
         for table, column in zip(NAMED, ("external_id", "external_id", "name", "uuid"), strict=True):
@@ -128,7 +128,7 @@ def test_an_owner_whose_ids_went_to_another_is_not_taken_for_it(database, cloud)
 
 
 def test_a_claim_for_an_owner_whose_rows_are_lost_is_seen(database, cloud):
-    """Also one that changes the owner of a consumer, which is another statement."""
+    """Also if it changes the owner of a consumer, with another statement."""
     assert cloud.claim(OWNERS[0])[0] == 204
     lose(database)
     status, consumer = cloud.claim(OWNERS[0])
@@ -149,7 +149,7 @@ def test_an_aggregate_whose_id_went_to_another_is_not_taken_for_it(database, clo
 
 
 def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
-    """No foreign key refuses it."""
+    """There is no foreign key that would refuse it."""
     assert cloud.gather(AGGREGATES, 1) == 200
     lose(database)
     assert cloud.gather(AGGREGATES, 2) == 200
@@ -162,7 +162,7 @@ def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_restored_file(database, cloud, tmp_path):
-    """The same with a backup that is written back while the service has it open, and a second worker."""
+    """The same with a backup that is restored while the service is connected, and a second worker."""
     path, backup = database.url.database, tmp_path / "backup"
     with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
         live.backup(kept)
@@ -186,7 +186,7 @@ def test_a_restored_file(database, cloud, tmp_path):
 @pytest.mark.skipif(not LONG, reason="only in long runs: it takes a server of its own")
 @pytest.mark.parametrize("private_server", ["mariadb"], indirect=True)
 def test_a_crash_of_a_server_that_does_not_flush(private_server):
-    """The same with commits that are really lost."""
+    """The same with commits that the server really loses."""
     url = private_server.create_database()
     with opened(url) as database, opened(url) as elsewhere:
         with database.engine.connect() as connection:
@@ -214,7 +214,7 @@ def test_a_crash_of_a_server_that_does_not_flush(private_server):
 
 
 def rows(database):
-    """How many rows there are, by table."""
+    """Return the number of rows, by table."""
     count = sa.func.count()
     return {
         table.name: database.read(lambda db, table=table: db.execute(sa.select(count).select_from(table)).scalar())
@@ -223,7 +223,7 @@ def rows(database):
 
 
 def refused(cloud):
-    """Requests that are refused, by name, each with names that are new."""
+    """Refused requests by name, each with new names."""
     nowhere, unknown = {str(uuid.uuid4()): {"resources": {"VCPU": 1}}}, {cloud.host: {"resources": {"CUSTOM_NO": 1}}}
     beyond = {cloud.host: {"resources": {"VCPU": 1001}}}
     path = f"/allocations/{uuid.uuid4()}"
@@ -300,7 +300,7 @@ def test_what_is_made_first_has_attempts_of_its_own(database):
 
 
 def test_names_are_one_where_the_database_compares_them_as_one(database, cloud):
-    """As they always were: MariaDB's usual collations know no case."""
+    """MariaDB's usual collations ignore case."""
     bodies = {str(uuid.uuid4()): cloud.holding(owner, consumer_type="T") for owner in ("case", "CASE")}
     assert cloud.call("POST", "/allocations", 39, bodies).status == 204
     status, third = cloud.claim("Case", consumer_type="T")
@@ -314,7 +314,7 @@ def test_names_are_one_where_the_database_compares_them_as_one(database, cloud):
 
 
 def test_ids_are_found_by_kind_and_name(database):
-    """A project and a user of one name are two."""
+    """A project and a user with one name are different."""
     wanted = [Name(kind, f"name {number}") for kind in (PROJECT, USER) for number in range(150)]
     wanted += [Name(CONSUMER_TYPE, "T"), Name(AGGREGATE, AGGREGATES[0])]
     assert database.read(lambda db: names.find(db, wanted)) == {}
@@ -326,7 +326,7 @@ def test_ids_are_found_by_kind_and_name(database):
 
 
 def test_names_are_created_in_one_order_regardless_of_case(database):
-    """Otherwise two makers deadlock where the database takes them for the same."""
+    """Otherwise two transactions deadlock where the collation holds the names equal."""
     made = []
 
     @sa.event.listens_for(database.engine, "before_execute")
@@ -343,7 +343,7 @@ def test_names_are_created_in_one_order_regardless_of_case(database):
 
 @pytest.fixture
 def unused(database, cloud):
-    """An owner, and an aggregate, that nothing refers to any more; the names of what is used."""
+    """An owner and an aggregate without references; returns the names that are in use."""
     _, consumer = cloud.claim("GONE")
     assert cloud.call("DELETE", f"/allocations/{consumer}").status == 204
     assert cloud.gather(AGGREGATES, cloud.generation()) == 200
@@ -353,7 +353,7 @@ def unused(database, cloud):
 
 
 def stored(database):
-    """All names that there are."""
+    """Return all names."""
     columns = (projects.c.external_id, users.c.external_id, consumer_types.c.name, placement_aggregates.c.uuid)
     return [set(database.read(lambda db, of=of: db.execute(sa.select(of)).scalars().all())) for of in columns]
 
@@ -374,7 +374,7 @@ def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud,
 
 
 def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
-    """However many rows are changed in one transaction."""
+    """With any number of rows in one transaction."""
     monkeypatch.setattr(sweep, "_BATCH", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
@@ -383,7 +383,7 @@ def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
 
 
 def test_a_mark_lasts_longer_than_any_attempt():
-    """Attempts may run for a minute, and wait for what they need first as often."""
+    """Attempts may run for a minute, and so may their prerequisites."""
     assert sweep.GRACE == 3600
 
 
@@ -415,7 +415,7 @@ def test_what_is_used_again_is_not_removed(database, cloud, unused):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, unused):
-    """Between the statement that finds what is unused and the one that removes it."""
+    """Between the statement that finds unused rows and the one that removes them."""
     sweep.sweep(database, grace=0)
     claimed = []
 

@@ -44,7 +44,7 @@ from tests.nonsense.things import (
 #: Names are created when first used, even if the request is refused then (docs: api-consumers), as aggregates are;
 #: and the feed has its own housekeeping.
 NOT_STATE = {projects, users, consumer_types, placement_aggregates, change_writers, provider_changes}
-#: Of what every service has hundreds, those that are its own, and how many there are.
+#: Where every service has hundreds of rows: the custom ones, and the number of all.
 STATE = [
     *(sa.select(table) for table in metadata.sorted_tables if table not in {*NOT_STATE, traits, resource_classes}),
     *(sa.select(table).where(table.c.name.startswith("CUSTOM_")) for table in (traits, resource_classes)),
@@ -68,7 +68,7 @@ class Target:
         self._opened = None
 
     def send(self, request, looking):
-        """Status line, headers and content of the answer, and whether anything has changed as far as one looks."""
+        """Status line, headers and content of the response, and whether the tables have changed."""
         if self._opened is None:
             self._open()
         before = self._state
@@ -86,7 +86,7 @@ class Target:
         self._state = rows(self._database)
 
     def close(self):
-        """Forget what has changed: the next request finds all as it was at first."""
+        """Restore the first state for the next request."""
         if self._opened is not None:
             self._opened.__exit__(None, None, None)
             self._opened = None

@@ -43,7 +43,7 @@ ODD = {
         2,
     )
 }
-#: What PostgreSQL and SQLite can hold beside numbers; MariaDB's greatest is that of single precision.
+#: Special values that PostgreSQL and SQLite store; MariaDB's largest is that of single precision.
 RATIOS = {
     "mariadb": {"great ratio": 3e38, "no ratio": 0.0, "endless ratio": -3e38},
     "postgresql": {"great ratio": 1e308, "no ratio": float("nan"), "endless ratio": float("inf")},
@@ -59,7 +59,7 @@ def insert(db, table, *rows):
 
 
 def spoil(database, kind):
-    """One sound host, and every oddity beside it."""
+    """One consistent host, and every inconsistency beside it."""
 
     def sound(db):
         provider = LockedProvider.create(db, uuid=SOUND, name="sound")

@@ -33,7 +33,7 @@ def test_a_provider_can_be_given_its_own_name_in_another_case(database):
 
 
 def test_a_generation_moves_only_from_the_one_that_was_read(database):
-    """A record that is not of the locked row any more is no ground for a change; the attempt runs again."""
+    """A record that differs from the locked row is no basis for a change; the attempt runs again."""
     old = database.write(lambda db: LockedProvider.create(db, uuid=ONE, name="one"))
     database.write(lambda db: LockedProvider.lock(db, ONE).replace_inventories([]))
     with pytest.raises(errors.TooManyConflicts):

@@ -101,7 +101,7 @@ def test_an_index_that_differs_publishes_it(database, heard, caplog):
     service, live_index = placement(database), LiveIndex(database, verify_interval=1e-9)
     host(service)
     live_index.current()
-    with database.engine.begin() as connection:  # leaves nothing in the feed
+    with database.engine.begin() as connection:  # without a row in the feed
         connection.execute(sa.update(resource_providers).values(generation=resource_providers.c.generation + 7))
     heard.clear()
     live_index.current()
@@ -179,7 +179,7 @@ def test_a_deadlock_is_published_as_one(database, heard):
 def test_each_statement_and_commit_is_timed_once_statements_are_timed(database, heard):
     service = placement(database)
     provider = host(service)
-    service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider]))  # makes its project and user
+    service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider]))  # creates its project and user
     heard.clear()
     claim = holding([provider])
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204

@@ -18,13 +18,13 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests import proxies, web
 
-#: The most that a request may take with timeouts of one or two seconds, on a busy machine.
+#: The longest time of a request with timeouts of one or two seconds, on a busy machine.
 SOON = 20
 SHORT = {"connect_timeout": 2, "read_timeout": 1}
 
 
 def seconds(run, work):
-    """How long the database takes to give up."""
+    """Seconds after which the database is given up."""
     began = time.monotonic()
     with pytest.raises(errors.DatabaseUnavailable):
         run(work)
@@ -48,7 +48,7 @@ def check(database, silent):
         took = [waiting.result() for waiting in [threads.submit(seconds, *work) for work in works]]
     assert max(took) < SOON
     database.write(create("after"))
-    # Whose answer comes late after all is not there for the next statement.
+    # The late answer to a statement is not that of the next one.
     with database.reading_engine.connect() as connection:
         with silent(), pytest.raises(sa.exc.DBAPIError) as lost:
             connection.execute(sa.select(1))
@@ -58,7 +58,7 @@ def check(database, silent):
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
 def test_a_frozen_server_is_lost(private_server):
-    """Its kernel goes on acknowledging what it is sent, so that only the service can notice."""
+    """Its kernel still acknowledges packets, so only the service can notice."""
     with opened(private_server.create_database(), **SHORT) as database:
         schema.sync(database.engine)
         check(database, private_server.frozen)
@@ -70,7 +70,7 @@ def test_a_server_whose_packets_are_swallowed_is_lost(backend, database):
         check(cut_off, proxy.silent)
 
 
-#: A statement that the server takes two seconds for, without a word meanwhile.
+#: A statement that takes the server two seconds, in which it sends nothing.
 SLOW = {"mariadb": "SELECT SLEEP(2)", "postgresql": "SELECT pg_sleep(2)"}
 
 
@@ -83,7 +83,7 @@ def test_changes_of_the_schema_may_take_their_time(backend, database):
             connection.execute(slow)
 
 
-#: What the server itself does about clients that are silent, and about statements that no client waits for any more.
+#: The server's own limits, for silent clients and for statements that no client waits for.
 LIMITS = {
     "mariadb": "SELECT @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@idle_transaction_timeout, "
     "@@max_statement_time",
@@ -91,14 +91,14 @@ LIMITS = {
     "current_setting('statement_timeout')",
 }
 IN_READS = {"mariadb": (10, 10, 60, 40), "postgresql": ("10s", "1min", "40s")}
-# A COMMIT that is ended by a limit leaves its outcome open.
+# If a limit ends a COMMIT, its outcome is unknown.
 IN_WRITES = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
 IN_COMMANDS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, database):
-    """MariaDB by itself waits a day for a table that is being changed."""
+    """MariaDB's default is to wait a day for a table that is being changed."""
     statement = sa.text(LIMITS[backend.kind])
     url = database.url.render_as_string(hide_password=False)
     conf = web.configuration(placement_database__connection=url, placement_database__read_timeout=40)
@@ -128,7 +128,7 @@ def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, data
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_a_connection_is_bounded_as_long_as_it_is_open(database):
-    """The handshake has a bound of its own."""
+    """The handshake has a limit of its own."""
     with opened(database.url, connect_timeout=3, read_timeout=40) as bounded, bounded.engine.connect() as connection:
         driver = connection.connection.dbapi_connection
         assert (driver._read_timeout, driver._write_timeout) == (40, 40)
@@ -152,5 +152,5 @@ def test_a_connection_is_bounded_as_long_as_it_is_open(database):
     ],
 )
 def test_drivers_that_are_not_installed_here_have_timeouts_too(url, arguments):
-    """The URL's own words have precedence."""
+    """Parameters of the URL have precedence."""
     assert dialects.Timeouts().connect_args(sa.make_url(url)) == arguments

@@ -44,7 +44,7 @@ CLASSES = [
 
 @pytest.fixture
 def database(database_url):
-    """A database with its schema, and nothing in it but the feed's identity."""
+    """A database with its schema, and no rows except the feed's identity."""
     with opened(database_url) as synced:
         schema.sync(synced.engine)
         yield synced
@@ -120,7 +120,7 @@ def test_only_what_is_missing_is_added(database):
 
 @pytest.mark.parametrize("place", ["INTO resource_classes", "INTO traits", "feed_instance"])
 def test_a_failed_attempt_leaves_nothing_and_is_made_good_by_the_next(database, place):
-    """LP 1760322, 1759863, 1756151: the sync was taken for done although it had been rolled back."""
+    """LP 1760322, 1759863, 1756151: the sync was recorded as done although it had been rolled back."""
     execute(database, sa.delete(feed_instance))
     with watch.power_cut(database.engine, lambda statement: place in statement), pytest.raises(watch.PowerCut):
         standard.insert(database)
@@ -131,7 +131,7 @@ def test_a_failed_attempt_leaves_nothing_and_is_made_good_by_the_next(database, 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_collision_is_tried_again_from_what_is_there_by_then(database, database_url):
-    """Another starter adds everything between our look and our insert; with SQLite transactions cannot overlap."""
+    """Another process inserts everything between our SELECT and our INSERT; with SQLite transactions cannot overlap."""
     with opened(database_url) as other:
         others = [other]
 

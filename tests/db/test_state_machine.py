@@ -44,7 +44,7 @@ NEW = {True: 201, False: 204}
 
 
 class Writers(Clients):
-    """Whatever clients may do that has a sound form."""
+    """All writes of clients that are well formed."""
 
     # --- providers ---
 
@@ -109,7 +109,7 @@ class Writers(Clients):
 
     @rule(which=WHICH, off=OFF, minor=minors(0, 39))
     def set_the_same_inventories(self, which, off, minor):
-        """As agents report, again and again."""
+        """As the periodic reports of agents."""
         known = self.model.providers.get(self.provider(which))
         self.set_inventories(which, dict(known.inventories) if known else {}, off, minor)
 
@@ -135,7 +135,7 @@ class Writers(Clients):
     @precondition(lambda self: self.model.consumers)
     @rule(which=WHICH, thing=WHICH, amount=st.integers(1, 3), minor=minors(0, 39))
     def shrinks(self, which, thing, amount, minor):
-        """Less than what is used, mostly, as when a device breaks."""
+        """Mostly to less than the usage, as when a device breaks."""
         _, held = self.holder(which)
         uuid, name = one_of(held, thing)
         generation = self.generation(uuid)
@@ -217,7 +217,7 @@ class Writers(Clients):
 
     @rule(number=CONSUMER, which=WHICH, which_class=WHICH, amount=st.integers(0, 2), minor=minors(28, 39), **WHO)
     def claim_a_little(self, number, which, which_class, amount, minor, **who):
-        """What most probably fits, or nothing."""
+        """A claim that most probably fits, or an empty one."""
         held = self.held([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
         self.put(self.claim(self.uuid("c", number), held, minor, **who), minor)
 
@@ -316,13 +316,13 @@ class Writers(Clients):
 
 
 def one_of(held, thing):
-    """A provider and a class of which something is held."""
+    """A provider and a class with an allocation."""
     things = [(uuid, name) for uuid in sorted(held) for name in sorted(held[uuid])]
     return things[thing % len(things)]
 
 
 def run(call, part):
-    """Let them do it, with a part of the profile's examples."""
+    """Run the state machine, with a share of the profile's examples."""
     settings = hypothesis.settings(
         max_examples=int(hypothesis.settings().max_examples * part),
         stateful_step_count=25,

@@ -1,4 +1,4 @@
-"""How many statements a claim takes: a round trip each, and most of its time (docs/architecture.rst).
+"""The number of statements of a claim, which take a round trip each, and most of its time (docs/architecture.rst).
 
 COMMIT counts.  BEGIN, which opens the transaction, does not: PyMySQL never sends it, psycopg does.  Rows that are
 inserted together count once.
@@ -55,7 +55,7 @@ def test_mariadb_is_not_asked_more_than_that(database, service, names):
 
 
 def questions(connection):
-    """How often the server was asked something over this connection."""
+    """Return the number of round trips on this connection."""
     return int(connection.exec_driver_sql("SHOW SESSION STATUS LIKE 'Questions'").one()[1])
 
 

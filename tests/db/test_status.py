@@ -194,7 +194,7 @@ def test_consumers_are_counted_and_not_their_allocations(filled):
 class TestOverCommitment:
     @pytest.fixture
     def above(self, filled):
-        """What is found, by provider and class."""
+        """Return the findings, by provider and class."""
 
         def above():
             found = OverCommitment.all(filled, lambda _: None)
@@ -207,7 +207,7 @@ class TestOverCommitment:
             connection.execute(sa.text(statement))
 
     def test_capacity_is_not_cut_to_a_whole_number(self, filled, above):
-        """Of 7.7 there may be 7 used, and if it were 8 then not; ratio and reserve count."""
+        """A capacity of 7.7 allows a usage of 7, not of 8; ratio and reserved amount count."""
         assert above() == {(FULL, "VCPU"): (14, 8), (FULL, "MEMORY_MB"): (64, 0)}
         self.change(filled, "UPDATE inventories SET allocation_ratio = 1.75 WHERE resource_provider_id = 5")
         assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not above"
@@ -248,7 +248,7 @@ class TestOverCommitment:
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 class TestPolicy:
-    """Of the database it is enough that it is there."""
+    """The database only has to exist."""
 
     @pytest.fixture(autouse=True)
     def _synced(self, database):

@@ -1,4 +1,4 @@
-"""The primary becomes a replica, and the name that clients connect to is another server's from then on."""
+"""The primary becomes a replica, and clients' new connections go to another server."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Pair:
             standard.insert(database)
 
     def clean_up(self):
-        """Promote the first server again, and remove what was made."""
+        """Promote the first server again, and remove the rows of the test."""
         if self.first.kind == "mariadb":
             self.first._administer("SET GLOBAL read_only = 0")
         else:
@@ -64,7 +64,7 @@ class Pair:
             server._administer(f"DROP USER {self.user}" + ("@'127.0.0.1'" if server.kind == "mariadb" else ""))
 
     def demote(self):
-        """Have the first server take no more writes, of connections that are open either."""
+        """Make the first server read only, for open connections too."""
         if self.first.kind == "mariadb":
             self.first._administer("SET GLOBAL read_only = 1")
             return

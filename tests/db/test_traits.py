@@ -1,4 +1,4 @@
-"""Traits found by a prefix, which is a text and no pattern of SQL; and the order in which a search shows them."""
+"""Traits by prefix, which is a text and no pattern of SQL; and the order of traits in a search."""
 
 from __future__ import annotations
 

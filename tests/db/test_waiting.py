@@ -1,4 +1,4 @@
-"""What a transaction that had to wait for another one sees: everything that the other one did."""
+"""A transaction that waited for another one sees all its changes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.db.in_process import placement
 
 
 class Meanwhile:
-    """Something done in a thread of its own, while the block goes on."""
+    """Run a function in a thread of its own, while the block runs."""
 
     def __init__(self, work, *arguments, **options):
         self._thread = threading.Thread(target=lambda: setattr(self, "result", work(*arguments, **options)))
         self._thread.start()
 
     def wait(self, seconds=60.0):
-        """Whether it has ended within the time."""
+        """Whether it ends within the time."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -30,7 +30,7 @@ class Meanwhile:
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("waiting", ["creates a child", "renames"])
 def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
-    """The new root was made after the waiting statement had begun."""
+    """The new root was created after the waiting statement had begun."""
     moved, root, child = (str(uuid.uuid4()) for _ in range(3))
     with opened(database.url) as other:
         service = placement(other)
@@ -59,7 +59,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///file:/crowd?vfs=memdb&uri=true"])
 def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url):
-    """It is one connection, which is also used to make writers of the feed, and to tidy it."""
+    """It is one connection, which the maintenance of the feed uses, too."""
     monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", -1.0)
     with opened(url) as database:
         schema.sync(database.engine)

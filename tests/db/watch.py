@@ -1,4 +1,4 @@
-"""Statements on their way to a database: to be counted, or to fail."""
+"""The statements to a database: to count them, or to make them fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WRITES = ("CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE")
 
 
 class PowerCut(Exception):
-    """What a test makes happen in the middle of something."""
+    """The interruption that a test injects."""
 
 
 @contextlib.contextmanager
@@ -30,7 +30,7 @@ def statements(engine: sa.Engine, seen: Callable[[str], None]) -> Iterator[None]
 
 @contextlib.contextmanager
 def writes(engine: sa.Engine) -> Iterator[list[str]]:
-    """The statements that write, as they come."""
+    """Yield the list of the statements that write, which grows."""
     written: list[str] = []
     with statements(engine, lambda statement: written.append(statement) if statement.startswith(WRITES) else None):
         yield written

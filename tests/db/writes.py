@@ -1,4 +1,4 @@
-"""Every route that writes, as a small story: what is there before, one request, and what it changes.
+"""Every route that writes, as a small story: preconditions, one request, and its changes.
 
 In paths and bodies ``$host`` is a provider, ``$consumer`` and ``$aggregate`` (whatever begins so) are one of these, and
 ``$RUN`` ends the names of classes and traits.  All are new for each run, so that a story can be run again
@@ -17,13 +17,13 @@ from typing import Any
 
 from placement.db.feed import GONE, NAMES, SHAPE, USAGE
 
-#: Stands among the changes for what belongs to no provider: names of classes and traits.
+#: The key of changes that belong to no provider: names of classes and traits.
 NOBODY = ""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request that is not yet filled in."""
+    """A request with placeholders."""
 
     what: str
     body: Any = None
@@ -32,14 +32,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Write:
-    """A request, and those that come before it."""
+    """A request, and those that create its preconditions."""
 
     name: str
     before: tuple[Call, ...]
     call: Call
     #: The changes in the feed afterwards, by provider.
     changes: dict[str, str] = field(default_factory=dict)
-    #: The answer when nothing goes wrong.
+    #: The response without faults.
     status: int = 204
 
 
@@ -66,7 +66,7 @@ class Names(dict[str, str]):
         return text
 
     def pages(self) -> Iterator[str]:
-        """The paths that show all there is about these names."""
+        """Return the paths that show the state of these names."""
         yield from (f"/resource_classes/CUSTOM_{name}_{self['RUN']}" for name in ("C", "D"))
         yield f"/traits/CUSTOM_T_{self['RUN']}"
         yield f"/usages?project_id={self['RUN']}"
@@ -320,7 +320,7 @@ REFUSED = (
 ALL = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *REFUSED)
 
 OLDER_CLAIM = {name: value for name, value in holding(None, other={"VCPU": 2}).items() if "consumer" not in name}
-#: The other forms that requests of the same routes have, for tests that look at what a write changes.
+#: Other forms of requests to the same routes, for tests of the changes of writes.
 VARIANTS = (
     Write(
         "create a provider in an old version",
@@ -432,5 +432,5 @@ VARIANTS = (
         ),
     ),
 )
-#: Those after which an index has nothing to read anew.
+#: Writes after which an index has nothing to read.
 SAME = tuple(write for write in (*ALL, *VARIANTS) if "ensure a trait" in write.name)

@@ -11,7 +11,7 @@ from placement.index.snapshot import Snapshot
 
 
 def contents(snapshot: Snapshot) -> dict[str, Any]:
-    """Everything that can be asked of a snapshot, each fact by every way that leads to it."""
+    """Return everything that a snapshot can be asked, each fact by every method that returns it."""
     size = snapshot.size
     slots = sorted(snapshot.by_uuid.values())
     uuid = {slot: snapshot.provider(slot).uuid for slot in slots}

@@ -13,12 +13,12 @@ from tests.index.contents import meaning
 
 
 class Reader:
-    """``look`` fails if a refresh gives anything else than reading everything would."""
+    """``look`` fails if a refresh differs from reading everything."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.indexed = database.snapshot(loaded)
-        #: Looks at which the feed could be followed.
+        #: The number of refreshes that could follow the feed.
         self.followed = 0
 
     def look(self, *, must_follow: bool = False) -> None:
@@ -35,7 +35,7 @@ class Reader:
         return refreshed(db, self.indexed), fresh, changes is not None
 
     def age(self, seconds: float) -> None:
-        """As if it had not looked for so long."""
+        """Behave as if it had not looked for so long."""
         position = self.indexed.position
         at = position.at - datetime.timedelta(seconds=seconds)
         self.indexed = self.indexed._replace(position=replace(position, at=at))

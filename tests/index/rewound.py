@@ -42,7 +42,7 @@ State = dict[str, list[dict[str, Any]]]
 
 
 def noted(database: Database) -> State:
-    """What there is, as one committed state."""
+    """Return the committed state."""
 
     def rows(db: Connection, table: sa.Table) -> list[dict[str, Any]]:
         return [dict(row) for row in db.execute(sa.select(table).where(_changing(table))).mappings()]
@@ -64,7 +64,7 @@ def put_back(database: Database, state: State) -> None:
 
 @contextlib.contextmanager
 def unchecked(database: Database) -> Iterator[Connection]:
-    """A transaction in which no foreign key is looked after, as if rows had been lost later."""
+    """A transaction without checks of foreign keys, as if rows had been lost later."""
     off, on = _UNCHECKED["mysql" if database.engine.dialect.name == "mariadb" else database.engine.dialect.name]
     with database.engine.connect() as connection:
         driver = connection.connection.cursor()  # outside of any transaction
@@ -79,15 +79,15 @@ def unchecked(database: Database) -> Iterator[Connection]:
 
 
 def _changing(table: sa.Table) -> sa.ColumnElement[bool]:
-    """Of the rows of a table those that are not there from the start."""
+    """Return the rows of a table that are not there from the start."""
     standard = table in (resource_classes, traits)
     return table.c.name.startswith("CUSTOM_", autoescape=True) if standard else sa.true()
 
 
 def _count_from(connection: Connection, table: sa.Table) -> None:
-    """Have the next row get the id that it would have got then."""
+    """Set the next id to what it was then."""
     with connection.begin():
-        # PostgreSQL counts by itself, and does not see ids that were given by hand.
+        # PostgreSQL's sequence does not see ids that were inserted explicitly.
         highest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
         name, after = table.name, max(highest, 0) + 1
         if connection.dialect.name == "postgresql":

@@ -22,7 +22,7 @@ from tests.world import Stock, World
 
 
 def claimed(draw: st.DrawFn, world: World, name: str) -> None:
-    """Usage and generation of one provider move."""
+    """Change usage and generation of one provider."""
     member = world.members[name]
     stock = {class_: replace(of, used=draw(st.integers(0, of.total))) for class_, of in member.stock.items()}
     world.members[name] = replace(member, stock=stock, generation=member.generation + 1)
@@ -35,7 +35,7 @@ def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
         leaf = name in world.members and all(other.parent != name for other in world.members.values())
         if leaf and draw(st.booleans()):
             del world.members[name]
-            # Another provider of that name is another provider.
+            # The same name is a new provider.
             touched.add((name, world.ids.pop(name)))
             continue
         draw(members(world, name))
@@ -75,7 +75,7 @@ def edited_equals_built(data: st.DataObject, world: World) -> None:
 
 
 def test_a_provider_takes_the_slot_of_one_that_has_gone() -> None:
-    """Otherwise an index grows by every provider that ever was."""
+    """Otherwise an index grows with every provider that was ever created."""
     world = World()
     world.host("first", VCPU=8)
     snapshot = world.snapshot()

@@ -43,7 +43,7 @@ def url_of(database):
 
 
 def create(database, uuid, **stock):
-    """A provider of generation 1 with this stock."""
+    """Create a provider of generation 1 with this inventory."""
 
     def work(db):
         provider = LockedProvider.create(db, uuid=uuid, name=uuid)
@@ -58,13 +58,13 @@ def uuids(snapshot):
 
 
 def seen(snapshot, uuid):
-    """Generation and usage of VCPU of a provider."""
+    """Return generation and usage of VCPU of a provider."""
     slot = snapshot.by_uuid[uuid]
     return int(snapshot.generations[slot]), int(snapshot.column("VCPU").amounts(slot).used)
 
 
 def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_stalled(database, monkeypatch):
-    """A claim beside it waits, and is not refused."""
+    """A concurrent claim waits, and is not refused."""
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 1)
     database.bulkhead = Bulkhead(1)
     begun = threading.Event()
@@ -128,7 +128,7 @@ def held_up(database):
 
 
 def waits(thread):
-    """Whether the thread has come to a live_index that is busy: a lock has no frame of its own."""
+    """Whether the thread waits for the lock of a live index: a lock has no frame of its own."""
     frame = sys._current_frames().get(thread.ident)
     return frame is not None and ", self._lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 
@@ -142,7 +142,7 @@ def test_a_refresh_is_shared_only_by_calls_before_it_began(database):
         early = threading.Thread(target=live_index.current)
         early.start()
         assert answered.wait(60)
-        # Too late for the refresh that is under way.
+        # Too late for the running refresh.
         create(database, "new", VCPU=1)
         late = [threading.Thread(target=lambda: found.append(uuids(live_index.current()))) for _ in range(5)]
         for thread in late:
@@ -160,7 +160,7 @@ def test_a_refresh_is_shared_only_by_calls_before_it_began(database):
 
 
 def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
-    """What is there from before may lack what they have written."""
+    """The earlier snapshot may lack their own writes."""
     outcomes = []
 
     def look():
@@ -200,7 +200,7 @@ def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
         assert live_index.current() is first
     assert len(statements) == 1
     create(database, "another", VCPU=1)
-    # While much moves, it is not asked first whether anything has.  The second time nothing had.
+    # After a refresh with changes the next one does not check first whether there are any.  The second had none.
     busy = live_index.current()
     assert live_index.current() is busy
     statements.clear()
@@ -244,7 +244,7 @@ def test_a_database_in_memory_is_kept_too():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """That of all live_indexes."""
+    """The clock of all live indexes."""
     clock = Clock()
     monkeypatch.setattr(live, "time", clock)
     return clock
@@ -292,7 +292,7 @@ USED = (allocations.c.used == 3) | (allocations.c.used == 5)
     ids=["given back", "another amount", "exchanged between providers", "exchanged between classes"],
 )
 def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(database, caplog, clock, statement):
-    """It moves no generation."""
+    """It changes no generation."""
     owner = Owner("project", "user")
     for name, resource_class, amount in (("one", "VCPU", 3), ("two", "VCPU", 5)):
         create(database, name, VCPU=100, MEMORY_MB=100)
@@ -365,7 +365,7 @@ def test_an_index_that_is_asked_at_times_follows_a_feed_without_changes(database
 
 
 def fork_and_look(url):
-    """Exit with 0 if a child of a process whose thread is refreshing finds what is there."""
+    """Exit with 0 if a child of a process whose thread is refreshing can read the index."""
     with opened(url) as database:
         live_index = LiveIndex(database)
         live_index.current()

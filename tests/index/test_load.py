@@ -1,4 +1,4 @@
-"""The rows of a database are those that were written, whichever way they are read."""
+"""The rows of a database are read as they were written, by every way of reading."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write(database, world):
 
 @pytest.fixture
 def world():
-    """A sharing provider and a tree."""
+    """A sharing provider, and a tree."""
     world = World()
     world.host("root", traits=["HW_CPU_X86_AVX"], aggregates=["a1", "a2"], VCPU=Stock(8, allocation_ratio=16.1, used=4))
     world.host("child", parent="root", VCPU=8, MEMORY_MB=Stock(2**31 - 1, reserved=5, step_size=2, used=2**30))
@@ -175,7 +175,7 @@ def test_texts_that_the_server_cuts_lose_nothing(database, world, monkeypatch, l
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_texts_are_not_cut_where_they_need_not_be(database):
-    """Each provider by itself would take the driver longer than anything else."""
+    """A row for each number would take the driver longer than anything else."""
     assert database.read(lambda db: db.execute(sa.text("SELECT @@group_concat_max_len")).scalar()) == 2**23
 
 

@@ -37,7 +37,7 @@ from tests.index.writes import Writer
 
 
 def maintain(database: Database, **lifetimes: float) -> None:
-    """What the writers of a process do once a minute, at a time when their rows (or writers) are too old."""
+    """Run the maintenance of all writers of a process, with other lifetimes of rows or writers."""
     with mock.patch.multiple(feed, **lifetimes):
         for writer in list(database.writers.idle):
             writer.maintain(database.engine)
@@ -67,7 +67,7 @@ class Play:
         self.undisturbed.add(reader)
 
     def leave_open(self) -> None:
-        """A transaction is open while others write and look, then ends in one way or the other."""
+        """A transaction is open during writes and refreshes of others, then is committed or rolled back."""
         work, end = self.chance.choice(writes.LOCAL)(self.apart), self.chance.choice(["commit", "roll back"])
         done, go_on = threading.Event(), threading.Event()
 
@@ -114,7 +114,7 @@ class Play:
         maintain(self.chance.choice(self.databases), LIFETIME=-3600.0)
 
     def note(self) -> None:
-        """A backup is made, or what is here is all that reaches the disk."""
+        """Make a backup, or note what has reached the disk."""
         self.noted = rewound.noted(self.chance.choice(self.databases))
 
     def lose(self) -> None:
@@ -138,7 +138,7 @@ ACTS = (
 
 @settings(
     max_examples=settings().max_examples // 4,
-    # The database is emptied by the test itself.
+    # The test itself empties the database.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(chance=st.randoms(use_true_random=False), acts=st.lists(st.sampled_from(ACTS), min_size=3, max_size=12))
@@ -185,7 +185,7 @@ def test_refreshed_equals_built_while_threads_and_processes_write_and_are_killed
 
 @pytest.fixture
 def reader(database):
-    """Of a database with three providers, two of them one tree."""
+    """A reader of a database with three providers, two of them in one tree."""
     for uuid, parent in (("root", None), ("child", "root"), ("other", None)):
         create = {"uuid": uuid, "name": uuid, "parent_uuid": parent}
         database.write(lambda db, create=create: LockedProvider.create(db, **create))
@@ -193,7 +193,7 @@ def reader(database):
 
 
 def by_hand(reader, *statements):
-    """Write what leaves nothing in the feed."""
+    """Write without the feed."""
     with reader.database.engine.begin() as connection:
         for statement in statements:
             connection.execute(statement)
@@ -246,7 +246,7 @@ def test_a_feed_that_went_back_is_not_followed(reader):
     reader.look(must_follow=True)
     newest = sa.select(sa.func.max(provider_changes.c.seq)).scalar_subquery()
     seq = reader.database.read(lambda db: db.execute(sa.select(newest)).scalar())
-    # As after a restore from a backup, which the index never was in.
+    # As after a restore from a backup, whose state the index has never had.
     by_hand(reader, RENAME, sa.delete(provider_changes).where(provider_changes.c.seq == seq))
     reader.look()
     assert reader.followed == 1
@@ -361,7 +361,7 @@ def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
 
 
 def test_usage_of_more_than_32_bits_is_compared_in_full(reader):
-    """Rows of several consumers add up to it."""
+    """It is the sum of the rows of several consumers."""
     place = {"resource_provider_id": _id(reader, "root"), "resource_class_id": 0}
     amounts = dict.fromkeys(("total", "min_unit", "max_unit", "step_size", "allocation_ratio"), 1)
     held = [{"consumer_id": f"consumer {number}", "used": 2**31 - 1, **place} for number in range(5)]
@@ -435,7 +435,7 @@ def _id(reader, uuid):
 
 @pytest.mark.parametrize("collecting", [True, False])
 def test_the_cycle_collector_goes_on_as_it_was(reader, collecting):
-    """Left off, it would leave every cycle of every later request in memory."""
+    """If it stayed off, the reference cycles of all later requests would stay in memory."""
     before = gc.isenabled()
     try:
         gc.enable() if collecting else gc.disable()

@@ -33,7 +33,7 @@ from tests import children, preloaded
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_A", "CUSTOM_B")
 TRAITS = ("HW_CPU_X86_AVX", SHARES, "CUSTOM_T", "CUSTOM_U")
 AGGREGATES = ("a0", "a1", "a2")
-# One that every database must give back as it got it.
+# A ratio that every database returns exactly.
 RATIOS = (1.0, 16.1, 0.5)
 
 Work = Callable[[Transaction], Any]
@@ -68,7 +68,7 @@ class Writer:
         return lambda db: LockedProvider.create(db, uuid=uuid, name=f"{uuid} ü", parent_uuid=parent)
 
     def create_stocked(self) -> Work:
-        """A root with room for claims, so that most of them succeed."""
+        """A root with capacity for most claims."""
         uuid, records = self.provider(), self.stock(("VCPU", "DISK_GB"))
 
         def work(db: Transaction) -> None:
@@ -174,7 +174,7 @@ class Writer:
         return lambda db: Trait.delete(db, name)
 
     def fail(self) -> Work:
-        """Another kind, and then something goes wrong."""
+        """Another kind that fails at its end."""
         work = self.chance.choice(KINDS[:-1])(self)
 
         def failing(db: Transaction) -> None:
@@ -184,7 +184,7 @@ class Writer:
         return failing
 
 
-#: The more frequent ones twice.
+#: Frequent kinds twice.
 KINDS: tuple[Callable[[Writer], Work], ...] = (
     *(Writer.create, Writer.create, Writer.create_stocked, Writer.create_stocked, Writer.rename, Writer.move),
     *(Writer.move, Writer.delete, Writer.replace_stock, Writer.replace_stock, Writer.add_stock, Writer.update_stock),
@@ -193,7 +193,7 @@ KINDS: tuple[Callable[[Writer], Work], ...] = (
     *(Writer.reshape, Writer.create_class, Writer.rename_class, Writer.delete_class, Writer.create_trait),
     *(Writer.delete_trait, Writer.fail),
 )
-#: Those that hold no locks on what all share.
+#: Kinds without locks on shared rows.
 LOCAL: tuple[Callable[[Writer], Work], ...] = (
     *(Writer.create_stocked, Writer.create_stocked, Writer.rename, Writer.delete, Writer.allocate, Writer.allocate),
     lambda writer: writer.replace_stock(("VCPU", "DISK_GB")),

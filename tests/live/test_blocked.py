@@ -1,4 +1,4 @@
-"""A stranger's lock, or a frozen database, stalls what needs the database, and nothing else."""
+"""The lock of another session, or a frozen database, stalls requests that need the database, and no others."""
 
 from __future__ import annotations
 

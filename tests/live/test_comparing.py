@@ -1,4 +1,4 @@
-"""tools/compare_with_original.py finds what an operator should hear of, and nothing else."""
+"""tools/compare_with_original.py reports the differences that matter to an operator, and no others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def service(database_url):
         original.make(database.engine, original.NEWEST)
         schema.sync(database.engine)
     with running.embedded(database_url) as service:
-        # What the service made at its start is to be older than what is taken for "just now".
+        # The rows of the service's start must be older than those that count as "just now".
         time.sleep(3)
         yield service
 
@@ -66,7 +66,7 @@ def test_a_change_is_found_and_nothing_else_is(service, tmp_path):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_service_that_does_not_answer_is_not_the_same(service, tmp_path):
-    """With a token that may do nothing, every answer would be equal."""
+    """With a token without rights, all responses would be equal."""
     ran = run("record", service.url, str(tmp_path / "refused"), "--token", "nobody")
     assert ran.returncode == 1
     assert "does not let us look" in ran.stderr

@@ -1,4 +1,4 @@
-"""Without an Identity service: names and passwords over HTTP, with the plugin that services have for this."""
+"""Without an Identity service: HTTP Basic authentication, with keystoneauth's plugin."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def service(backend):
 
 @pytest.fixture
 def placement(service):
-    """Gives the client of a service that knows this password."""
+    """Returns a client of a service with this password."""
 
     def client(password):
         auth = loading.get_plugin_loader("http_basic").load_from_options(
@@ -108,7 +108,7 @@ def test_guesses_do_not_delay_clients_with_a_correct_password(backend):
 
 
 def ask(service, name, password):
-    """The status of a reply and the seconds that it took."""
+    """Return the status of a response and its seconds."""
     token = base64.b64encode(f"{name}:{password}".encode()).decode()
     began = time.monotonic()
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)) as connection:

@@ -55,7 +55,7 @@ def keystone():
 
 @pytest.fixture(scope="module")
 def access(keystone):
-    """The options of a service that may have tokens validated."""
+    """Return the options of a service whose user may validate tokens."""
     return {
         "auth_type": "password",
         "auth_url": keystone.url,
@@ -80,7 +80,7 @@ def service(backend, keystone, access):
 
 
 def ask(service, token="", path="/resource_providers", **headers):
-    """The status, the headers and the body that come back."""
+    """Return status, headers and body of the response."""
     sent = {"X-Auth-Token": token, "OpenStack-API-Version": "placement 1.39"}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
     with closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=300)) as connection:
@@ -205,7 +205,7 @@ def test_an_application_credential_for_some_requests_only(service, keystone):
 
 
 def away(answer):
-    """Whether it is a 503 as other errors are."""
+    """Whether it is a 503 in the form of other errors."""
     code, headers, body = answer
     assert code == 503
     assert headers["Content-Type"] == "application/json"
@@ -217,9 +217,9 @@ def away(answer):
 
 
 def soon_over(service, keystone):
-    """A token that was good when the service saw it, and will not be for long."""
+    """A token that was valid when the service checked it, and expires soon."""
     token = keystone.token("operator", "mine")
-    for seconds in (4, 40, 400):  # the last for a machine that others keep busy
+    for seconds in (4, 40, 400):  # the last for a busy machine
         short = keystone.expiring(token, seconds)
         if status(service, short) == 200:
             return short
@@ -350,7 +350,7 @@ def test_the_upgrade_check_asks_the_identity_service(
 
 @pytest.fixture
 def memcached(tmp_path):
-    """The address of a memcached of the test's own."""
+    """Return the address of a memcached for this test."""
     program = shutil.which("memcached")
     if program is None:
         missing("memcached is not installed: `make servers` installs it")
@@ -391,7 +391,7 @@ def test_the_log_holds_no_secret(backend, configured, keystone, caplog):
     good, other, bad = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
     bad = keystone.expiring(bad, -60)
     with caplog.at_level(logging.DEBUG):
-        ask_it = configured(username="operator", project_name="mine")  # an administrator may have tokens validated too
+        ask_it = configured(username="operator", project_name="mine")  # an administrator may validate tokens too
         assert [ask_it(good)[0], ask_it(bad)[0], ask_it(good, X_Service_Token=other)[0]] == [200, 401, 401]
     assert "/v3/auth/tokens" in caplog.text
     for secret in (identity.PASSWORD, good, bad, other):

@@ -1,4 +1,4 @@
-"""Queries and paths of all lengths at every web server: the answer is that to the very question, or a refusal."""
+"""Queries and paths of all lengths at every web server: the response is that to the complete request, or a refusal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.length import LONG
 from tests.load.storm import Storm
 
 pytestmark = [
-    # What a web server does does not depend on the kind of database.
+    # Web servers do not depend on the kind of database.
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]
 SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "haproxy", "embedded")
-#: The most that each sample passes on: [api]max_query_length.
+#: The longest query that each sample passes on: [api]max_query_length.
 MOST = 28 * 1024
 LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, MOST - 1, MOST, MOST + 1, 29000, 30000, 32500, 32600, 32700]
 LENGTHS += [32715, 32716, 32717, 32768, 40000, 50000, 60000, 65000, 65300, 65500, 65535, 65536, 66000, 70000]

@@ -25,7 +25,7 @@ WAYS = {
 
 
 class Shown:
-    """What placement-metrics shows of a directory."""
+    """The page of placement-metrics for a directory."""
 
     def __init__(self, directory: Path) -> None:
         self.port = children.free_port()

@@ -1,4 +1,4 @@
-"""Requests that are not quite HTTP, at every web server: nothing that a client sends forges a line or a header."""
+"""Malformed HTTP requests at every web server: no request forges a log line or a header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests import children, raw, running, servers, web_servers
 from tests.length import LONG
 
 pytestmark = [
-    # What a web server does does not depend on the kind of database.
+    # Web servers do not depend on the kind of database.
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]

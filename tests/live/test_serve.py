@@ -28,7 +28,7 @@ ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 @pytest.fixture
 def environment():
-    """What a newcomer's shell has: nothing that configures the service."""
+    """An environment without configuration of the service."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
     return {**kept, "PYTHONPATH": os.getcwd()}
 
@@ -61,7 +61,7 @@ def ask(connection, method, path, body=None):
 
 
 def refused(environment, *arguments, **more):
-    """The one line with which the service refuses to start."""
+    """Return the one line of a service that does not start."""
     done = preloaded.service().run([*SERVE, *arguments], {**environment, **more})
     assert done.returncode == 1, done.stderr
     line = done.stderr.splitlines()[-1]

@@ -12,7 +12,7 @@ from tests import raw, servers, web_servers
 from tests.conftest import missing
 
 pytestmark = [
-    # What a web server does does not depend on the kind of database.
+    # Web servers do not depend on the kind of database.
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]

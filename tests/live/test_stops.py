@@ -19,7 +19,7 @@ from tests.length import LONG
 from tests.load.storm import Storm, claim, statuses
 
 pytestmark = [
-    # What a web server does does not depend on the kind of database.
+    # Web servers do not depend on the kind of database.
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]
@@ -57,7 +57,7 @@ def threads(process):
 
 
 def seconds_to_end(service):
-    """How long the service takes to end after SIGTERM for all its processes; None if one of them hangs."""
+    """Return the seconds that the service takes to end after SIGTERM to all its processes; None if one hangs."""
     begun = time.monotonic()
     os.killpg(service.pid, signal.SIGTERM)
     while time.monotonic() < begun + PATIENCE:

@@ -23,7 +23,7 @@ from tests import children, preloaded, servers, web_servers
 from tests.load.storm import Storm, claim, statuses
 
 pytestmark = [
-    # What a web server does does not depend on the kind of database.
+    # Web servers do not depend on the kind of database.
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     # One process of the run starts them, not each.
     pytest.mark.xdist_group("web servers"),
@@ -110,7 +110,7 @@ def test_links_lead_back_through_the_web_server(service):
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
 def test_a_web_server_passes_on_all_requests(service):
-    """Long queries, and paths that no web server shall judge."""
+    """Long queries, and paths that web servers must pass on unchanged."""
     aggregates = ",".join([str(uuid.uuid4())] * 500)
     status, _, found = ask(service, "GET", f"/resource_providers?member_of=in:{aggregates}")
     assert (status, found) == (200, {"resource_providers": []})
@@ -239,7 +239,7 @@ def test_a_reload_loses_no_request(service, started, reload, request):
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
 def test_a_reload_ends_without_further_requests(service, started):
-    """Otherwise each worker of a service at night goes on until it is killed, after ``worker-reload-mercy``."""
+    """Otherwise workers without requests run until they are killed, after ``worker-reload-mercy``."""
     begun = time.monotonic()
     service.wait_until(unit_reloads(started, None))
     assert time.monotonic() - begun < 60

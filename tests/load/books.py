@@ -1,4 +1,4 @@
-"""Clients that write down what each answer promised, to compare it with what is there in the end."""
+"""Clients that record the allocations of each successful response, to compare them with the state at the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Books:
         self.answers: collections.Counter[int] = collections.Counter()
 
     def keep(self, seed: int, enough: Callable[[], bool]) -> None:
-        """Be a client until it is enough: consumers take, and some of them move or give back."""
+        """Run a client: consumers claim, and some of them move or release."""
         chance = random.Random(seed)
         while not enough():
             consumer, held = new(), NOTHING
@@ -41,14 +41,14 @@ class Books:
                 held = wanted
 
     def _wishes(self, chance: random.Random) -> list[Held]:
-        """What a consumer holds first, and then."""
+        """Return the first and the second allocations of a consumer."""
         first, second, third = chance.sample(self._providers, 3)
         amounts = {"VCPU": chance.randint(1, 3), "DISK_GB": chance.randint(1, 9)}
         wishes = [{first: amounts, second: {"VCPU": 1}}, {third: amounts, first: {"DISK_GB": 1}}, NOTHING]
         return wishes[: chance.randint(1, 3)]
 
     def lies(self) -> dict[str, Any]:
-        """Consumers that hold something else than they may, and providers that count something else than is held."""
+        """Return consumers with wrong allocations, and providers with wrong usages."""
         found = {consumer: self._storm.held(consumer) for consumer in self.possible}
         lies: dict[str, Any] = {
             consumer: (held, self.possible[consumer])
@@ -67,7 +67,7 @@ class Books:
 
 
 def outcomes(answer: Answer, held: Held, wanted: Held) -> list[Held]:
-    """What a consumer may hold after an answer."""
+    """Return the allocations that a consumer may have after a response."""
     if answer.status == 204:
         return [wanted]
     if answer.status == 0:

@@ -10,7 +10,7 @@ from tests.load.storm import Event
 
 
 def contradictions(history: Sequence[Event]) -> list[str]:
-    """What cannot be, if every generation is used once and never goes back."""
+    """Yield contradictions to: each generation is used once, and generations never decrease."""
     return [*_server_errors(history), *_provider_generations(history), *_consumer_generations(history)]
 
 
@@ -55,7 +55,7 @@ def _is_guarded(event: Event) -> bool:
 
 
 def _advanced(event: Event) -> bool:
-    """Traits that stay what they are leave the generation alone."""
+    """A write of the same traits does not change the generation."""
     given, shown = (body["resource_provider_generation"] for body in (event.call.body, event.answer.body))
     assert shown in (given, given + 1), event
     return bool(shown != given)

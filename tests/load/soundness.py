@@ -54,7 +54,7 @@ _NOWHERE = {
 
 
 def flaws(engine: sa.Engine) -> dict[str, list[object]]:
-    """What is wrong, and of which rows."""
+    """Yield the violated invariants, with their rows."""
     with engine.connect() as connection:
         found = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
     return {flaw: rows for flaw, rows in found.items() if rows}

@@ -1,4 +1,4 @@
-"""Many clients at once against one service; all that is asked and answered is kept, to be judged afterwards."""
+"""Many concurrent clients of one service; requests and responses are recorded and checked afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tests import caller
 from tests.caller import Answer
 
-#: No answer: the connection broke, or none was to be had.
+#: No response: the connection broke, or could not be opened.
 NONE = Answer(0, None)
 
 
@@ -29,7 +29,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Event:
-    """A request with its answer, and when both were."""
+    """A request with its response, and the times of both."""
 
     call: Call
     answer: Answer
@@ -45,7 +45,7 @@ class Storm:
         self.history: list[Event] = []
 
     def ask(self, method: str, path: str, body: Any = None, minor: int = 39) -> Answer:
-        """The answer to one request; NONE if there is none."""
+        """Return the response to a request, or NONE."""
         began = time.monotonic()
         try:
             answer = self._ask(method, path, minor, body)
@@ -55,7 +55,7 @@ class Storm:
         return answer
 
     def together(self, *works: Call | Callable[[], Any]) -> list[Any]:
-        """The answers to requests sent at the same moment, or what the functions in their place returned."""
+        """Return the responses to concurrent requests, or the results of functions in their place."""
         barrier, results = threading.Barrier(len(works)), [None] * len(works)
 
         def run(place: int, work: Call | Callable[[], Any]) -> None:
@@ -72,7 +72,7 @@ class Storm:
     # --- what there is ---
 
     def provider(self, parent: str | None = None, **totals: int) -> str:
-        """A new provider that has this much."""
+        """Create a provider with these inventories."""
         name = str(uuid.uuid4())
         body = {"name": name, "uuid": name} | ({"parent_provider_uuid": parent} if parent else {})
         assert self.ask("POST", "/resource_providers", body).status == 200
@@ -135,5 +135,5 @@ def claim(resources: Any, generation: int | None = None, consumer: str | None = 
 
 
 def statuses(answers: Sequence[Answer]) -> dict[int, int]:
-    """How often each status was answered."""
+    """Return the number of responses by status."""
     return dict(collections.Counter(answer.status for answer in answers))

@@ -23,7 +23,7 @@ CLIENTS = 6
 
 
 def opening(storm):
-    """The books of clients of four providers that have plenty."""
+    """The books of clients of four large providers."""
     return Books(storm, [storm.provider(VCPU=10**6, DISK_GB=10**6) for _ in range(4)])
 
 

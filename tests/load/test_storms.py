@@ -1,4 +1,4 @@
-"""Many clients at once: never over capacity, never refused while there is room, never a 5xx (failure-modes 1 and 2.1).
+"""Many clients at once: never over capacity, no refusal of what fits, never a 5xx (failure-modes 1 and 2.1).
 
 After each storm the `storm` fixture looks for contradictions in all that was answered, and for flaws in the database.
 """
@@ -27,7 +27,7 @@ rounds = pytest.mark.parametrize("round_", range(ROUNDS))
 @rounds
 @pytest.mark.parametrize(("total", "claimers"), [(1, 2), (1, CLIENTS), (10, CLIENTS + 8)])
 def test_what_there_is_goes_to_as_many_as_it_is_enough_for(storm, round_, total, claimers):
-    """An exclusive device was given away up to eight times; 16 of 10 were used."""
+    """An exclusive device was allocated up to eight times; 16 of 10 were used."""
     provider = storm.provider(VCPU=total)
     answers = storm.together(*(claim([provider]) for _ in range(claimers)))
     wins = min(total, claimers)
@@ -76,7 +76,7 @@ def test_providers_may_be_named_in_any_order(storm, round_):
 
 @rounds
 def test_one_of_many_first_claims_of_a_consumer_wins(storm, round_):
-    """And the losers leave nothing: LP 1779725, 1778576, 1778591, 1780799."""
+    """And refused claims leave no rows: LP 1779725, 1778576, 1778591, 1780799."""
     consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(CLIENTS)]
     answers = storm.together(*(claim([provider], consumer=consumer) for provider in providers))
     assert statuses(answers) == {204: 1, 409: CLIENTS - 1}
@@ -367,7 +367,7 @@ def test_a_provider_goes_only_if_no_child_is_born(storm, round_):
 
 
 def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm, deadlocks):
-    """Births beside claims on MariaDB: 37 of 44 were refused; moves beside births on PostgreSQL: 12 of 13."""
+    """New children during claims on MariaDB: 37 of 44 were refused; moves during creations on PostgreSQL: 12 of 13."""
     before = deadlocks()
     end = time.monotonic() + (60 if LONG else 6)
     # Of these trees, some roots have higher ids than their members, and some have lower ones.

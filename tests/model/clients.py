@@ -21,7 +21,7 @@ Things = list[tuple[int, int, int]]
 
 
 class Clients(RuleBasedStateMachine):
-    """What they know; what they do is in the test."""
+    """The state of the clients; their actions are in the test."""
 
     #: The service.
     call: Caller
@@ -34,11 +34,11 @@ class Clients(RuleBasedStateMachine):
     # --- names ---
 
     def uuid(self, kind: str, number: int) -> str:
-        """The same for the same number, and never that of another run."""
+        """Return the same name for the same number, unique to this run."""
         return f"{kind}000000{number:x}{self.run}"
 
     def provider(self, which: int) -> str:
-        """One that there is, mostly."""
+        """Mostly an existing one."""
         there = sorted(self.model.providers)
         return self.uuid("a", 15) if which == NOT_THERE or not there else there[which % len(there)]
 
@@ -53,7 +53,7 @@ class Clients(RuleBasedStateMachine):
         return had[which % len(had)]
 
     def holder(self, which: int) -> tuple[str, Held]:
-        """A consumer that there is, and a copy of what it holds."""
+        """Return an existing consumer, and a copy of its allocations."""
         consumers = sorted(self.model.consumers)
         consumer = consumers[which % len(consumers)]
         return consumer, copied(self.model.consumers[consumer].held)
@@ -153,7 +153,7 @@ def clear(call: Caller) -> None:
 
 
 def outcome(model: Callable[[], Any]) -> Any:
-    """What the model gives, or how it refuses."""
+    """Return the model's result, or its refusal."""
     try:
         return model()
     except Refused as refused:

@@ -29,7 +29,7 @@ from tests.model.things import (
 
 
 def atomic(method: Callable[..., Any]) -> Callable[..., Any]:
-    """All of it or nothing."""
+    """Atomic: a refused write has no effect."""
 
     @functools.wraps(method)
     def whole(self: Model, *args: Any, **kwargs: Any) -> Any:
@@ -322,7 +322,7 @@ class Model(Seen):
             self.providers[uuid].generation += 1
 
     def _against(self, uuid: str, name: str, amount: int, claims: list[Claim]) -> str | None:
-        """What speaks against this amount, or None."""
+        """Return the reason against this amount, or None."""
         inventory = self.providers[uuid].inventories.get(name)
         if inventory is None:
             return "Inventory for '"

@@ -13,7 +13,7 @@ OWNERS = (("project1", "user1"), ("project1", "user2"), ("project2", "user1"))
 NO_SUCH_CLASS = "CUSTOM_NO_SUCH"
 CONSUMERS = 4
 
-#: Chooses among the things that there are; the last number, and any if there are none, one that there is not.
+#: A choice among existing things; the last number, and any number if nothing exists, is one that does not exist.
 WHICH = st.integers(0, 23)
 NOT_THERE = 23
 
@@ -22,7 +22,7 @@ CONSUMER = st.integers(0, CONSUMERS - 1)
 #: The difference of the stated generation of a provider from the true one, and the stated one of a consumer.
 OFF = st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1, -1))
 BELIEF = st.sampled_from(("right",) * 8 + ("null", "off"))
-#: Of which provider, of which of its classes, how much.
+#: Provider, class of it, amount.
 THINGS = st.lists(
     st.tuples(WHICH, WHICH, st.sampled_from((1, 1, 1, 2, 2, 3, 4, 8))),
     min_size=1,

@@ -1,4 +1,4 @@
-"""What the model is made of."""
+"""The records of the model."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Provider:
 
 @dataclass
 class Claim:
-    """All that a consumer is to hold; nothing ends it."""
+    """All allocations of a consumer; empty ends it."""
 
     consumer: str
     held: Held

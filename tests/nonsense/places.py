@@ -22,7 +22,7 @@ _CLAIM = {
 
 
 class Place(NamedTuple):
-    """A request with room for a text."""
+    """A request with a place for a text."""
 
     method: str
     path: str

@@ -39,7 +39,7 @@ ODD = ("nothing", "body", "body", "query", "path", "method", "header", "version"
 
 
 def mostly(usual: st.SearchStrategy[Any], otherwise: st.SearchStrategy[Any], in_all: int = 8) -> st.SearchStrategy[Any]:
-    """All but one in so many are as usual; the one is in the middle, for the ends are drawn more often."""
+    """One in so many is odd; it is in the middle, because Hypothesis draws the ends more often."""
     return st.integers(0, in_all - 1).flatmap(lambda number: otherwise if number == in_all // 2 else usual)
 
 
@@ -59,7 +59,7 @@ ROUTES = tuple(
     for method, endpoints in methods.items()
     for endpoint in (endpoints if isinstance(endpoints, tuple) else (endpoints,))
 )
-#: Those that read the most of what is sent are asked more often.
+#: Routes that read more of a request are drawn more often.
 _ASKED = tuple(route for route in ROUTES for _ in range(3 if route[2].body or route[2].query else 1))
 
 
@@ -74,7 +74,7 @@ def _paths(draw: st.DrawFn, path: str, odd: bool) -> bytes:
 
 @st.composite
 def _versions(draw: st.DrawFn, endpoint: Endpoint) -> mv.Version:
-    """A version that has the endpoint, mostly."""
+    """Mostly a version that has the endpoint."""
     last = endpoint.until.minor - 1 if endpoint.until else mv.LATEST.minor
     lifetime = st.integers(endpoint.since.minor, last)
     return mv.Version(1, draw(mostly(lifetime, st.integers(0, mv.LATEST.minor), 12)))
@@ -140,7 +140,7 @@ _ODD_VALUES = st.sampled_from(
 
 
 def _familiar(draw: st.DrawFn, value: Any, key: str = "") -> Any:
-    """The value with what there is in the place of what was made up, mostly."""
+    """The value, mostly with existing names in the place of random ones."""
     if isinstance(value, dict):
         return {_familiar(draw, name): _familiar(draw, inner, name) for name, inner in value.items()}
     if isinstance(value, list):
@@ -177,7 +177,7 @@ def _json(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -
 
 
 def _with_trap(draw: st.DrawFn, value: Any) -> Any:
-    """The value with something odd in one place, be it the name of something."""
+    """The value with something odd in one place, which may be a key."""
     if not isinstance(value, dict | list) or not value:
         return draw(_ODD_VALUES)
     if isinstance(value, list):

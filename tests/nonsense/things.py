@@ -1,4 +1,4 @@
-"""What is in the service to which nonsense is sent, what is not, and what has broken services of all kinds."""
+"""Names that exist in the service under test, names that do not, and values that have broken services of all kinds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = (*CLASSES, *TRAITS, "CUSTOM_NEW", "CUSTOM_" + "N" * 300, "vcpu")
 #: The generations of the first provider and of the first consumer.
 PROVIDER_GENERATION, CONSUMER_GENERATION = 5, 1
 
-#: Texts; a few per line of thought.
+#: Texts; a line for each idea.
 TRAPS = (
     *("", " ", "\0", "VCPU\0", "\n", "VCPU\n", "a\r\nX-Evil: 1", "\x80", "\ufeff", "\u202e", "a\u0301", "\u0130"),
     *("\xe9", "\uff11", "\U0001f600", "VCPU\U0001f600", "\U0010ffff", "\U0001f600" * 300),

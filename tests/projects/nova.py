@@ -6,7 +6,7 @@ from placement.tests.functional.fixtures import placement as fixtures
 
 
 class PlacementFixture(fixtures.PlacementFixture):
-    """Asks the service through a session of its own, without authentication but for the token."""
+    """A client with a session of its own, authenticated only by the token."""
 
     def setUp(self):
         super().setUp()

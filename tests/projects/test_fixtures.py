@@ -198,7 +198,7 @@ def test_threads_take_what_is_there_and_no_more():
 
 
 def test_green_threads_take_what_is_there_and_no_more():
-    """In a process of its own: eventlet turns the whole of it green."""
+    """In a process of its own, because eventlet patches it completely."""
     script = [sys.executable, "-W", "ignore", "-m", "tests.projects.green"]
     ran = subprocess.run(script, capture_output=True, text=True, timeout=120, cwd=HERE.parent.parent)
     assert ran.stdout == "16 taken, 8 refused, 16 used\n" * 2, ran.stderr
