@@ -1,7 +1,10 @@
 # What there is to do here.  How each gate is run stands in tox.ini.
 #
 #   make serve       run the service on 127.0.0.1:8778 with a SQLite file in ./var   (ARGS='--port 9000' for its options)
-#   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL   (ARGS='-k claim' for pytest's)
+#   make check       the inner loop, below three minutes: style, types, layers, then the unit tests, those of the search and
+#                    the gabbits, on SQLite   (ARGS='-k claim' for pytest's)
+#   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL; with ARGS='-k claim' for pytest only
+#                    those tests, without lint
 #   make test-long   the tests, with longer searches for counterexamples
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache
@@ -9,6 +12,7 @@
 #                    them
 #   make lint        style, types, layers, spelling, dangerous habits, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
+#   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0
 #   make samples     write etc/placement/*.sample and docs/api/generated anew, from the code
 #   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')
 #   make clean       remove what the others made, but not ./var
@@ -17,15 +21,19 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 TOX = .venv/bin/tox run --quiet
+COMMA = ,
 
-.PHONY: serve test test-long test-nova servers lint docs samples bench clean
+.PHONY: serve check test test-long test-nova servers lint docs changelog samples bench clean
 
 serve: .venv/service
 	@echo "Starting the service ..."
 	@.venv/bin/placement-serve $(ARGS)
 
+check: .venv/gates
+	$(TOX) -e check -- $(ARGS)
+
 test: .venv/gates
-	$(TOX) -e lint,py3 -- $(ARGS)
+	$(TOX) -e $(if $(ARGS),,lint$(COMMA))py3 -- $(ARGS)
 
 test-long: .venv/gates
 	$(TOX) -e py3 -- --hypothesis-profile=long $(ARGS)
@@ -39,6 +47,9 @@ lint: .venv/gates
 docs: .venv/gates
 	$(TOX) -e docs
 	@echo "The first page: file://$(CURDIR)/build/docs/index.html"
+
+changelog: .venv/gates
+	$(TOX) -e changelog -- $(if $(ARGS),--yes --version $(ARGS),--draft --version unreleased)
 
 samples: .venv/gates
 	$(TOX) -e samples

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import waitress
 
+from placement import package
 from placement.cmd import program
 
 
@@ -44,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="placement-metrics", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=program.version("placement-metrics"))
+    parser.add_argument("--version", action="version", version=package.version())
     parser.add_argument("directory", help="the directory of the service's option [metrics]directory")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", default=9178, type=program.port, help="the port to listen on (default: %(default)s)")

@@ -28,7 +28,7 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
     conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=add_commands))
     # Programs read a command's stdout, so the log goes to stderr.
     conf.set_default("use_stderr", True)
-    options.read(conf, argv, prog=prog, version=version(prog))
+    options.read(conf, argv, prog=prog, version=package.version())
     options.check(conf)
     log.set_up(conf, options.PROJECT)
     return conf
@@ -53,11 +53,6 @@ def _between(text: str, least: int, most: int | None) -> int:
         bounds = f"from {least} to {most}" if most is not None else f"at least {least}"
         raise argparse.ArgumentTypeError(f"{value} is out of range: {bounds}")
     return value
-
-
-def version(prog: str) -> str:
-    """Return what ``--version`` prints."""
-    return f"{prog} {package.version()}"
 
 
 def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:

@@ -23,7 +23,7 @@ from oslo_config import cfg
 from oslo_log import log as oslo_log
 
 from placement import conf as options
-from placement import deploy, log
+from placement import deploy, log, package
 from placement.cmd import program
 from placement.errors import StartError
 from placement.middleware.allowed_hosts import allowed_hosts
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="placement-serve", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=program.version("placement-serve"))
+    parser.add_argument("--version", action="version", version=package.version())
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", default=8778, type=program.port, help="the port to listen on (default: %(default)s)")
     parser.add_argument(

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from placement.cmd import manage, program
+from placement import package
+from placement.cmd import manage
 from placement.cmd.progress import Progress
 from placement.db import online, schema, standard, tables
 from placement.db.database import opened
@@ -431,7 +432,7 @@ class TestWords:
         """In a process of its own, as in operation."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]
         ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300)
-        assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{program.version()}\n", "")
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{package.version()}\n", "")
 
     def test_a_directory_of_configuration(self, command, elsewhere, tmp_path):
         directory = tmp_path / "conf.d"

@@ -197,6 +197,6 @@ def test_the_commands_of_the_wheel_run(wheel, tmp_path):
             check=True,
         )
 
-    assert run("serve", "--version").stdout == f"placement-serve {SETUP['metadata']['version']}\n"
+    assert run("serve", "--version").stdout == f"{SETUP['metadata']['version']}\n"
     run("manage", "db", "sync")
     assert (tmp_path / "placement.sqlite").stat().st_size

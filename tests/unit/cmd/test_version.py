@@ -20,7 +20,7 @@ def test_a_command_prints_its_version(name, capsys):
     except SystemExit as ended:
         code = ended.code
     assert code in (0, None)
-    assert capsys.readouterr().out == f"placement-{name} {VERSION}\n"
+    assert capsys.readouterr().out == f"{VERSION}\n"
 
 
 def test_code_that_is_not_installed_has_no_version(monkeypatch):
