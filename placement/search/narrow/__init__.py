@@ -1,1 +1,5 @@
-"""Narrowing: every rule of a request as a set operation over all providers."""
+"""Narrowing: from a query and a snapshot to the combination problem of each tree that could serve the query.
+
+    narrowing   each rule about one provider, or one tree, as a set operation over all providers
+    trees       the problem of each remaining tree, made when it is asked for
+"""

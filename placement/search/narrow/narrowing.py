@@ -61,7 +61,7 @@ def narrow(query: SearchQuery, snapshot: Snapshot, budget: Budget, refusals: Ref
         if not narrowing.roots:
             return Narrowed(snapshot, query, (), narrowing.roots)
         eligible.extend(narrowing.eligible(group))
-    narrowing.settle_budget()
+    narrowing.charge_budget()
     return Narrowed(snapshot, query, tuple(eligible), narrowing.roots)
 
 
@@ -107,10 +107,14 @@ class _Narrowing:
     def _spend(self, set_operations: int) -> None:
         self._operations += set_operations
         if self._operations > _UNCOUNTED:
-            self.settle_budget()
+            self.charge_budget()
 
-    def settle_budget(self) -> None:
-        """Make the budget count the operations and bytes since the last call; raises Exhausted."""
+    def charge_budget(self) -> None:
+        """Charge the budget for the operations and bytes since the last call.
+
+        Raises:
+            Exhausted: the budget is used up.
+        """
         if self._budget is not None:
             self._budget.spend(self._operations * self._price)
             self._budget.hold(self._bytes)
