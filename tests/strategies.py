@@ -1,4 +1,4 @@
-"""Every generator of random worlds and requests.  Few draws each: small numbers are taken apart into facts."""
+"""Hypothesis strategies for worlds and queries.  They draw little: the bits of one number decide several facts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from placement.index.snapshot import SHARES
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
-#: How many examples the profile that is in force has for what usually has a hundred.
+#: The number of examples of the active profile; the default profile has 100.
 _HUNDRED = settings().max_examples
 
 
 def scaled(number: int) -> int:
-    """Return the number, multiplied by the factor of the profile."""
+    """Return the number, scaled by the profile."""
     return number * _HUNDRED // 100
 
 
 def examples(number: int) -> settings:
-    """Return settings with so many examples, multiplied by the factor of the profile."""
+    """Return settings with this number of examples, scaled by the profile."""
     return settings(max_examples=scaled(number))
 
 
@@ -35,13 +35,13 @@ RATIOS = (1.0, 1.0, 1.5, 0.5)
 
 
 def some(of: tuple[str, ...], bits: int) -> list[str]:
-    """Those of the names whose bit is set."""
+    """Return the names whose bit is set."""
     return [name for place, name in enumerate(of) if bits >> place & 1]
 
 
 @st.composite
 def stocks(draw: st.DrawFn) -> Stock:
-    """A little of something, mostly plain, now and then nearly used up or with rules of its own."""
+    """A small inventory, mostly plain, sometimes nearly used up or with units."""
     total = draw(st.sampled_from((4, 8, 3, 2, 1)))
     odd = draw(st.integers(0, 15))
     return Stock(
@@ -57,7 +57,7 @@ def stocks(draw: st.DrawFn) -> Stock:
 
 @st.composite
 def members(draw: st.DrawFn, world: World, name: str) -> None:
-    """Put a provider with random facts into the world; it keeps its parent if it is there, or finds one at random."""
+    """Put a provider with random facts and a random parent into the world."""
     roots_or_parents = [other for other in world.members if other != name and name not in world.ancestry(other)]
     place = draw(st.integers(-2, len(roots_or_parents) - 1))
     having = draw(st.sampled_from((7, 7, 6, 5, 3, 4, 2, 1, 0)))
@@ -75,7 +75,7 @@ def members(draw: st.DrawFn, world: World, name: str) -> None:
 
 @st.composite
 def worlds(draw: st.DrawFn, most: int = 7) -> World:
-    """A forest of up to so many providers."""
+    """A forest of at most this many providers."""
     world = World()
     for class_ in CLASSES:
         world.classes[class_] = len(world.classes)
@@ -84,28 +84,28 @@ def worlds(draw: st.DrawFn, most: int = 7) -> World:
     return world
 
 
-# --- requests for candidates ---
+# --- search queries ---
 
 
 def any_of(of: tuple[str, ...], bits: int) -> tuple[frozenset[str], ...]:
-    """Of nine bits: one set, or two sets, of one or two names or three."""
+    """Return one or two sets of up to three names, from nine bits."""
     sets = [frozenset(some(of, bits & 7)), frozenset(some(of, bits >> 3 & 7))]
     return tuple(dict.fromkeys(names for names in sets[: 1 + (bits >> 6) // 5] if names))
 
 
-#: The rules that a group may have beside its resources; a request has a taste for one of them.
+#: The rules that a group may have beside its resources; a query favours one of them.
 RULES = ("required", "forbidden", "member_of", "not_member_of", "in_tree")
 
 
 @st.composite
-def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int], taste: str) -> Group:
+def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int], favourite: str) -> Group:
     """A group, mostly without rules beside its resources."""
     odds = draw(st.integers(0, 63))
-    rules = {taste} & {*RULES} if odds & 1 else set()
+    rules = {favourite} & {*RULES} if odds & 1 else set()
     if odds & 6 == 6:
         rules.add(RULES[odds >> 3 if odds >> 3 < len(RULES) else 0])
     if not resources and not rules:
-        # A group that asks for nothing at all is no group.
+        # An empty group cannot be expressed.
         rules = {"required"}
     required = any_of(TRAITS, draw(st.integers(1, 511))) if "required" in rules else ()
     forbidden = draw(st.integers(1, 7)) if "forbidden" in rules else 0
@@ -113,33 +113,33 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
     return Group(
         suffix,
         resources,
-        # A set that is forbidden entirely is refused long before the search.
+        # The parser refuses a set that is forbidden as a whole.
         traits=NameCondition(tuple(names for names in required if not names <= barred), barred),
         aggregates=NameCondition(
             any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
             frozenset(some(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
         ),
-        in_tree=draw(st.sampled_from([*world.members, "nobody"])) if "in_tree" in rules else None,
+        in_tree=draw(st.sampled_from([*world.members, "unknown"])) if "in_tree" in rules else None,
     )
 
 
-#: Which classes a group asks for, and which groups there are, in bits: mostly few.
+#: The classes of a group, and the groups of a query, as bits: mostly few.
 HAVING = (1, 2, 4, 1, 2, 4, 3, 5, 6, 7, 1, 0)
 WANTED = (1, 3, 6, 1, 2, 3, 5, 6, 7, 7, 10, 11, 14, 15)
 
 
 @st.composite
-def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> SearchQuery:
-    """Groups that ask for little, so that there is an answer more often than not."""
+def search_queries(draw: st.DrawFn, world: World, most: int = 4) -> SearchQuery:
+    """Queries for small amounts, which mostly have candidates."""
     suffixes = ["", *SUFFIXES][: most + 1]
     wanted = draw(st.sampled_from(WANTED)) & (2 ** len(suffixes) - 1) or 1
-    taste = draw(st.sampled_from((*RULES, "none", "none")))
+    favourite = draw(st.sampled_from((*RULES, "none", "none")))
     chosen = []
     for suffix in some(tuple(suffixes), wanted):
         having = draw(st.sampled_from(HAVING if suffix else HAVING[:-1]))
         amounts = draw(st.integers(0, 2**6 - 1))
         resources = {name: 1 + (amounts >> 2 * place & 3) // 2 for place, name in enumerate(some(CLASSES, having))}
-        chosen.append(draw(groups(world, suffix, resources, taste)))
+        chosen.append(draw(groups(world, suffix, resources, favourite)))
     if not any(group.resources for group in chosen):
         chosen[0] = replace(chosen[0], resources={CLASSES[0]: 1})
     subtrees = []
@@ -163,12 +163,12 @@ def candidate_requests(draw: st.DrawFn, world: World, most: int = 4) -> SearchQu
     )
 
 
-# --- trees in which places are short ---
+# --- trees with little capacity ---
 
 
 @st.composite
 def crowds(draw: st.DrawFn) -> World:
-    """One or two trees of providers of one class with little capacity, and perhaps a sharing provider."""
+    """One or two trees of providers of one class with little capacity, sometimes with sharing providers."""
     world = World()
     for class_ in CLASSES[:2]:
         world.classes[class_] = len(world.classes)
@@ -190,8 +190,8 @@ def crowds(draw: st.DrawFn) -> World:
 
 
 @st.composite
-def crowded_requests(draw: st.DrawFn) -> SearchQuery:
-    """Several groups of much the same, with rules between them."""
+def crowded_queries(draw: st.DrawFn) -> SearchQuery:
+    """Several similar groups, with rules between them."""
     suffixes = SUFFIXES[: draw(st.sampled_from((2, 3, 3)))]
     chosen = []
     for suffix in suffixes:

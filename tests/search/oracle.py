@@ -1,6 +1,6 @@
 """The rules of a search (docs: api-candidates) once more, by brute force: the product of everything, filtered.
 
-Nothing here looks at the search, nor at the index; where the two disagree, read the documentation.
+Nothing here uses the search or the index.  Where the two disagree, the documentation decides.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ Amounts = frozenset[tuple[str, str, int]]
 #: (suffix, the providers that serve it), all of them.
 Mappings = frozenset[tuple[str, frozenset[str]]]
 Answer = tuple[Amounts, Mappings]
-#: Who gives what to one group: (provider, class, amount), and (provider, None, 0) where nothing is given.
+#: The supply of one group: (provider, class, amount), and (provider, None, 0) for a group without resources.
 Match = tuple[tuple[str, str | None, int], ...]
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
-def answers(world: World, request: SearchQuery) -> set[Answer]:
-    """All candidates, whatever the limit."""
+def answers(world: World, query: SearchQuery) -> set[Answer]:
+    """Return all candidates, without regard to the limit."""
     found = set()
-    for anchor in anchors(world, request):
+    for anchor in anchors(world, query):
         usable = [member for member in world.members.values() if serves(world, member, anchor)]
-        matches = [list(matching(world, request, group, anchor, usable)) for group in request.groups]
+        matches = [list(matching(world, query, group, anchor, usable)) for group in query.groups]
         for combination in itertools.product(*matches):
-            if allowed(world, request, combination):
-                found.add(answer(request, combination))
+            if allowed(world, query, combination):
+                found.add(answer(query, combination))
     return found
 
 
-def summarised(world: World, request: SearchQuery, found: set[Answer]) -> set[str]:
-    """The providers of which a reply with these candidates has a summary."""
+def summarised(world: World, query: SearchQuery, found: set[Answer]) -> set[str]:
+    """Return the providers that a reply with these candidates has summaries of."""
     used = {name for amounts, _ in found for name, _, _ in amounts}
-    if not request.nested:
+    if not query.nested:
         return used
     roots = {world.root(name) for name in used}
     return {name for name in world.members if world.root(name) in roots}
@@ -48,11 +48,11 @@ def summarised(world: World, request: SearchQuery, found: set[Answer]) -> set[st
 # --- who may serve ---
 
 
-def anchors(world: World, request: SearchQuery) -> Iterator[str]:
-    """The roots that meet what is asked of roots."""
+def anchors(world: World, query: SearchQuery) -> Iterator[str]:
+    """Return the roots that meet the conditions on roots."""
     for member in world.members.values():
         is_root = member.parent is None
-        if is_root and meets(request.root_traits, member.traits):
+        if is_root and meets(query.root_traits, member.traits):
             yield member.name
 
 
@@ -83,8 +83,8 @@ def belongs(group: Group, aggregates: frozenset[str]) -> bool:
 # --- one group ---
 
 
-def matching(world: World, request: SearchQuery, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
-    """Every way to serve one group."""
+def matching(world: World, query: SearchQuery, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
+    """Return every way to serve one group."""
     if group.in_tree is not None:
         if group.in_tree not in world.members:
             return
@@ -113,7 +113,7 @@ def by_one(group: Group, member: Member) -> Match:
 
 
 def by_several(world: World, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
-    """Each class from any provider; required traits are met by all of them together."""
+    """Return every way to take each class from any provider; together they have the required traits."""
     root = world.members[anchor]
     if group.aggregates.none_of & root.aggregates:
         return
@@ -133,19 +133,19 @@ def by_several(world: World, group: Group, anchor: str, usable: list[Member]) ->
 # --- all groups together ---
 
 
-def allowed(world: World, request: SearchQuery, combination: tuple[Match, ...]) -> bool:
+def allowed(world: World, query: SearchQuery, combination: tuple[Match, ...]) -> bool:
     used = {
-        group.suffix: {name for name, _, _ in match} for group, match in zip(request.groups, combination, strict=True)
+        group.suffix: {name for name, _, _ in match} for group, match in zip(query.groups, combination, strict=True)
     }
     suffixed = [name for suffix, names in used.items() if suffix for name in names]
-    if request.isolate and len(suffixed) > len(set(suffixed)):
+    if query.isolate and len(suffixed) > len(set(suffixed)):
         return False
-    for suffixes in request.same_subtrees:
+    for suffixes in query.same_subtrees:
         names = set().union(*(used[suffix] for suffix in suffixes))
         if not any(all(top in world.ancestry(name) for name in names) for top in names):
             return False
     sums = summed(combination)
-    if not request.nested:
+    if not query.nested:
         roots = [world.root(name) for name in {name for name, _ in sums}]
         if len(roots) > len(set(roots)):
             return False
@@ -167,11 +167,11 @@ def sum_fits(member: Member, class_: str, amount: int) -> bool:
     return stock.used + amount <= capacity and amount <= stock.most
 
 
-def answer(request: SearchQuery, combination: tuple[Match, ...]) -> Answer:
+def answer(query: SearchQuery, combination: tuple[Match, ...]) -> Answer:
     return (
         frozenset((name, class_, amount) for (name, class_), amount in summed(combination).items()),
         frozenset(
             (group.suffix, frozenset(name for name, _, _ in match))
-            for group, match in zip(request.groups, combination, strict=True)
+            for group, match in zip(query.groups, combination, strict=True)
         ),
     )

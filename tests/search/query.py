@@ -1,4 +1,4 @@
-"""A request as the query string that asks for it."""
+"""A search query as a query string."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from urllib.parse import urlencode
 from placement.search.query.query import Group, SearchQuery
 
 
-def query_string(request: SearchQuery, name: Callable[[str], str] = str) -> str:
+def query_string(query: SearchQuery, name: Callable[[str], str] = str) -> str:
     """At the latest microversion.
 
-    :param name: what a trait, an aggregate or a provider is called over HTTP.
+    :param name: the name of a trait, an aggregate or a provider over HTTP.
     """
-    return urlencode(list(_pairs(request, name)))
+    return urlencode(list(_pairs(query, name)))
 
 
-def _pairs(request: SearchQuery, name: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    for group in request.groups:
+def _pairs(query: SearchQuery, name: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    for group in query.groups:
         yield from _group(group, name)
-    if sum(bool(group.suffix) for group in request.groups) > 1 or request.isolate:
-        yield "group_policy", "isolate" if request.isolate else "none"
-    for suffixes in request.same_subtrees:
+    if sum(bool(group.suffix) for group in query.groups) > 1 or query.isolate:
+        yield "group_policy", "isolate" if query.isolate else "none"
+    for suffixes in query.same_subtrees:
         yield "same_subtree", ",".join(sorted(suffixes))
-    roots = sorted(name(trait) for (trait,) in request.root_traits.any_of)
-    roots += [f"!{name(trait)}" for trait in sorted(request.root_traits.none_of)]
+    roots = sorted(name(trait) for (trait,) in query.root_traits.any_of)
+    roots += [f"!{name(trait)}" for trait in sorted(query.root_traits.none_of)]
     if roots:
         yield "root_required", ",".join(roots)
-    if request.limit is not None:
-        yield "limit", str(request.limit)
+    if query.limit is not None:
+        yield "limit", str(query.limit)
 
 
 def _group(group: Group, name: Callable[[str], str]) -> Iterator[tuple[str, str]]:

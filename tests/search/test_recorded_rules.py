@@ -10,7 +10,7 @@ from placement.search.find import Found, Settings, find
 from placement.search.query.query import Group, SearchQuery
 from placement.search.refusals import COMBINATION, Refusal
 from tests.search import oracle
-from tests.strategies import candidate_requests, examples, worlds
+from tests.strategies import examples, search_queries, worlds
 from tests.world import World
 
 
@@ -44,7 +44,7 @@ def check_obstacle(found: Found) -> None:
 @examples(300)
 @given(data=st.data(), world=worlds())
 def test_rules_record_the_sets_before_and_after(data: st.DataObject, world: World) -> None:
-    query = data.draw(candidate_requests(world))
+    query = data.draw(search_queries(world))
     found = find(query, world.snapshot())
     check_narrowing(world, query, found)
     check_obstacle(found)

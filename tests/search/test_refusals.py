@@ -10,7 +10,7 @@ from placement.search.find import Found, Settings, find
 from placement.search.narrow.narrowing import narrow
 from placement.search.query.query import Group, SearchQuery
 from placement.search.refusals import Refusals
-from tests.strategies import candidate_requests, crowded_requests, crowds, examples, worlds
+from tests.strategies import crowded_queries, crowds, examples, search_queries, worlds
 from tests.world import World
 
 REPEATED = "already searched in another tree"
@@ -39,13 +39,13 @@ def check(query: SearchQuery, world: World) -> None:
 @examples(400)
 @given(data=st.data(), world=crowds())
 def test_trees_without_room_are_counted_once(data: st.DataObject, world: World) -> None:
-    check(data.draw(crowded_requests()), world)
+    check(data.draw(crowded_queries()), world)
 
 
 @examples(400)
 @given(data=st.data(), world=worlds())
 def test_trees_of_any_world_are_counted_once(data: st.DataObject, world: World) -> None:
-    check(data.draw(candidate_requests(world)), world)
+    check(data.draw(search_queries(world)), world)
 
 
 def pool_and_hosts(hosts: int) -> World:

@@ -1,4 +1,4 @@
-"""What the whole service answers, on every database: what the brute force finds, and all of it can be claimed."""
+"""The service replies, on every database, with what the brute force finds, and each candidate can be claimed."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tests.caller import Caller
 from tests.db.in_process import placement
 from tests.search import oracle
 from tests.search.query import query_string
-from tests.strategies import AGGREGATES, TRAITS, candidate_requests, scaled, worlds
+from tests.strategies import AGGREGATES, TRAITS, scaled, search_queries, worlds
 from tests.world import Member, Stock, World
 
+#: How many candidates of one reply are claimed.
 MOST = 12
-"""Candidates of one reply that are claimed."""
 
 
-class Telling:
-    """A world told to the service; its names mean something only here."""
+class Mirror:
+    """A world as providers of the service, under names that no other test uses."""
 
     def __init__(self, call: Caller, world: World) -> None:
         self._call, self._world, self._number = call, world, uuid.uuid4()
         self._consumers: list[str] = []
-        self._told: list[str] = []
+        self._created: list[str] = []
 
-    def tell(self) -> None:
-        """Parents first."""
+    def create(self) -> None:
+        """Create the providers, parents first."""
         for trait in TRAITS:
             self._done("PUT", f"/traits/{self.name(trait)}")
         for name in sorted(self._world.members, key=lambda name: len(self._world.ancestry(name))):
-            self._tell(self._world.members[name])
+            self._create(self._world.members[name])
 
     def name(self, name: str) -> str:
-        """What a trait, an aggregate or a provider is called there."""
+        """Return the name of a trait, or the uuid of an aggregate or a provider, in the service."""
         if name in TRAITS:
             return f"CUSTOM_{name}"
         if name in AGGREGATES or name not in self._world.members:
@@ -48,15 +48,15 @@ class Telling:
         answer = self._call(method, path, body=body)
         assert 200 <= answer.status < 300, (method, path, body, answer)
 
-    def _tell(self, member: Member) -> None:
+    def _create(self, member: Member) -> None:
         provider = self.name(member.name)
         path = f"/resource_providers/{provider}"
         parent = self.name(member.parent) if member.parent else None
         self._done("POST", "/resource_providers", {"name": provider, "uuid": provider, "parent_provider_uuid": parent})
-        self._told.append(provider)
+        self._created.append(provider)
         generation = 0
         if member.stock:
-            # Room for everything first: what is used may be against the rules that come after.
+            # First an inventory with room: the usage may break the rules of the inventory that comes after.
             roomy = {class_: {"total": 1000} for class_ in member.stock}
             exact = {class_: inventory(of) for class_, of in member.stock.items()}
             used = {class_: of.used for class_, of in member.stock.items() if of.used}
@@ -75,33 +75,33 @@ class Telling:
         self._done("PUT", f"{path}/aggregates", {"resource_provider_generation": generation, "aggregates": aggregates})
 
     def claim(self, allocations: Any, **more: Any) -> str:
-        """The consumer that has it now."""
+        """Claim as a new consumer, and return its uuid."""
         consumer = str(uuid.uuid4())
         self._consumers.append(consumer)
         owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
         self._done("PUT", f"/allocations/{consumer}", {"allocations": allocations, **more, **owner})
         return consumer
 
-    def forget(self) -> None:
-        """Leave nothing behind, however far it came."""
+    def remove(self) -> None:
+        """Delete everything that was created, also after a failure."""
         for consumer in self._consumers:
             self._call("DELETE", f"/allocations/{consumer}")
-        for provider in reversed(self._told):
+        for provider in reversed(self._created):
             self._done("DELETE", f"/resource_providers/{provider}")
 
-    def ask(self, request: SearchQuery) -> Any:
-        """The reply."""
-        answer = self._call("GET", f"/allocation_candidates?{query_string(request, self.name)}")
+    def ask(self, query: SearchQuery) -> Any:
+        """Return the body of the reply."""
+        answer = self._call("GET", f"/allocation_candidates?{query_string(query, self.name)}")
         assert answer.status == 200, answer
         return answer.body
 
     def try_all(self, reply: Any) -> None:
-        """Claim each candidate as it is, and give it back."""
+        """Claim each candidate unchanged, and release it."""
         for candidate in reply["allocation_requests"][:MOST]:
             self._done("DELETE", f"/allocations/{self.claim(**candidate)}")
 
     def answer(self, candidate: Any) -> oracle.Answer:
-        """A candidate of a reply in the words of the oracle."""
+        """Return a candidate of a reply as an answer of the oracle."""
         names = {self.name(name): name for name in self._world.members}
         given = candidate["allocations"].items()
         return (
@@ -121,33 +121,33 @@ def inventory(stock: Stock) -> dict[str, Any]:
     }
 
 
-def expressible(request: SearchQuery) -> bool:
-    """Whether a query can ask for it: at the latest version, and no group that asks for nothing."""
-    return request.nested and all(
-        group.resources or group.traits.names or group.aggregates.names or group.in_tree for group in request.groups
+def expressible(query: SearchQuery) -> bool:
+    """Whether a query string of the latest version can express it: nested, and without empty groups."""
+    return query.nested and all(
+        group.resources or group.traits.names or group.aggregates.names or group.in_tree for group in query.groups
     )
 
 
 @settings(max_examples=scaled(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), world=worlds())
 def test_every_candidate_can_be_claimed_as_it_is(database: Database, data: st.DataObject, world: World) -> None:
-    telling = Telling(placement(database), world)
+    mirror = Mirror(placement(database), world)
     try:
-        telling.tell()
-        judge(telling, data, world)
+        mirror.create()
+        compare(mirror, data, world)
     finally:
-        telling.forget()
+        mirror.remove()
 
 
-def judge(telling: Telling, data: st.DataObject, world: World) -> None:
+def compare(mirror: Mirror, data: st.DataObject, world: World) -> None:
     for _ in range(4):
-        request = data.draw(candidate_requests(world).filter(expressible))
-        reply = telling.ask(request)
-        found = [telling.answer(candidate) for candidate in reply["allocation_requests"]]
+        query = data.draw(search_queries(world).filter(expressible))
+        reply = mirror.ask(query)
+        found = [mirror.answer(candidate) for candidate in reply["allocation_requests"]]
         assert len(found) == len(set(found))
-        expected = oracle.answers(world, request)
+        expected = oracle.answers(world, query)
         assert set(found) == expected
         assert {*reply["provider_summaries"]} == {
-            telling.name(name) for name in oracle.summarised(world, request, expected)
+            mirror.name(name) for name in oracle.summarised(world, query, expected)
         }
-        telling.try_all(reply)
+        mirror.try_all(reply)

@@ -1,4 +1,4 @@
-"""What a version shows of what was found."""
+"""What a version shows of candidates."""
 
 from __future__ import annotations
 

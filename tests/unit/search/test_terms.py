@@ -1,4 +1,4 @@
-"""What the filters of providers and candidates ask for, and the sentences for those that ask for nothing."""
+"""The values of parameters that can be parsed, and the sentences for those that cannot."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_amount_below_one_is_refused(amount):
     assert refusal(terms.resources, f"VCPU:{amount},MEMORY_MB") == sentence
 
 
-def test_an_amount_is_read_once_however_long_it_is():
-    """A pattern that tries every way to split the zeros would not come to an end."""
+def test_a_long_amount_is_parsed_in_linear_time():
+    """A pattern that backtracks over the zeros would take quadratic time or more."""
     zeros = "0" * 200_000
     assert refusal(terms.resources, f"VCPU:{zeros}x").endswith("0x.")
     assert terms.resources(f"VCPU:{zeros}7") == {"VCPU": 7}
@@ -123,7 +123,7 @@ def test_traits_are_sets_to_be_met_and_names_to_be_missed(since, values, traits)
     assert terms.traits(values, mv.LATEST) == traits
 
 
-def test_last_required_alone_counts_until_all_do():
+def test_only_the_last_required_counts_before_any_traits():
     values = ["!,", "A", "!B"]
     assert terms.traits(values, mv.REPARENTING) == NameCondition((), frozenset("B"))
     assert terms.traits(values[1:], mv.ANY_TRAITS) == NameCondition(any_of("A"), frozenset("B"))
@@ -178,7 +178,7 @@ def test_required_sets_conflict_if_all_their_traits_are_forbidden():
     assert terms.traits(["in:A,B", "!B"], mv.LATEST).conflicts == ()
 
 
-def test_conflicts_are_told_by_group():
+def test_conflicts_are_reported_by_group():
     groups = {
         "1": terms.traits(["in:D,C", "!C,!D"], mv.LATEST),
         "": terms.traits(["A,!A"], mv.LATEST),
@@ -321,8 +321,8 @@ def names_read(read, *arguments):
 
 
 @hypothesis.given(st.lists(texts, max_size=3), versions)
-def test_any_text_is_read_or_refused(values, version):
-    """Whatever is read holds no empty name and no amount that could not be calculated with."""
+def test_any_text_is_parsed_or_refused(values, version):
+    """A parsed value has no empty name, and no amount outside of the range of the index."""
     with contextlib.suppress(errors.BadRequest):
         assert all(1 <= amount <= TOO_MUCH for amount in amounts_read(values))
     with contextlib.suppress(errors.BadRequest):
