@@ -73,8 +73,10 @@ def _refusal_of_one(problem: TreeProblem, provider: int) -> str | None:
 def _combinations(problem: TreeProblem, cache: SolutionCache, refused: Refused | None) -> Iterator[Candidate]:
     form, providers = canonical_form(problem, cache.budget)
     solutions = cache.solutions(problem.requirements, form)
-    for assignment in solutions:
-        yield _candidate(problem.requirements, [providers[number] for number in assignment])
+    # A refusal is known already if another tree with this form was searched.
+    if solutions.refusal is None:
+        for assignment in solutions:
+            yield _candidate(problem.requirements, [providers[number] for number in assignment])
     if solutions.refusal is not None and refused is not None:
         refused(problem.tree, solutions.refusal)
 
