@@ -50,7 +50,8 @@ class _Protocol(auth_token.AuthProtocol):
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
-            return super().__call__(environ, start_response)
+            reply: Iterable[bytes] = super().__call__(environ, start_response)
+            return reply
         except (IdentityUnavailable, ClientException) as reason:
             LOG.error("No token can be validated: %s", reason.__cause__ or reason)
             return respond(IdentityUnavailable(), environ, start_response)

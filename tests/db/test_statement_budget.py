@@ -12,7 +12,7 @@ import pytest
 
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.writes import HOST, Names, claim, provider, stock
+from tests.db.writes import HOST, Call, Names, claim, provider, stock
 
 BUDGET = 8
 OWN = {"host": {"VCPU": 1, "MEMORY_MB": 64, "DISK_GB": 5}}
@@ -83,3 +83,34 @@ def test_a_claim_on_three_providers_takes_one_more(database, service, names):
     everywhere = {name: {"VCPU": 1} for name in ("host", "second", "third")}
     assert service(*names.fill(claim(**everywhere))).status == 204
     assert len([statement for statement in plan.seen if not statement.startswith("BEGIN")]) <= BUDGET + 1
+
+
+MALFORMED = [
+    ("PUT", "/resource_providers/$host/inventories", {"inventories": {}}),
+    ("POST", "/resource_providers/$host/inventories", {"total": 1}),
+    ("PUT", "/resource_providers/$host/inventories/VCPU", {"total": 0}),
+    ("PUT", "/resource_providers/$host/aggregates", {"aggregates": "x"}),
+    ("PUT", "/resource_providers/$host/traits", {"traits": []}),
+    ("PUT", "/resource_providers/$host", {}),
+    ("PUT", "/allocations/$consumer", {"allocations": {}}),
+    ("POST", "/allocations", {"$consumer": {}}),
+    ("POST", "/reshaper", {}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), MALFORMED)
+def test_a_malformed_body_takes_no_lock(database, service, names, method, path, body):
+    """One look at whether the provider exists, where its 404 goes first; no transaction."""
+    sent = names.fill(Call(f"{method} {path}", body))
+    service(*sent)  # a new connection asks the server about itself
+    plan = Plan()
+    planted(database, plan)
+    assert service(*sent).status == 400
+    assert len(plan.seen) <= 1, plan.seen
+    assert all(statement.startswith("SELECT") and "FOR UPDATE" not in statement for statement in plan.seen)
+
+
+@pytest.mark.parametrize(("method", "path", "body"), [case for case in MALFORMED if "$host" in case[1]])
+def test_a_missing_provider_goes_before_a_malformed_body(service, names, method, path, body):
+    answer = service(*names.fill(Call(f"{method} {path.replace('$host', '$missing')}", body)))
+    assert answer.status == (400 if path.endswith("/traits") else 404)
