@@ -1,4 +1,4 @@
-# What there is to do here.  How each gate is run stands in tox.ini.
+# The targets.  tox.ini defines how each gate is run.
 #
 #   make serve       run the service on 127.0.0.1:8778 with a SQLite file in ./var   (ARGS='--port 9000' for its options)
 #   make check       the inner loop, below three minutes: style, types, layers, then the unit tests, those of the search and

@@ -1,4 +1,4 @@
-"""What setup.cfg promises is there, and what the code needs is promised."""
+"""setup.cfg declares what the code needs, and the distributions have all that it declares."""
 
 import ast
 import configparser
@@ -26,7 +26,7 @@ ENTRY_POINTS = [
     if line.strip()
 ]
 PACKAGE = ROOT / "placement"
-#: What is only imported where an extra is wanted.
+#: Modules that are imported only where an extra is installed.
 OPTIONAL = {
     "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
     "metrics": {PACKAGE / "metrics" / f"{name}.py" for name in ("counted", "directory", "reserved")},
@@ -40,12 +40,12 @@ def normal(name):
 
 
 def required(text):
-    """The distributions that lines of requirements name."""
+    """Return the distributions that lines of requirements name."""
     return {normal(re.match(r"[\w.-]+", line).group()) for line in text.split("\n") if line.strip()}
 
 
 def imported_at_start(path):
-    """The top-level packages that the module cannot do without: those it imports outside of functions."""
+    """Yield the top-level packages that the module imports outside of functions."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -60,7 +60,7 @@ def test_an_entry_point_leads_to_something_that_can_be_called(entry_point):
 
 
 def needed(paths):
-    """The distributions that modules cannot do without."""
+    """Return the distributions that the modules import."""
     modules = {name for path in paths for name in imported_at_start(path)}
     distributions = importlib.metadata.packages_distributions()
     return {normal(distributions[name][0]) for name in modules - set(sys.stdlib_module_names) - {"placement"}}
@@ -89,7 +89,7 @@ def test_all_files_of_the_package_are_packaged():
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_serve_says_what_takes_so_long():
-    """Half a minute of silence is taken for a program that hangs."""
+    """A program that prints nothing for half a minute seems to hang."""
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", "serve"],
         cwd=ROOT,
