@@ -1,4 +1,4 @@
-"""Bodies and queries of the routes, at every version.
+"""The documents of the Placement API at every version: bodies and queries of the routes, and the largest reply.
 
 One module per noun declares them; a ``Field`` has the versions in which it exists.  A ``Body`` or a ``Query`` renders
 its declaration for a version as JSON schema, compiles it at the first use and keeps it.
@@ -8,4 +8,5 @@ its declaration for a version as JSON schema, compiles it at the first use and k
 ``validator``     validates values, by the jsonschema-rs library
 ``explanation``   the sentence for an invalid value, by the jsonschema library
 ``location``      finds the invalid part of a value that is too large to be explained as a whole
+``candidates``    the reply of GET /allocation_candidates
 """
