@@ -14,11 +14,11 @@ ROLES = "admin,service"
 
 
 class Answer(NamedTuple):
-    """What came back; the body is None where there is none."""
+    """A response; the body is None if there is none."""
 
     status: int
     body: Any
-    #: Their names in small letters.
+    #: Names in lower case.
     headers: Mapping[str, str] = {}
 
     @property

@@ -31,7 +31,7 @@ def begin_run() -> None:
     """Make the run's directory and start its watcher; for the main process of the run."""
     global _watcher
     directory = tempfile.mkdtemp(prefix="placement-tests-")
-    os.chmod(directory, 0o711)  # databases run as other users, and must get at their part of it
+    os.chmod(directory, 0o711)  # databases run as other users, and need access to their directories in it
     os.mkdir(f"{directory}/children")
     os.environ[_DIRECTORY] = directory
     watch = [sys.executable, "-S", __file__, directory, str(os.getpid())]
@@ -94,7 +94,7 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended; its exit code is not asked for before `kill`, so that its id stays its own."""
+        """Whether it has ended; it is not reaped before `kill`, so that its id is not reused."""
         return not alive(self.pid)
 
     def disown(self) -> None:
@@ -102,7 +102,7 @@ class Child:
         self._process.returncode = 0  # else Popen warns that it still runs
 
     def stop(self) -> None:
-        """End it as its operator would; with SIGKILL if it does not obey.  Nothing if it was stopped before."""
+        """Stop it as its operator would; with SIGKILL after a time.  Does nothing if it was stopped before."""
         if self._note.exists():
             os.kill(self.pid, self._stop_with)
             deadline = time.monotonic() + _GRACE
@@ -111,7 +111,7 @@ class Child:
             self.kill()
 
     def kill(self) -> None:
-        """End it at once, with SIGKILL, and what it started in its process group.  Nothing if it was stopped before."""
+        """Kill it and its process group with SIGKILL.  Does nothing if it was stopped before."""
         if self._note.exists():
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait()
@@ -129,7 +129,7 @@ class Child:
 
 
 def born(pid: int) -> int | None:
-    """When the process began, in ticks since boot: with it an id is never another's.  None if it has ended."""
+    """Return when the process began, in ticks since boot; with its id, that identifies it.  None if it has ended."""
     with contextlib.suppress(OSError):
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return None if state == "Z" else int(fields[18])
@@ -137,12 +137,12 @@ def born(pid: int) -> int | None:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; one that has ended and was not yet asked for its exit code does not."""
+    """Whether the process runs; a zombie does not."""
     return born(pid) is not None
 
 
 def descendants(pid: int) -> list[int]:
-    """The ids of the processes that it started, and of those that they started."""
+    """Return the ids of all its descendants."""
     begun = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return begun + [one for child in begun for one in descendants(child)]
 
@@ -154,7 +154,7 @@ def stopped(pid: int) -> bool:
 
 
 def _running(directory: Path) -> dict[int, int]:
-    """The ids of the children that are written down and still run, and the signals that end them."""
+    """Return the ids of the recorded children that still run, and the signals that end them."""
     notes = [note.name.split(".") for note in (directory / "children").iterdir()]
     return {int(pid): int(stop_with) for pid, stop_with, began in notes if str(born(int(pid))) == began}
 
@@ -173,7 +173,7 @@ def watch(directory: Path, run: int) -> None:
                 elif time.monotonic() > told[pid] + _GRACE:
                     os.killpg(pid, signal.SIGKILL)
         time.sleep(0.02)
-    for pid in told:  # what its leader left of a process group
+    for pid in told:  # what remains of a process group without its leader
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
     shutil.rmtree(directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What every test may ask for: a database of any kind, empty or with the schema and the standard names in it."""
+"""Fixtures of all tests: a database of any kind, empty or with the schema and the standard rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from placement.db.database import opened
 from tests import children, servers, synced
 
-# A machine that others keep busy makes no test fail.
+# No test fails because the machine is busy.
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("default", PATIENT)
 hypothesis.settings.register_profile("ci", PATIENT, print_blob=True)
@@ -42,7 +42,7 @@ def pytest_unconfigure(config):
 
 
 def pytest_generate_tests(metafunc):
-    """A test that asks for a database, however indirectly, runs once per kind, unless it names its kinds itself."""
+    """Run a test with a database once per kind, unless it names its kinds itself."""
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "backend" in metafunc.fixturenames and "backend" not in named:
         metafunc.parametrize("backend", chosen(metafunc.config), indirect=True, scope="session")
@@ -50,7 +50,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of the processes that run the tests, those that share a service and its database have one: it starts once."""
+    """Tests that share a service and its database run in one process, so that it starts once."""
     for item in items:
         shared = item.path.parent.name in ("gabbi", "live", "load") and "service" in item.fixturenames
         if shared and not item.get_closest_marker("xdist_group"):
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items):
 
 
 def chosen(config):
-    """The kinds of database to test with."""
+    """Return the kinds of database to test with."""
     return [kind for kind in config.getoption("--databases").split(",") if kind]
 
 
@@ -67,7 +67,7 @@ def chosen(config):
 def in_process(capfd):
     """Run a command in this process, ``in_process(manage, "db", "sync")``: its exit code, stdout and stderr.
 
-    A command sets up the log of its process; after the test that is as it was.
+    A command sets up the log of its process; after the test the log is restored.
     """
 
     def run(module, *words):
@@ -84,7 +84,7 @@ def in_process(capfd):
 
 
 def _levels():
-    """Of all loggers, the root's under the name None."""
+    """Return the state of all loggers, the root's under the name None."""
     named = logging.root.manager.loggerDict.items()
     return {None: logging.root.level} | {name: each.level for name, each in named if isinstance(each, logging.Logger)}
 
@@ -122,7 +122,7 @@ def database_url(backend):
 
 @pytest.fixture(scope="session")
 def synced_database(backend):
-    """The database that `database` hands out again and again."""
+    """The database that `database` returns to one test after the other."""
     kept = synced.Kept(backend)
     yield kept
     kept.drop()

@@ -1,4 +1,4 @@
-"""What some work costs: in a process of its own, which gets no more memory than it may have."""
+"""The costs of some work, measured in a process of its own with limited memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MEBIBYTE = 2**20
 
 
 class Cost(NamedTuple):
-    """What was used up, and what came of it."""
+    """The costs, and the result."""
 
-    #: Of the processor, which others may keep busy.
+    #: Seconds of processor time, which other processes do not affect.
     seconds: float
-    #: The most that was held at once, beyond what there was before.
+    #: The peak of memory above that before, in mebibytes.
     mebibytes: float
     result: Any
 
@@ -47,7 +47,7 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
     os.waitpid(child, 0)
     if not content:
         raise RuntimeError("the process ended without a word")
-    outcome = pickle.loads(content)  # of our own child
+    outcome = pickle.loads(content)  # of our own child process
     if isinstance(outcome, str):
         raise RuntimeError(outcome)
     return Cost(*outcome)
@@ -56,7 +56,7 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
 def _work(work: Callable[[], Any], at_most: int, writing: int) -> None:
     """Run the function, send its costs, and exit."""
     try:
-        # What was freed before, and is kept for later, would hide what the work takes.
+        # Memory that was freed before, and kept by the allocator, would hide that of the work.
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         before = _status("VmRSS")
@@ -79,6 +79,6 @@ def _work(work: Callable[[], Any], at_most: int, writing: int) -> None:
 
 
 def _status(name: str) -> float:
-    """A figure about the memory of this process, in mebibytes."""
+    """Return a figure about the memory of this process, in mebibytes."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))

@@ -103,7 +103,7 @@ class Caller:
         self._project = project
 
     def knock(self, door: Door) -> Answer:
-        """The answer to the request of the door."""
+        """Return the response to the request of the door."""
         path = door.path.format(uuid=UUID, project=self._project)
         self._connection.request(door.method, path, headers=self._headers)
         answer = self._connection.getresponse()
@@ -114,7 +114,7 @@ class Caller:
         return Answer(answer.status, error["detail"].splitlines()[-1].strip())
 
     def walk(self) -> dict[Door, Answer]:
-        """The answers at all doors, in the order of the table."""
+        """Return the responses of all doors, in the order of the table."""
         return {door: self.knock(door) for door in DOORS}
 
 

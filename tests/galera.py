@@ -16,7 +16,7 @@ LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
 
 
 class Node(servers.MariaDB):
-    """A node; the one that is given no address of another begins the cluster."""
+    """A node; the one without the address of another begins the cluster."""
 
     def __init__(self, directory: Path, beside: Node | None = None) -> None:
         super().__init__(directory, password=beside.password if beside else None)
@@ -57,7 +57,7 @@ class Node(servers.MariaDB):
         return [row[1] for row in self._administer("SHOW STATUS LIKE 'wsrep_local_state_comment'")] == ["Synced"]
 
     def copy_to(self, other: Node) -> None:
-        """Give the other the data, which must not be in use: a node that has all of it joins without a transfer."""
+        """Copy the data to the other node, while not in use: a node with all data joins without a transfer."""
         shutil.copytree(self.directory, other.directory)
         (other.directory / "start.sql").write_text("")
         if self._identity:
@@ -74,7 +74,7 @@ class Cluster:
         self.nodes = [first, Node(directory / f"galera-{secrets.token_hex(4)}", beside=first)]
 
     def start(self) -> None:
-        """Return once both are in step."""
+        """Return once both nodes are synced."""
         first, second = self.nodes
         first.start()
         first.stop()
@@ -89,7 +89,7 @@ class Cluster:
             shutil.rmtree(node.directory, ignore_errors=True)
 
     def create_database(self) -> list[str]:
-        """The URLs of a new database, one at each node."""
+        """Create a database; return its URLs, one at each node."""
         url = sa.make_url(self.nodes[0].create_database())
         return [url.set(port=node.port).render_as_string(hide_password=False) for node in self.nodes]
 

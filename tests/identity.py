@@ -1,6 +1,6 @@
 """A real Keystone of which the tests are the only users: SQLite, fernet tokens, a free port of 127.0.0.1.
 
-As a program, with the directory of a Keystone, it serves it; it makes the database first if there is none.
+As a program, with the directory of a Keystone, it serves that; it creates the database first if there is none.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ password_hash_rounds = 4
 
 
 class Refused(Exception):
-    """What Keystone did not do, and why."""
+    """Keystone refused a request; the text has the reason."""
 
 
 class Keystone:
     """A running Keystone: `url` is that of its version 3, and all its users have the same `PASSWORD`.
 
-    It has the user admin, an administrator of everything, the projects "admin" and "service", and the user "placement",
-    by whom the service has tokens validated.
+    It has the user "admin" with all rights, the projects "admin" and "service", and the user "placement", with which
+    the service validates tokens.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -63,7 +63,7 @@ class Keystone:
             raise Missing("keystone is not installed: pip install keystone")
 
     def start(self) -> None:
-        """Return once it answers; the first time it makes itself."""
+        """Return once it answers; the first time its database is created."""
         fresh = not self.directory.exists()
         if fresh:
             self._initialise()
@@ -77,7 +77,7 @@ class Keystone:
             self.create_user("placement", {"service": ["service"]})
 
     def stop(self) -> None:
-        """Shut it down; `start` brings it back on the same port, with all it knew."""
+        """Shut it down; `start` starts it again on the same port, with the same data."""
         self._child.stop()
 
     # --- what the tests put into it ---
@@ -106,7 +106,7 @@ class Keystone:
             self._administer("POST", "/endpoints", {"endpoint": where})
 
     def restrict(self, user: str, project: str, rules: list[dict[str, str]]) -> str:
-        """A token of an application credential of the user, good for these requests only."""
+        """Return a token of an application credential of the user, valid for these requests only."""
         token = self.token(user, project)
         user_id = self._id("users", user)
         asked = {"application_credential": {"name": secrets.token_hex(4), "access_rules": rules}}
@@ -117,7 +117,7 @@ class Keystone:
     # --- tokens ---
 
     def token(self, user: str, scope: str | None = None) -> str:
-        """A new token of the user for a project, for "system" or "domain", or for nothing at all."""
+        """Return a new token of the user for a project, for "system" or "domain", or without a scope."""
         named = {"name": user, "domain": {"id": "default"}, "password": PASSWORD}
         identity = {"methods": ["password"], "password": {"user": named}}
         scopes: dict[str | None, Any] = {
@@ -128,11 +128,11 @@ class Keystone:
         return self._issued(identity, scopes.get(scope, {"project": {"name": scope, "domain": {"id": "default"}}}))
 
     def revoke(self, token: str) -> None:
-        """Make the token worth nothing."""
+        """Revoke the token."""
         self.ask("DELETE", "/auth/tokens", token=self._admin_token, subject=token)
 
     def expiring(self, token: str, seconds: float) -> str:
-        """The same token as if it had been issued to last until so many seconds from now, which may be over."""
+        """Return the same token with its expiry so many seconds from now, which may be negative."""
         import msgpack
         from cryptography.fernet import Fernet
 

@@ -1,4 +1,4 @@
-"""How long a run of the tests may be; read once pytest has its options."""
+"""The length of a test run; read once pytest has its options."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Programs in Python that begin at once: forks of a process that has imported what takes them a second to import.
 
-A program is a process of its own, and ends as it would by itself; its words are those of a shell: `python -m module`,
-`python -c code`, or the path of a script.  What Python decides at its start, by its options and PYTHON... variables,
-was decided for all.
+A program is a process of its own, and ends as usual.  Its command line is that of a shell: `python -m module`,
+`python -c code`, or the path of a script.  Python's own options and PYTHON... variables are the same for all.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-#: Seconds that a program may take; what hangs ends before the run does.
+#: Seconds that a program may take; one that hangs is killed before the run ends.
 _PATIENCE = 300.0
 
 
@@ -32,7 +31,7 @@ class Preloaded:
     """A process that has imported these modules, and waits to be forked."""
 
     def __init__(self, *modules: str) -> None:
-        # A library that had threads of its own could not be forked.
+        # A process with threads of libraries cannot be forked safely.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.preloaded", *modules],
@@ -63,7 +62,7 @@ class Preloaded:
             return subprocess.CompletedProcess(argv, code, out.read(), err.read())
 
     def ask(self, **asked: Any) -> int:
-        """The number that is the answer of the process."""
+        """Read the number that the process answers with."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(asked), file=self._process.stdin, flush=True)
@@ -125,7 +124,7 @@ def client() -> Preloaded:
 
 
 def _forked() -> list[str] | None:
-    """Fork as often as it is asked for: the words of a program to the fork, None at the end."""
+    """Fork on each request; returns the command line in the child, and None in the parent at the end."""
     while line := sys.stdin.readline():
         asked = json.loads(line)
         if "wait" in asked:
@@ -157,7 +156,7 @@ def _answer(number: int) -> None:
 
 
 def _begin(words: list[str]) -> None:
-    """Be the program of these words."""
+    """Run the program of this command line."""
     if words[0] == "-m":
         sys.argv[:] = words[1:]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)

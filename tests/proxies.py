@@ -30,7 +30,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
-        """A block in which all that comes is swallowed: connections stay open, and nothing comes through."""
+        """A block in which all data is dropped, while connections stay open."""
         self._swallows = True
         yield
         self._swallows = False

@@ -1,4 +1,4 @@
-"""Requests as no library of HTTP sends them: bytes to a socket, and what comes back."""
+"""Requests that no HTTP library sends: bytes to a socket, and the reply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Reply(NamedTuple):
-    """What a server sent before it closed the connection; a status of 0 if that was no reply."""
+    """What a server sent before it closed the connection; the status is 0 if that was no HTTP reply."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -28,7 +28,7 @@ class Reply(NamedTuple):
 
 
 def send(port: int, request: bytes, seconds: float = 60) -> Reply:
-    """The reply to these bytes; raises ValueError if its head is not made of lines without control characters."""
+    """Return the reply to these bytes; raises ValueError if a line of its head has control characters."""
     received = bytearray()
     with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=seconds)) as connection:
         # A server may answer, and close, before it has read everything.

@@ -20,7 +20,7 @@ Options = Mapping[str, Mapping[str, Any]]
 
 
 class Service:
-    """A running service: `url` is its root, "admin" the token that may do everything an admin may."""
+    """A running service: `url` is its root, "admin" the token with the rights of an administrator."""
 
     def __init__(
         self,

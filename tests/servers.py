@@ -1,8 +1,8 @@
 """Private database servers for the tests: MariaDB, PostgreSQL, and SQLite as if it were one.
 
-A server has its data in the run's directory, listens on a free port of 127.0.0.1 and a socket there, and keeps what
-production keeps: every COMMIT reaches the disk.  As root it runs as another user, because the servers refuse root.
-`shared` gives the one of this run, started when first asked for; `private` gives one that a test may kill.
+A server has its data in the run's directory, listens on a free port of 127.0.0.1 and a socket there, and is as durable
+as in production: every COMMIT reaches the disk.  As root it runs as another user, because the servers refuse root.
+`shared` returns the one of this run, started on first use; `private` provides one that a test may kill.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ServerProcess(Server):
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """A block in which none of its processes runs (SIGSTOP): its kernel goes on acknowledging what comes."""
+        """A block in which all its processes are stopped (SIGSTOP); the kernel still acknowledges packets."""
         stopped = [self.child.pid, *children.descendants(self.child.pid)]
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
@@ -181,12 +181,12 @@ class ServerProcess(Server):
 
     @property
     def _environment(self) -> dict[str, str]:
-        """Ours, but for the place of temporary files, where its user may not be allowed to write."""
+        """Return the environment without the directory of temporary files, which its user may be unable to write to."""
         return {**os.environ, "TMPDIR": str(self.directory)}
 
     @property
     def _identity(self) -> dict[str, Any]:
-        """Popen's arguments that give up root, if we have it."""
+        """Return Popen's arguments that drop root, if this is root."""
         if os.geteuid() != 0:
             return {}
         for name in (self.user, "nobody"):
@@ -203,7 +203,7 @@ class MariaDB(ServerProcess):
     package = "mariadb-server"
     programs = ("mariadbd", "mariadb-install-db")
     stop_with = signal.SIGTERM
-    # It has no certificate, and a client that looks for one reads all authorities' first: at every connection, 40 ms.
+    # No TLS: a client that tries it reads all certificates of authorities first, 40 ms for every connection.
     query: ClassVar[dict[str, str]] = {"charset": "utf8mb4", "ssl_disabled": "true"}
     administered = "mysql"
 
@@ -230,7 +230,7 @@ class MariaDB(ServerProcess):
 
     def _disconnect(self, name: str) -> None:
         for row in self._administer(f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"):
-            with contextlib.suppress(sa.exc.OperationalError):  # it may have left by itself
+            with contextlib.suppress(sa.exc.OperationalError):  # it may have ended by itself
                 self._administer(f"KILL {row.id}")
 
 

@@ -1,4 +1,4 @@
-"""One database with its schema for test after test: emptying it takes milliseconds, making it half a second."""
+"""One database with its schema for many tests: emptying it takes milliseconds, creating it half a second."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.servers import Server
 
 
 class Kept:
-    """A database that is as good as new whenever it is asked for."""
+    """A database that is like new for each test."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._make()
 
     def clean(self) -> str:
-        """Its URL, with no more and no less in it than a new service finds."""
+        """Return its URL, with the rows of a new database only."""
         try:
             intact = self._empty()
         except exc.DBAPIError:  # a test left a lock, or dropped a table
@@ -47,7 +47,7 @@ class Kept:
             self._at_first = {table: _rows(connection, table) for table in metadata.sorted_tables}
 
     def _empty(self) -> bool:
-        """Delete what was not there at first; whether what was there still is."""
+        """Delete rows that are not of a new database; return whether those of a new one are complete."""
         with self.database.engine.begin() as connection:
             connection.execute(sa.update(resource_providers).values(root_provider_id=None, parent_provider_id=None))
             for table, rows in reversed(self._at_first.items()):

@@ -72,7 +72,7 @@ def ask(
     body: bytes | None = None,
     environ: dict[str, Any] | None = None,
 ) -> webob.Response:
-    """The answer to a request as a server would pass it on."""
+    """Return the response to a request, as a server would send it."""
     request = webob.Request.blank(path, method=method, headers=headers or {}, environ=environ)
     if body is not None:
         request.body = body
@@ -89,7 +89,7 @@ def ask_inside(
     version: mv.Version = mv.LATEST,
     roles: str = "admin",
 ) -> webob.Response:
-    """The answer to a request as the innermost layer would pass it on."""
+    """Return the response to a request, as the innermost layer returns it."""
     return ask(app, method, path, headers, body, insider(version, roles))
 
 
@@ -100,7 +100,7 @@ def user(req: Request) -> User:
 
 
 def insider(version: mv.Version = mv.LATEST, roles: str = "admin") -> dict[str, Any]:
-    """What the layers have found out about a request by the time it reaches the innermost."""
+    """The state that the layers have added to a request before the innermost one."""
     return {
         API: routes.PLACEMENT,
         REQUEST_ID: REQUEST,

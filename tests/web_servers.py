@@ -1,6 +1,6 @@
 """The service under the web servers of operators, each configured by the sample in etc/ with other paths in it.
 
-They run as an unprivileged user, on free ports of 127.0.0.1, with all that they write in a directory of their own.
+They run as an unprivileged user, on free ports of 127.0.0.1, and write to a directory of their own.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def _apache(site: str, loads: str, port: int, directory: Path) -> Iterator[Servi
 
 
 def _unprivileged() -> list[str]:
-    """What stands before a command so that it does not run as root.
+    """Return the prefix of a command that drops root.
 
-    Of root's rights it keeps one, to get at all files: Python, or these tests, may lie in root's home.
+    It keeps the capability to read all files: Python, or these tests, may be in root's home.
     """
     if os.geteuid() != 0:
         return []

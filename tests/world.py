@@ -12,7 +12,7 @@ from placement.index.snapshot import SHARES, Snapshot
 
 @dataclass(frozen=True)
 class Stock:
-    """What a provider has of one class, and what is used of it."""
+    """The inventory and the usage of a provider in one class."""
 
     total: int
     reserved: int = 0
@@ -24,7 +24,7 @@ class Stock:
 
     @property
     def most(self) -> int:
-        """The most that one consumer may have."""
+        """The largest amount of one allocation."""
         return self.total if self.max_unit is None else self.max_unit
 
 
@@ -52,7 +52,7 @@ class World:
     members: dict[str, Member] = field(default_factory=dict)
     classes: dict[str, int] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
-    #: Numbered as they appear.
+    #: Ids, in the order of creation.
     trait_ids: dict[str, int] = field(default_factory=dict)
 
     def host(
@@ -64,7 +64,7 @@ class World:
         generation: int = 0,
         **stock: int | Stock,
     ) -> None:
-        """Put a provider there, or another in its place."""
+        """Add a provider, or replace it."""
         stocks = {class_: Stock(of) if isinstance(of, int) else of for class_, of in stock.items()}
         traits = [*traits]
         self.members[name] = Member(name, parent, stocks, frozenset(traits), frozenset(aggregates), generation)
