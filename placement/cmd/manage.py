@@ -21,12 +21,12 @@ LOG = logging.getLogger(__name__)
 PROG = "placement-manage"
 Migration = Callable[[Database, int], Counts]
 #: Rows in a batch without --max-count.
-BATCH = 50
+_BATCH = 50
 
 # Exit codes of online_data_migrations.
-MORE_TO_DO = 1
-FAILED = 2
-BAD_COUNT = 127
+_MORE_TO_DO = 1
+_FAILED = 2
+_BAD_COUNT = 127
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -161,11 +161,11 @@ def online_data_migrations(conf: cfg.ConfigOpts) -> int:
     limit = conf.command.max_count
     if limit is not None and not (limit.isdecimal() and int(limit) > 0):
         print("Must supply a positive value for max_count")
-        return BAD_COUNT
+        return _BAD_COUNT
     with program.connected(conf) as database, Progress("db online_data_migrations", "rows migrated") as progress:
         if schema.state(database.reading_engine) is schema.State.MISSING:
             print(f"{PROG}: {schema.finding(database.reading_engine)}", file=sys.stderr)
-            return FAILED  # scripts run the command again after MORE_TO_DO
+            return _FAILED  # scripts run the command again after _MORE_TO_DO
         return _migrate(database, _migrations(conf), None if limit is None else int(limit), progress)
 
 
@@ -180,11 +180,11 @@ def _migrations(conf: cfg.ConfigOpts) -> dict[str, Migration]:
 def _migrate(database: Database, migrations: dict[str, Migration], limit: int | None, progress: Progress) -> int:
     """Run one batch of ``limit`` rows, or batches until one changes nothing; return the exit code."""
     if limit is None:
-        print(f"Running batches of {BATCH} until complete")
+        print(f"Running batches of {_BATCH} until complete")
     totals: dict[str, Counts] = {}
     progressed, failed = True, False
     while progressed:
-        batch, failed = _run_batch(database, migrations, limit or BATCH)
+        batch, failed = _run_batch(database, migrations, limit or _BATCH)
         totals.update({name: totals.get(name, Counts()) + counts for name, counts in batch.items()})
         progressed = any(counts.done for counts in batch.values())
         progress.advance(sum(counts.done for counts in batch.values()))
@@ -194,8 +194,8 @@ def _migrate(database: Database, migrations: dict[str, Migration], limit: int | 
     print(framed(("Migration", "Total Found", "Completed"), *rows))
     if failed and not progressed:
         print("Some migrations failed unexpectedly. Check log for details.")
-        return FAILED
-    return MORE_TO_DO if progressed else 0
+        return _FAILED
+    return _MORE_TO_DO if progressed else 0
 
 
 def _run_batch(database: Database, migrations: dict[str, Migration], limit: int) -> tuple[dict[str, Counts], bool]:

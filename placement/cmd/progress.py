@@ -8,8 +8,8 @@ import time
 from typing import Self
 
 #: Seconds until the first line; the time to the next one doubles, up to the longest.
-FIRST = 1.0
-LONGEST = 30.0
+_FIRST = 1.0
+_LONGEST = 30.0
 
 
 class Progress:
@@ -18,7 +18,7 @@ class Progress:
     A thread of its own prints them, so that they appear during one long statement too.
     """
 
-    def __init__(self, work: str, unit: str = "", total: int | None = None, first: float = FIRST) -> None:
+    def __init__(self, work: str, unit: str = "", total: int | None = None, first: float = _FIRST) -> None:
         """Describe the work.
 
         Args:
@@ -49,7 +49,7 @@ class Progress:
         pause = self._first
         while not self._ended.wait(pause):
             print(self._line(), file=sys.stderr, flush=True)
-            pause = min(2 * pause, LONGEST)
+            pause = min(2 * pause, _LONGEST)
 
     def _line(self) -> str:
         seconds = f"{time.monotonic() - self._began:.0f} s"

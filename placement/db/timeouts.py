@@ -17,7 +17,7 @@ from sqlalchemy.engine import Dialect, Engine
 #: Seconds to wait for another transaction's lock; after that the attempt has collided.
 LOCK_TIMEOUT = 10
 #: Seconds after which the server ends a transaction, with its locks, whose client is silent: it may be gone.
-IDLE_TRANSACTION = 60
+_IDLE_TRANSACTION = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class Timeouts:
         if self.silence is None:
             return []
         if backend == "postgresql":
-            idle = f"idle_in_transaction_session_timeout = '{IDLE_TRANSACTION}s'"
+            idle = f"idle_in_transaction_session_timeout = '{_IDLE_TRANSACTION}s'"
             return [idle, f"statement_timeout = '{self.silence}s'"] if reads else [idle]
         # Executable comments: /*M!...*/ is read by MariaDB only, /*!50708 ...*/ by MySQL (which lacks the others).
-        waits = f"lock_wait_timeout = {LOCK_TIMEOUT} /*M!100300 , idle_transaction_timeout = {IDLE_TRANSACTION} */"
+        waits = f"lock_wait_timeout = {LOCK_TIMEOUT} /*M!100300 , idle_transaction_timeout = {_IDLE_TRANSACTION} */"
         limit = (
             f" /*M!100300 , max_statement_time = {self.silence} */"
             f" /*!50708 , max_execution_time = {self.silence * 1000} */"

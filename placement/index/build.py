@@ -25,7 +25,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value", bound=Hashable)
 
 
-class Interned:
+class _Interned:
     """Returns one object for equal values: 100,000 hosts have only a few different sets of traits."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ def _providers(
 ) -> list[Provider | None]:
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
     classes = grouped(inventories[:, :2].astype(np.int64).tolist())
-    interned = Interned()
+    interned = _Interned()
     parent_of, root_of = inconsistent.parents_and_roots(order)
     return [
         Provider(

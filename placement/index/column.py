@@ -14,7 +14,7 @@ from placement.objects import capacity as rule
 Arrays = tuple[npt.NDArray[Any], ...]
 
 #: The largest amount that the database stores, and that an inventory allows at once.
-LARGEST = 2**31 - 1
+_LARGEST = 2**31 - 1
 #: Up to here every integer is a float.  Larger capacities, of absurd ratios, may exceed 64 bits.
 _EXACT = 2.0**53
 #: A column is sparse if fewer than one slot in so many has the class.
@@ -44,7 +44,7 @@ def capacity_of(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
 
 def clamp(amount: Any) -> Any:
     """Return the nearest amount that a column holds, for numbers and arrays; SQLite stores larger ones."""
-    return np.clip(amount, -LARGEST, LARGEST)
+    return np.clip(amount, -_LARGEST, _LARGEST)
 
 
 class Column:
@@ -96,7 +96,7 @@ class Column:
 
     def fitting(self, amount: int, among: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
-        if amount > LARGEST or not len(self):
+        if amount > _LARGEST or not len(self):
             return EMPTY
         among = among.compact()
         if among.is_sparse:
@@ -127,7 +127,7 @@ class Column:
         rows = np.minimum(np.searchsorted(self._slots, slots), len(self._slots) - 1)
         return rows, self._slots[rows] == slots
 
-    def row(self, slot: int) -> int | None:
+    def _row(self, slot: int) -> int | None:
         """Return the row of a slot; None if it has none."""
         if self._slots is None:
             return slot if slot < len(self) else None
@@ -136,7 +136,7 @@ class Column:
 
     def amounts(self, slot: int) -> Amounts:
         """Return the amounts of one provider; they equal ABSENT if it has no inventory of the class."""
-        row = self.row(slot)
+        row = self._row(slot)
         if row is None:
             return ABSENT
         return Amounts(*(array.item(row) for array in self._arrays))
@@ -173,7 +173,7 @@ class Column:
         """Return the column with the given usages, by slot; slots without a row are ignored."""
         fresh = self._arrays[1].copy()
         for slot, amount in used.items():
-            row = self.row(slot)
+            row = self._row(slot)
             if row is not None:
                 fresh[row] = amount
         return self._copied((self._arrays[0], fresh, *self._arrays[2:]), self._slots, self._steps)
@@ -187,7 +187,7 @@ class Column:
             column._insert_and_drop(inventories)
             column._arrays = tuple(array.copy() for array in column._arrays)
         for slot, inventory in inventories.items():
-            row = column.row(slot)
+            row = column._row(slot)
             if row is None:
                 continue
             for array, value in zip(column._arrays, inventory, strict=True):
