@@ -122,7 +122,7 @@ class Database:
             with self._read_lock, self.reading_engine.connect() as connection:
                 return work(connection)
 
-        return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.deadline())
+        return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.new_deadline())
 
     def snapshot(self, work: Callable[[Connection], Result]) -> Result:
         """Return what ``work(db)`` returns, whose statements all see one committed state; raises like ``read``."""
@@ -131,7 +131,7 @@ class Database:
             with self._read_lock, self.reading_engine.connect() as connection, dialects.snapshot(connection):
                 return work(connection)
 
-        return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.deadline())
+        return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.new_deadline())
 
     def write(
         self,
@@ -153,7 +153,7 @@ class Database:
             DatabaseBusy: Too many threads wait for the server; nothing was changed.
             OutcomeUnknown: The connection was lost during COMMIT.
         """
-        deadline = retry.deadline()
+        deadline = retry.new_deadline()
         for round_ in range(retry.PREREQUISITES):
             numbers = itertools.count(1)
             try:

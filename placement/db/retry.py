@@ -31,7 +31,7 @@ _LONGEST_REQUEST = 60.0
 PREREQUISITES = 10
 
 
-def deadline() -> float:
+def new_deadline() -> float:
     """Return the time, by the monotonic clock, after which a request that begins now starts no further attempt."""
     return time.monotonic() + _LONGEST_REQUEST
 
@@ -46,13 +46,13 @@ def until_done(
 ) -> Result:
     """Run an attempt until one neither collides nor loses its connection.
 
-    The pause between attempts is random and grows exponentially, so that writers that collided do not meet again.
+    Between attempts is a pause with exponential backoff and full jitter, so that writers that collided spread out.
 
     Args:
         attempt: Runs the whole attempt: begin, work, commit.
         attempts: The largest number of attempts.
         exhausted: The failure if all attempts collide, or the deadline passes.
-        deadline: See :func:`deadline`.
+        deadline: See :func:`new_deadline`.
         on_lost: Called with the error and the time when the attempt began, if its connection was lost.
 
     Raises:
