@@ -25,7 +25,7 @@ class Authentication:
         self._application = application
         strategy = strategy or _STRATEGIES[service.conf.api.auth_strategy]
         self._authenticated = strategy(Identity(application), service)
-        #: The path that an empty one stands for.  OpenStack Placement wants a token for it with noauth2.
+        #: The path that an empty one stands for.  OpenStack Placement requires a token for it with noauth2.
         self._empty_path = "" if strategy is Noauth2 else "/"
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

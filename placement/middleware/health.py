@@ -83,7 +83,7 @@ class _Check(Healthcheck):
 
 
 #: Whether the tables exist that only this service has; "placement-manage db release" removes them.
-_QUESTION = sa.select(*(sa.exists().select_from(table) for table in tables.OURS))
+_TABLES_EXIST = sa.select(*(sa.exists().select_from(table) for table in tables.OURS))
 
 
 class DatabaseCheck:
@@ -99,7 +99,7 @@ class DatabaseCheck:
     def healthcheck(self, _server_port: int) -> HealthcheckResult:
         """Return the result; the text of the driver, which may name hosts and users, is in the details."""
         try:
-            self._database.probe(lambda db: db.execute(_QUESTION).all())
+            self._database.probe(lambda db: db.execute(_TABLES_EXIST).all())
         except (errors.TablesMissing, errors.DatabaseRefuses) as failure:
             return HealthcheckResult(False, str(failure), driver_errors.cause_of(failure))
         except errors.Unavailable as failure:

@@ -23,7 +23,7 @@ _ALWAYS_PASSED = frozenset(("PATH_INFO", "QUERY_STRING", "SERVER_PROTOCOL"))
 
 
 class HttpSyntax:
-    """Stands before all layers that make headers or lines of the log from a request."""
+    """Runs before the layers that make headers or log lines from a request."""
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
         self._application = application

@@ -41,7 +41,7 @@ class _Contents:
 class Passwords:
     """Checks passwords against a file.  Threads share it.
 
-    A changed file is in force at once: each check compares its inode, size and time of change.  bcrypt is slow on
+    A changed file takes effect at once: each check compares its inode, size and time of change.  bcrypt is slow on
     purpose, so a right password is remembered for some minutes, as a hash under a key of this process, and forgotten
     when the file changes.
     """
