@@ -1,4 +1,4 @@
-"""The load generator counts what was answered, and nothing else, on connections that stay and on those that do not."""
+"""The load generator counts complete replies only, on persistent connections and on connections that are closed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REFUSED = b"HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\n\r\n"
 
 
 class Scripted:
-    """A server that answers every request with the next of its answers, the last one for ever."""
+    """A server that sends its scripted replies in order, then repeats the last one."""
 
     def __init__(self, *answers: bytes, keeps: bool) -> None:
         self._answers, self._keeps = list(answers), keeps
@@ -45,7 +45,7 @@ class Scripted:
                 with self._lock:
                     self.requests.append(request)
                     answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-                # In two pieces, so that nobody can count on whole ones.
+                # In two pieces, so that a client must handle partial reads.
                 connection.sendall(answer[:20])
                 connection.sendall(answer[20:])
                 if not self._keeps:
@@ -72,7 +72,7 @@ def some_requests(server: load.Server, count: int, seen: list[load.Answer]) -> l
 
 
 @pytest.mark.parametrize("scripted", [((SHORT,), True)], indirect=True)
-def test_a_kept_connection_is_used_again(scripted: Scripted) -> None:
+def test_a_persistent_connection_is_reused(scripted: Scripted) -> None:
     server = load.Server(scripted.url)
     before, seen = scripted.connections, []
     result = load.run(server, [some_requests(server, 5, seen)], seconds=60)
@@ -83,7 +83,7 @@ def test_a_kept_connection_is_used_again(scripted: Scripted) -> None:
 
 
 @pytest.mark.parametrize("scripted", [((SHORT, EMPTY, REFUSED, EMPTY), False)], indirect=True)
-def test_a_server_that_closes_gets_a_connection_for_each_request(scripted: Scripted) -> None:
+def test_a_server_that_closes_connections_gets_a_new_one_for_each_request(scripted: Scripted) -> None:
     server = load.Server(scripted.url)
     before, seen = scripted.connections, []
     result = load.run(server, [some_requests(server, 3, seen), some_requests(server, 3, seen)], seconds=60)
@@ -99,14 +99,14 @@ def test_a_server_that_closes_gets_a_connection_for_each_request(scripted: Scrip
 @pytest.mark.parametrize(
     "scripted", [((SHORT, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"), False)], indirect=True
 )
-def test_half_an_answer_is_no_success(scripted: Scripted) -> None:
+def test_a_truncated_reply_is_counted_as_lost(scripted: Scripted) -> None:
     server = load.Server(scripted.url)
     result = load.run(server, [some_requests(server, 2, [])], seconds=60)
     assert (result.successes, dict(result.statuses)) == (0, {load.LOST: 2})
 
 
 @pytest.mark.parametrize("scripted", [((b"HTTP/1.1 200 OK\r\nserver: x\r\n\r\nall",), False)], indirect=True)
-def test_an_answer_without_a_length_ends_with_its_connection(scripted: Scripted) -> None:
+def test_a_reply_without_a_length_ends_with_its_connection(scripted: Scripted) -> None:
     server = load.Server(scripted.url)
     seen: list[load.Answer] = []
     load.run(server, [some_requests(server, 1, seen)], seconds=60)
@@ -114,14 +114,14 @@ def test_an_answer_without_a_length_ends_with_its_connection(scripted: Scripted)
 
 
 @pytest.mark.parametrize("scripted", [((SHORT,), True)], indirect=True)
-def test_no_request_begins_after_the_end(scripted: Scripted) -> None:
+def test_no_request_begins_after_the_deadline(scripted: Scripted) -> None:
     server = load.Server(scripted.url)
     result = load.run(server, [some_requests(server, 100, []), some_requests(server, 100, [])], seconds=0)
     assert result.answers == 2
 
 
 @pytest.mark.parametrize("scripted", [((SHORT, REFUSED), False)], indirect=True)
-def test_preparing_stops_at_an_error(scripted: Scripted) -> None:
+def test_call_raises_for_an_error_reply(scripted: Scripted) -> None:
     server = load.Server(scripted.url)
     with pytest.raises(RuntimeError, match="answered 409"):
         server.call("POST", "/things", {})

@@ -1,4 +1,4 @@
-"""Some threads may wait for the database; the others are told so instead of waiting as well."""
+"""A limited number of threads may wait for the database; further threads are refused with a failure."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def inside():
-    """Puts threads into a bulkhead, until the test ends or says so."""
+    """Return a function that holds threads inside a bulkhead until its event is set or the test ends."""
     leave = threading.Event()
     with ThreadPoolExecutor() as threads:
 
         def put(wall, count):
-            came = threading.Barrier(count + 1)
+            entered_all = threading.Barrier(count + 1)
 
             def stay():
                 with wall.admit():
-                    came.wait(30)
+                    entered_all.wait(30)
                     leave.wait(30)
 
             for _ in range(count):
                 threads.submit(stay)
-            came.wait(30)
+            entered_all.wait(30)
             return leave
 
         yield put
@@ -49,7 +49,7 @@ def enters(wall):
         return True
 
 
-def test_a_thread_waits_for_one_that_has_just_come_and_no_longer(inside, monkeypatch):
+def test_a_thread_waits_for_one_that_is_not_stalled(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 60)
     wall = Bulkhead(2)
     leave = inside(wall, 2)
@@ -59,7 +59,7 @@ def test_a_thread_waits_for_one_that_has_just_come_and_no_longer(inside, monkeyp
     assert time.monotonic() - began < 30
 
 
-def test_one_thread_that_is_stalled_does_not_count_for_all(inside, monkeypatch):
+def test_a_thread_waits_if_one_of_the_others_is_not_stalled(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 1.5)
     wall = Bulkhead(2)
     inside(wall, 1)
@@ -69,7 +69,7 @@ def test_one_thread_that_is_stalled_does_not_count_for_all(inside, monkeypatch):
     assert enters(wall)
 
 
-def test_a_thread_does_not_wait_for_those_that_are_stalled(inside, monkeypatch):
+def test_a_thread_is_refused_if_all_others_are_stalled(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
     wall = Bulkhead(2)
     leave = inside(wall, 2)
@@ -81,7 +81,7 @@ def test_a_thread_does_not_wait_for_those_that_are_stalled(inside, monkeypatch):
 
 
 def test_a_thread_is_stalled_after_five_seconds(inside, clock):
-    """As the documents say."""
+    """The limit that the documentation states."""
     wall = Bulkhead(1)
     threading.Timer(1, inside(wall, 1).set).start()
     clock.now += 5.1
@@ -89,7 +89,7 @@ def test_a_thread_is_stalled_after_five_seconds(inside, clock):
         enters(wall)
 
 
-def test_a_thread_waits_if_one_of_many_has_just_come(inside, clock):
+def test_a_thread_waits_if_only_the_oldest_is_stalled(inside, clock):
     wall = Bulkhead(2)
     inside(wall, 1)
     clock.now += 60
@@ -107,7 +107,7 @@ def test_a_thread_enters_when_another_leaves(inside, monkeypatch):
     assert entered.wait(30)
 
 
-def test_a_thread_that_is_inside_may_enter_again(monkeypatch):
+def test_the_bulkhead_is_reentrant(monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
     wall = Bulkhead(1)
     with wall.admit():
@@ -118,7 +118,7 @@ def test_a_thread_that_is_inside_may_enter_again(monkeypatch):
 def test_a_thread_whose_statements_are_answered_is_not_stalled(monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.5)
     wall = Bulkhead(1)
-    bulkhead.note_progress()  # outside it means nothing
+    bulkhead.note_progress()  # no effect outside a bulkhead
     with ThreadPoolExecutor() as threads, wall.admit():
         waiting = threads.submit(enters, wall)
         for _ in range(8):
@@ -129,19 +129,19 @@ def test_a_thread_whose_statements_are_answered_is_not_stalled(monkeypatch):
     assert enters(wall)
 
 
-def test_without_a_number_there_is_no_bound(inside):
+def test_a_bulkhead_without_a_limit_admits_all_threads(inside):
     wall = Bulkhead()
     inside(wall, 5)
     assert enters(wall)
 
 
 @pytest.mark.parametrize(
-    ("told", "threads", "most"),
+    ("configured", "threads", "most"),
     [(None, None, None), (None, 2, None), (None, 3, 2), (None, 8, 7), (0, 8, None), (4, 8, 4)],
 )
-def test_one_thread_is_left_where_there_are_three(told, threads, most):
-    assert deploy._most_threads(told, threads) == most
+def test_one_of_three_or_more_threads_is_kept_free(configured, threads, most):
+    assert deploy._most_threads(configured, threads) == most
 
 
-def test_no_web_server_tells_no_threads():
+def test_the_number_of_threads_is_unknown_without_a_web_server():
     assert wsgi._threads() is None

@@ -1,4 +1,4 @@
-"""The inverse of the rule of what fits agrees with the rule."""
+"""``capacity.available`` is the inverse of ``capacity.has_room``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ amounts = st.integers(0, 12)
 capacities = st.one_of(st.integers(-3, 12).map(float), st.floats(-3, 12))
 
 
-def summable(amount: int, used: int, of: float, max_unit: int) -> bool:
+def fits(amount: int, used: int, of: float, max_unit: int) -> bool:
     return bool(amount <= max_unit and capacity.has_room(amount, used, of))
 
 
 @given(amounts, capacities, amounts)
 def test_the_largest_available_amount_has_room_and_the_next_has_not(used: int, of: float, max_unit: int) -> None:
     largest = int(capacity.available(used, of, max_unit))
-    assert largest == 0 or summable(largest, used, of, max_unit)
-    assert not summable(largest + 1, used, of, max_unit)
+    assert largest == 0 or fits(largest, used, of, max_unit)
+    assert not fits(largest + 1, used, of, max_unit)
     as_arrays = capacity.available(np.array([used]), np.array([of]), np.array([max_unit]))
     assert as_arrays.tolist() == [largest]

@@ -1,4 +1,4 @@
-"""Every fragment of the changelog has a known kind, and is text that can be put into a list."""
+"""Every fragment of the changelog has a known kind and renders as one list entry."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_fragment_is_one_entry_of_a_list(fragment):
     assert document.astext().strip()
 
 
-def test_kinds_are_explained():
+def test_the_readme_explains_every_kind():
     explained = re.findall(r"^``(\w+)``$", (DIRECTORY / "README.rst").read_text(), flags=re.MULTILINE)
     assert sorted(explained) == sorted(kind["directory"] for kind in TOWNCRIER["type"])
 

@@ -1,4 +1,4 @@
-"""Nothing that a test run started is left when it has ended, however it ended."""
+"""Child processes and files of a test run are removed when it ends, even if it is killed."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ RUN = """
 import os, signal, sys, time
 from tests import children
 
-# Whatever started the tests may ignore Ctrl-C, as a shell does in the background; its children inherit that.
+# The parent may ignore SIGINT, as a shell does for background jobs; children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 children.begin_run()
 child = children.Child([sys.executable, "-c", {program!r}], children.run_directory() / "log")
@@ -34,7 +34,7 @@ STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + SL
         ("os.killpg(os.getpgid(0), signal.SIGINT); time.sleep(600)", SLEEP),
     ],
 )
-def test_nothing_outlives_the_run(end, program):
+def test_no_child_or_file_outlives_the_run(end, program):
     script = RUN.format(end=end, program=program)
     run = subprocess.Popen(
         [sys.executable, "-c", script],
@@ -53,7 +53,7 @@ def test_nothing_outlives_the_run(end, program):
     assert not os.path.exists(directory)
 
 
-def test_a_child_that_ends_before_it_is_ready_is_told_of_with_its_log(tmp_path):
+def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_log(tmp_path):
     child = children.Child([sys.executable, "-c", "raise SystemExit('no such thing')"], tmp_path / "log")
     with pytest.raises(RuntimeError, match="no such thing"):
         child.wait_until(lambda: False)
@@ -62,8 +62,8 @@ def test_a_child_that_ends_before_it_is_ready_is_told_of_with_its_log(tmp_path):
 
 
 @pytest.mark.xdist_group("together")
-def test_tests_of_a_group_are_known_to_who_distributes_them(request):
-    """Or every process would start every service, and storms on one database would meet."""
+def test_the_group_of_a_test_is_in_its_node_id(request):
+    """pytest-xdist reads the group from there; tests of a group share services and must run in one process."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         pytest.skip("one process runs all tests")
     assert request.node.nodeid.endswith("@together")

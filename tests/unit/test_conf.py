@@ -11,7 +11,7 @@ from placement import conf as options
 
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
-    """A configuration directory that the environment names."""
+    """A configuration directory, named by the environment variable."""
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(tmp_path))
     return tmp_path
 
@@ -30,7 +30,7 @@ def test_the_file_in_the_named_directory_is_read(directory):
     assert conf.placement.allocation_conflict_retry_count == 3
 
 
-def test_the_environment_goes_before_the_file(directory, monkeypatch):
+def test_the_environment_overrides_the_file(directory, monkeypatch):
     write(directory, DATABASE)
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", "mysql://h/d")
     assert options.load().placement_database.connection == "mysql://h/d"
@@ -68,7 +68,7 @@ def test_defaults(directory):
     assert "OpenStack-API-Version" in conf.cors.expose_headers
 
 
-def test_files_beside_it_go_before_the_file_and_the_last_of_them_first(directory, monkeypatch):
+def test_files_in_the_conf_d_directory_override_the_file_and_the_last_one_wins(directory, monkeypatch):
     write(directory, DATABASE + "[placement]\nallocation_conflict_retry_count = 3\nmax_allocation_candidates = 3\n")
     (directory / "placement.conf.d").mkdir()
     (directory / "placement.conf.d" / "10-a.conf").write_text("[placement]\nmax_allocation_candidates = 4\n")
@@ -80,7 +80,7 @@ def test_files_beside_it_go_before_the_file_and_the_last_of_them_first(directory
     assert options.load().placement.max_allocation_candidates == 7
 
 
-def test_without_a_named_directory_both_are_where_others_have_them(tmp_path, monkeypatch):
+def test_without_a_named_directory_the_default_directories_are_read(tmp_path, monkeypatch):
     monkeypatch.delenv(options.CONFIG_DIR_VARIABLE, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".placement" / "placement.conf.d").mkdir(parents=True)
@@ -90,8 +90,8 @@ def test_without_a_named_directory_both_are_where_others_have_them(tmp_path, mon
     assert (conf.placement_database.connection, conf.api.auth_strategy) == ("sqlite://", "noauth2")
 
 
-def test_what_deployments_write_is_taken_as_they_mean_it(directory):
-    """Keys seen in the wild, those that are not ours among them."""
+def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
+    """The file has keys seen in deployments, including keys that this service does not have."""
     write(directory, (pathlib.Path(__file__).parent / "deployed.conf").read_text())
     conf = options.load()
     assert (conf.debug, conf.log_file, conf.max_logfile_count) == (True, "/var/log/placement/placement-api.log", 7)
@@ -126,18 +126,18 @@ def test_what_deployments_write_is_taken_as_they_mean_it(directory):
         "[placement_database]\nconnection_debug = 101\n",
     ],
 )
-def test_a_value_that_makes_no_sense_is_found_at_start(directory, wrong):
+def test_an_invalid_value_is_rejected_at_start(directory, wrong):
     write(directory, DATABASE + wrong)
     with pytest.raises(cfg.Error, match=wrong.split("\n")[1].split()[0]):
         options.load()
 
 
-def test_auth_strategy_is_also_read_where_it_was_of_old(directory):
+def test_auth_strategy_is_also_read_from_the_default_section(directory):
     write(directory, "[DEFAULT]\nauth_strategy = noauth2\n" + DATABASE)
     assert options.load().api.auth_strategy == "noauth2"
 
 
-def test_without_a_database_there_is_no_start(directory):
+def test_a_missing_database_connection_is_an_error(directory):
     write(directory, "")
     with pytest.raises(cfg.RequiredOptError, match=r"connection in group \[placement_database\]"):
         options.load()
@@ -171,20 +171,20 @@ def test_every_option_is_listed_and_explained():
             assert option.name in (conf if group is None else conf[group])
 
 
-def test_what_the_generator_does_to_an_option_is_not_done_to_ours():
+def test_changes_to_listed_options_do_not_change_ours():
     before = {group: [option.default for option in listed] for group, listed in options.list_opts()}
     for _, listed in options.list_opts():
         for option in listed:
-            option.default = "spoiled"
+            option.default = "changed"
     assert {group: [option.default for option in listed] for group, listed in options.list_opts()} == before
 
 
-# --- what is wrong with a configuration, in one line ---
+# --- configuration errors, in one line ---
 
 
 @pytest.fixture
-def said(directory, capsys):
-    """The one line with which the service refuses to start, if it does."""
+def error_line(directory, capsys):
+    """Return a function that loads a configuration file and returns the message of the error."""
 
     def start(text):
         (directory / "placement.conf").write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -209,20 +209,21 @@ def said(directory, capsys):
         ("[DEFAULT]\nnonsense\n", "placement.conf"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_option_and_its_file(said, directory, wrong, sentence):
-    line = said(DATABASE + wrong)
+def test_an_invalid_value_is_reported_with_its_option_and_its_file(error_line, directory, wrong, sentence):
+    line = error_line(DATABASE + wrong)
     assert sentence in line
     if wrong.startswith(("[api]", "[placement]")):
         assert line.endswith(f"(in {directory}/placement.conf)")
 
 
-def test_a_file_that_is_not_utf_8_is_named(said, directory):
+def test_a_file_that_is_not_utf_8_is_named(error_line, directory):
     assert (
-        said(DATABASE.encode() + b"# \xe9\n") == f"{directory}/placement.conf is not UTF-8: invalid continuation byte"
+        error_line(DATABASE.encode() + b"# \xe9\n")
+        == f"{directory}/placement.conf is not UTF-8: invalid continuation byte"
     )
     (directory / "placement.conf.d").mkdir()
     (directory / "placement.conf.d" / "a.conf").write_bytes(b"\xff")
-    assert said(DATABASE) == f"{directory}/placement.conf.d/a.conf is not UTF-8: invalid start byte"
+    assert error_line(DATABASE) == f"{directory}/placement.conf.d/a.conf is not UTF-8: invalid start byte"
     named = directory / "named"
     named.write_bytes(b"\xff")
     with pytest.raises(cfg.Error, match=r"named is not UTF-8"):
@@ -235,22 +236,22 @@ def test_a_file_that_is_a_directory_is_named(directory):
         options.load()
 
 
-def test_it_says_where_it_looked_for_the_database(said, directory, tmp_path, monkeypatch):
-    assert said("").endswith(f"neither {directory}/placement.conf nor $OS_PLACEMENT_DATABASE__CONNECTION has it")
+def test_the_error_for_a_missing_connection_names_where_it_was_looked_for(error_line, directory, tmp_path, monkeypatch):
+    assert error_line("").endswith(f"neither {directory}/placement.conf nor $OS_PLACEMENT_DATABASE__CONNECTION has it")
     monkeypatch.delenv(options.CONFIG_DIR_VARIABLE)
     monkeypatch.setenv("HOME", str(tmp_path / "empty"))
     with pytest.raises(cfg.RequiredOptError, match=r"no configuration file was found, in .*/etc/placement"):
         options.load()
 
 
-def test_the_extra_that_has_the_driver_is_named():
+def test_the_finding_names_the_extra_that_installs_the_driver():
     for module, extra in (("MySQLdb", "mysql"), ("psycopg2", "postgresql")):
         line = options.connection_finding(ModuleNotFoundError(f"No module named '{module}'", name=module))
         assert f"Install the extra '{extra}'" in line
     assert "extra" not in options.connection_finding(ModuleNotFoundError("No module named 'x'", name="x"))
 
 
-# --- options that do not exist ---
+# --- unknown options ---
 
 
 def misspelt(directory, text):
@@ -281,25 +282,25 @@ def misspelt(directory, text):
         ),
     ],
 )
-def test_an_option_that_does_not_exist_is_found_and_the_nearest_named(directory, text, line):
+def test_an_unknown_option_is_reported_with_the_nearest_name(directory, text, line):
     assert misspelt(directory, text) == [line]
 
 
 @pytest.mark.parametrize(
     "section", ["keystone_authtoken", "oslo_concurrency", "cache", "DEFAULT", "cors", "oslo_policy"]
 )
-def test_options_of_libraries_are_left_alone(directory, section):
+def test_unknown_options_in_sections_of_libraries_are_not_reported(directory, section):
     assert misspelt(directory, f"[{section}]\ntransport_url = 5\nlock_path = 5\n") == []
 
 
 @pytest.mark.parametrize(
     "text", ["[api]\n", "[PLACEMENT]\nmax_request_groups = 5\n", "[DEFAULT]\nlog_level = 5\nlogdir = x\n"]
 )
-def test_what_is_right_or_not_like_an_option_is_not_misspelt(directory, text):
+def test_sections_in_other_case_and_unlike_names_are_not_reported(directory, text):
     assert misspelt(directory, text) == []
 
 
-def test_misspelt_options_are_told_of_the_files_that_are_read_in_their_order(directory):
+def test_misspelt_options_are_reported_in_the_order_of_the_files_read(directory):
     (directory / "placement.conf.d").mkdir()
     for name in ("e.conf", "b.conf", "README", "d.conf", "a.conf", "c.conf"):
         (directory / "placement.conf.d" / name).write_text(f"[api]\n{name[0]} = 1\n")
@@ -307,11 +308,11 @@ def test_misspelt_options_are_told_of_the_files_that_are_read_in_their_order(dir
     assert [re.search(r"\](\w+) ", line)[1] for line in found] == ["first", *"abcde"]
 
 
-def test_what_deployments_write_is_not_misspelt(directory):
+def test_a_configuration_of_real_deployments_has_no_misspelt_options(directory):
     assert misspelt(directory, (pathlib.Path(__file__).parent / "deployed.conf").read_text()) == []
 
 
-def test_a_misspelt_variable_is_found_too(directory, monkeypatch):
+def test_a_misspelt_environment_variable_is_reported(directory, monkeypatch):
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTIO", "sqlite://")
     monkeypatch.setenv("OS_AUTH__URL", "of a client")
     assert misspelt(directory, "") == [

@@ -1,4 +1,4 @@
-"""All layers together: what one means for another (docs: layers), and what is done at start."""
+"""The layers together, in their order (docs: layers), and the checks at start."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def app():
         ("/broken", ADMIN, 500, False),
     ],
 )
-def test_every_answer_has_an_id_and_most_name_their_version(app, path, headers, status, versioned):
+def test_every_reply_has_a_request_id_and_names_a_negotiated_version(app, path, headers, status, versioned):
     answer = web.ask(app, "GET", path, {"openstack-api-version": "placement 1.7"} | headers)
     assert answer.status_int == status
     assert REQUEST_ID.fullmatch(answer.headers["x-openstack-request-id"])
@@ -66,16 +66,16 @@ def test_every_answer_has_an_id_and_most_name_their_version(app, path, headers, 
     assert answer.headers.get("vary") == ("openstack-api-version" if versioned else None)
 
 
-def test_the_id_in_an_error_is_that_of_the_request(app):
+def test_an_error_document_has_the_id_of_its_request(app):
     answer = web.ask(app, "GET", "/conflict", ADMIN)
     assert answer.json["errors"][0]["request_id"] == answer.headers["x-openstack-request-id"]
 
 
-def test_401_comes_before_the_version(app):
+def test_authentication_is_checked_before_the_version(app):
     assert web.ask(app, "GET", "/well", {"openstack-api-version": "placement 9.9"}).status_int == 401
 
 
-def test_the_version_comes_before_the_route_and_the_length(app):
+def test_the_version_is_checked_before_the_route_and_the_length(app):
     wrong = ADMIN | {"openstack-api-version": "placement 9.9"}
     assert web.ask(app, "GET", "/nope", wrong).status_int == 406
     assert web.ask(app, "GET", "/well", wrong | {"content-length": "x"}).status_int == 406
@@ -86,7 +86,7 @@ def test_latest_is_answered_with_a_number(app):
     assert answer.headers["openstack-api-version"] == "placement 1.39"
 
 
-def test_a_bug_is_500_in_the_usual_form_and_tells_nothing(app, caplog):
+def test_an_internal_error_is_an_error_document_without_details(app, caplog):
     answer = web.ask(app, "GET", "/broken", ADMIN | {"openstack-api-version": "placement 1.23"})
     assert answer.status_int == 500
     assert answer.json["errors"][0]["code"] == "placement.undefined_code"
@@ -107,7 +107,7 @@ def preflight(origin="http://h", **more):
     return {"origin": origin, "access-control-request-method": "GET"} | more
 
 
-def test_a_browser_of_an_allowed_origin_is_let_in(open_app):
+def test_a_preflight_request_from_an_allowed_origin_gets_cors_headers(open_app):
     headers = preflight(**{"access-control-request-headers": "openstack-api-version,x-auth-token"})
     answer = web.ask(open_app, "OPTIONS", "/well", headers)
     assert answer.status_int == 200
@@ -122,13 +122,13 @@ def test_a_browser_of_an_allowed_origin_is_let_in(open_app):
 @pytest.mark.parametrize(
     "headers", [preflight("http://other"), {}, preflight(**{"access-control-request-headers": "x"})]
 )
-def test_others_are_told_nothing(open_app, headers):
+def test_other_preflight_requests_get_no_cors_headers(open_app, headers):
     answer = web.ask(open_app, "OPTIONS", "/well", headers)
     assert answer.status_int == 200
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
 
 
-def test_a_browser_may_read_every_answer_401_included(open_app):
+def test_every_reply_including_401_has_cors_headers(open_app):
     for headers, status in ((ADMIN, 200), ({}, 401)):
         answer = web.ask(open_app, "GET", "/well", {"origin": "http://h"} | headers)
         assert answer.status_int == status
@@ -137,7 +137,7 @@ def test_a_browser_may_read_every_answer_401_included(open_app):
         assert "Origin" in answer.headers["vary"]
 
 
-def test_without_cors_options_is_no_method(app):
+def test_without_cors_options_is_not_an_allowed_method(app):
     answer = web.ask(app, "OPTIONS", "/well", ADMIN | preflight())
     assert answer.status_int == 405
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
@@ -148,23 +148,23 @@ def place(req):
     return ok([req.url("/x"), req.mount_path])
 
 
-@pytest.mark.parametrize(("believes", "url"), [(True, "https://public:8/prefix/x"), (False, "http://localhost:80/x")])
-def test_proxy_headers_are_evaluated_if_configured(believes, url):
-    app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=believes)
+@pytest.mark.parametrize(("trusted", "url"), [(True, "https://public:8/prefix/x"), (False, "http://localhost:80/x")])
+def test_proxy_headers_are_evaluated_if_configured(trusted, url):
+    app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=trusted)
     headers = {"x-forwarded-proto": "https", "x-forwarded-host": "public:8", "x-forwarded-prefix": "/prefix"}
     assert web.ask(app, "GET", "/", headers).json[0] == url
 
 
-@pytest.mark.parametrize(("believes", "url"), [(True, "https://public:8/x"), (False, "http://localhost:80/x")])
-def test_so_is_one_that_sends_the_header_of_the_standard(believes, url, caplog):
+@pytest.mark.parametrize(("trusted", "url"), [(True, "https://public:8/x"), (False, "http://localhost:80/x")])
+def test_the_standard_forwarded_header_is_evaluated_if_configured(trusted, url, caplog):
     caplog.set_level("INFO")
-    app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=believes)
+    app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=trusted)
     headers = {"forwarded": "for=192.0.2.7;host=public:8;proto=https"}
     assert web.ask(app, "GET", "/", headers, environ={"REMOTE_ADDR": "127.0.0.1"}).json[0] == url
-    assert ("192.0.2.7" in caplog.text) is believes
+    assert ("192.0.2.7" in caplog.text) is trusted
 
 
-def test_what_a_believed_proxy_passes_on_makes_no_other_url_and_no_other_line(caplog):
+def test_headers_of_a_trusted_proxy_forge_no_url_and_no_log_line(caplog):
     caplog.set_level("INFO")
     app = web.service({"/": {"GET": place}}, oslo_middleware__enable_proxy_headers_parsing=True)
     headers = {
@@ -181,7 +181,7 @@ def test_what_a_believed_proxy_passes_on_makes_no_other_url_and_no_other_line(ca
     assert caplog.messages[-1].startswith('192.0.2.7 %22GET /x%22 status: 200 "GET /p/" status: ')
 
 
-def test_the_log_tells_the_client_and_not_the_proxy(caplog):
+def test_the_log_names_the_client_and_not_the_proxy(caplog):
     caplog.set_level("DEBUG")
     app = web.service(TABLE, oslo_middleware__enable_proxy_headers_parsing=True)
     headers = ADMIN | {"x-forwarded-for": "192.0.2.7"}
@@ -191,7 +191,7 @@ def test_the_log_tells_the_client_and_not_the_proxy(caplog):
 
 
 @pytest.mark.parametrize("headers", [preflight(), preflight("http://other")])
-def test_what_is_answered_to_a_browser_is_logged_and_has_an_id(open_app, caplog, headers):
+def test_a_preflight_request_is_logged_and_has_an_id(open_app, caplog, headers):
     caplog.set_level("INFO")
     answer = web.ask(open_app, "OPTIONS", "/well", headers)
     assert REQUEST_ID.fullmatch(answer.headers["x-openstack-request-id"])
@@ -246,7 +246,7 @@ def test_two_services_in_one_process_do_not_mix(tmp_path):
         ),
     ],
 )
-def test_what_keeps_it_from_starting_is_said(tmp_path, overrides, sentence):
+def test_an_unusable_database_prevents_the_start_with_a_sentence(tmp_path, overrides, sentence):
     with pytest.raises(StartError, match=sentence):
         deploy.loadapp(sqlite(tmp_path / "x", **overrides))
 
@@ -266,7 +266,7 @@ def test_an_older_schema_is_not_served_and_a_newer_one_is(tmp_path, caplog):
         deploy.loadapp(sqlite(tmp_path / "x", placement_database__sync_on_startup=True))
 
 
-def test_a_policy_file_that_cannot_be_read_keeps_it_from_starting(tmp_path):
+def test_an_unreadable_policy_file_prevents_the_start(tmp_path):
     (tmp_path / "policy.yaml").write_text('"placement:usages": "role:((')
     conf = sqlite(
         tmp_path / "x",
@@ -277,7 +277,7 @@ def test_a_policy_file_that_cannot_be_read_keeps_it_from_starting(tmp_path):
         deploy.loadapp(conf)
 
 
-def test_options_that_do_not_exist_are_told_at_start(tmp_path, caplog):
+def test_unknown_options_are_logged_at_start(tmp_path, caplog):
     path = tmp_path / "placement.conf"
     path.write_text("[placement]\nmax_request_group = 7\n")
     conf = sqlite(tmp_path / "x", config_files=[str(path)], placement_database__sync_on_startup=True)

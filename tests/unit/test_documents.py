@@ -1,4 +1,4 @@
-"""Documents name what exists, and what exists stands in the documents."""
+"""The documents refer only to what exists, and document all that exists."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests import web
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.rst")}
-#: What stands between double backquotes, with a line's end as a blank.
-SAID = {
-    re.sub(r"\s+", " ", said)
+#: All text between double backquotes, with line ends as blanks.
+LITERALS = {
+    re.sub(r"\s+", " ", literal)
     for text in DOCUMENTS.values()
-    for said in re.findall(r"(?<!`)``([^`]+)``(?!`)", text)
+    for literal in re.findall(r"(?<!`)``([^`]+)``(?!`)", text)
 }  # fmt: skip
 
 
@@ -43,17 +43,17 @@ def check_tests_exist(named):
         assert not test or f"def {test}(" in (ROOT / path).read_text(), name
 
 
-def test_every_known_failure_names_a_test_that_exists():
+def test_every_test_named_in_the_failure_modes_exists():
     named = named_tests(DOCUMENTS["failure-modes.rst"].partition("Not by a test")[0])
     assert len(named) >= 30
     check_tests_exist(named)
 
 
-def test_every_promise_of_reliability_names_a_test_that_exists():
+def test_every_test_named_in_the_reliability_document_exists():
     check_tests_exist(named_tests(DOCUMENTS["reliability.rst"]))
 
 
-def test_each_decision_has_a_number_of_its_own_and_is_referred_to_by_it():
+def test_every_decision_record_has_a_unique_number_and_every_reference_exists():
     decisions = {path.name[:4]: path for path in sorted((ROOT / "docs/adr").glob("*.rst"))}
     assert len(decisions) == len(list((ROOT / "docs/adr").iterdir()))
     for number, path in decisions.items():
@@ -118,7 +118,7 @@ def test_nothing_refers_to_a_text_that_is_not_in_the_repository():
 
 
 def documented_options():
-    """Group -> option -> what stands in its brackets."""
+    """Return the text in parentheses after each option, by group and option."""
     sections = re.split(r"^\[(\w+)\]\n=+$", DOCUMENTS["configuration.rst"], flags=re.MULTILINE)[1:]
     return {
         group: dict(re.findall(r"^``(\w+)`` \((.*)\)$", text, flags=re.MULTILINE))
@@ -127,7 +127,7 @@ def documented_options():
 
 
 def shown(option):
-    """The default as the document has it."""
+    """Return the default of an option as the document writes it."""
     if option.name == "pybasedir":
         return "the directory of the package"
     if option.required:
@@ -139,7 +139,7 @@ def shown(option):
     return str(option.default).lower() if isinstance(option.default, bool | None) else str(option.default)
 
 
-def test_every_option_of_ours_is_documented_with_its_default_and_no_other_is():
+def test_the_documented_options_and_defaults_are_those_of_the_service():
     ours = {
         group or "DEFAULT": {option.name: shown(option) for option in listed} for group, listed in options.list_opts()
     }
@@ -169,28 +169,28 @@ def test_the_options_of_libraries_that_are_documented_exist():
 
 def test_every_route_is_documented():
     served = {f"{method} {path}" for path, methods in routes.TABLE.items() for method in methods}
-    assert served | {f"GET {health.PATH}"} <= SAID
+    assert served | {f"GET {health.PATH}"} <= LITERALS
 
 
-def test_the_rules_that_are_documented_are_those_that_there_are():
+def test_the_documented_policy_rules_are_those_of_the_service():
     rows = dict(re.findall(r"^``([\w:]+)`` +``(.*?)``$", DOCUMENTS["policy.rst"], flags=re.MULTILINE))
     for rule in RULES:
         if isinstance(rule, policy.DocumentedRuleDefault):
-            assert rule.name in SAID
+            assert rule.name in LITERALS
             for operation in rule.operations:
-                assert f"{operation['method']} {operation['path']}" in SAID
+                assert f"{operation['method']} {operation['path']}" in LITERALS
         else:
             assert rows[rule.name] == rule.check_str
-    assert {said for said in SAID if said.startswith("placement:")} <= {rule.name for rule in RULES}
+    assert {literal for literal in LITERALS if literal.startswith("placement:")} <= {rule.name for rule in RULES}
 
 
 # --- what clients and operators see ---
 
 
-def test_every_code_of_an_error_is_documented_and_no_other_is():
+def test_the_documented_error_codes_are_those_of_the_failures():
     for module in pkgutil.walk_packages(placement.__path__, "placement."):
         if not module.name.startswith(("placement.tests", "placement.wsgi.api", "placement.db.migrations")):
-            importlib.import_module(module.name)  # where more kinds of failure are
+            importlib.import_module(module.name)  # modules that declare further failures
     kinds = [errors.Failure]
     for kind in kinds:
         kinds.extend(kind.__subclasses__())
@@ -199,13 +199,13 @@ def test_every_code_of_an_error_is_documented_and_no_other_is():
         assert set(re.findall(r"^``(placement\.[\w.]+)``", table, flags=re.MULTILINE)) == {kind.code for kind in kinds}
 
 
-def test_every_metric_is_documented_and_no_other_is():
+def test_the_documented_metrics_are_those_that_are_exported():
     registry = CollectorRegistry()
     Metrics(lambda: None, registry)
     counted = {family.name + ("_total" if family.type == "counter" else "") for family in registry.collect()}
-    told = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENTS["observability.rst"])) - {"placement_database"}
+    named = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENTS["observability.rst"])) - {"placement_database"}
     suffixes = ("_bucket", "_count", "_sum")
-    assert counted == {name.removesuffix(next((s for s in suffixes if name.endswith(s)), "")) for name in told}
+    assert counted == {name.removesuffix(next((s for s in suffixes if name.endswith(s)), "")) for name in named}
 
 
 def commands(run):
@@ -220,7 +220,7 @@ def commands(run):
 def test_every_command_is_documented(monkeypatch, in_process):
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", "sqlite://")
     for command in commands(in_process):
-        assert any(said == command or said.startswith(f"{command} ") for said in SAID), command
+        assert any(literal == command or literal.startswith(f"{command} ") for literal in LITERALS), command
 
 
 def test_every_table_and_column_is_documented():

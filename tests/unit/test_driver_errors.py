@@ -1,4 +1,4 @@
-"""What the errors of the drivers mean: each is one that a driver really raises, in the way it raises it."""
+"""Driver errors are classified.  Each error here is one that a driver raises, built in the same way."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests import children
 
 
 def wrapped(error, driver, **facts):
-    """As SQLAlchemy passes it on."""
+    """Return a driver's error as SQLAlchemy wraps it."""
     return exc.DBAPIError.instance("SELECT 1 -- secret", {"name": "secret"}, error, driver.Error, **facts)
 
 
 def mariadb(number, state=b"HY000", **facts):
-    """As PyMySQL reads it from the wire."""
+    """Return the error that PyMySQL raises for an error packet."""
     packet = b"\xff" + struct.pack("<H", number) + b"#" + state + b"said by the\nserver"
     with pytest.raises(pymysql.Error) as raised:
         pymysql.err.raise_mysql_exception(packet)
@@ -36,7 +36,7 @@ def postgresql(state, **facts):
 
 
 def sqlite(*statements, path=":memory:"):
-    """What SQLite says to the last of the statements."""
+    """Return the error of the last of the statements."""
     engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 0})
     with engine.connect() as connection:
         connection.connection.driver_connection.isolation_level = None
@@ -49,7 +49,7 @@ def sqlite(*statements, path=":memory:"):
 
 
 def connecting(url):
-    """What happens where nobody listens."""
+    """Return the error of connecting to a port without a listener."""
     engine = sa.create_engine(url.format(port=children.free_port()))
     with pytest.raises(exc.SQLAlchemyError) as raised:
         engine.connect()
@@ -79,7 +79,7 @@ COLLISIONS = {
     ),
 }
 LOST = {
-    "MySQL: nobody listens": lambda: connecting("mysql+pymysql://u:p@127.0.0.1:{port}/d"),
+    "MySQL: no listener": lambda: connecting("mysql+pymysql://u:p@127.0.0.1:{port}/d"),
     "MySQL: too many connections": lambda: mariadb(1040),
     "MySQL: node not ready": lambda: mariadb(1047),
     "MySQL: shutdown": lambda: mariadb(1053),
@@ -91,7 +91,7 @@ LOST = {
     "MySQL: used after it was closed": lambda: wrapped(
         pymysql.InterfaceError(0, ""), pymysql, connection_invalidated=True
     ),
-    "PostgreSQL: nobody listens": lambda: connecting("postgresql+psycopg://u:p@127.0.0.1:{port}/d"),
+    "PostgreSQL: no listener": lambda: connecting("postgresql+psycopg://u:p@127.0.0.1:{port}/d"),
     "PostgreSQL: shutdown": lambda: postgresql("57P01"),
     "PostgreSQL: crash": lambda: postgresql("57P02"),
     "PostgreSQL: starting": lambda: postgresql("57P03"),
@@ -129,15 +129,20 @@ BUGS = {
     "SQLAlchemy: misuse": lambda: exc.InvalidRequestError("This connection has already begun"),
     "anything else": lambda: ValueError("x"),
 }
-MEANING = {ErrorClass.COLLISION: COLLISIONS, ErrorClass.LOST: LOST, ErrorClass.VALUE: VALUES, ErrorClass.INTERNAL: BUGS}
+EXPECTED = {
+    ErrorClass.COLLISION: COLLISIONS,
+    ErrorClass.LOST: LOST,
+    ErrorClass.VALUE: VALUES,
+    ErrorClass.INTERNAL: BUGS,
+}
 
 
 @pytest.mark.parametrize(
-    ("error", "meaning"),
-    [pytest.param(make, meaning, id=name) for meaning, errors in MEANING.items() for name, make in errors.items()],
+    ("error", "expected"),
+    [pytest.param(make, expected, id=name) for expected, errors in EXPECTED.items() for name, make in errors.items()],
 )
-def test_an_error_means_one_thing(error, meaning):
-    assert driver_errors.classify(error()) is meaning
+def test_a_driver_error_has_its_class(error, expected):
+    assert driver_errors.classify(error()) is expected
 
 
 NAMES = {
@@ -154,41 +159,41 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("name", "error"), [(name, make) for name, makers in NAMES.items() for make in makers])
-def test_an_error_has_one_name_to_count_it_by(name, error):
+def test_a_driver_error_has_its_label(name, error):
     assert driver_errors.label(error()) == name
 
 
 @pytest.mark.parametrize(
-    ("code", "meaning", "name"), [(1406, ErrorClass.LOST, "lost"), (1213, ErrorClass.COLLISION, "deadlock")]
+    ("code", "expected", "name"), [(1406, ErrorClass.LOST, "lost"), (1213, ErrorClass.COLLISION, "deadlock")]
 )
-def test_what_was_lost_with_its_connection_is_lost_unless_it_collided(code, meaning, name):
+def test_an_error_on_a_lost_connection_is_lost_unless_it_is_a_collision(code, expected, name):
     """After a collision the transaction is rolled back for certain, also where the connection is lost."""
-    origin = pymysql.err.OperationalError(code, "told to")
+    origin = pymysql.err.OperationalError(code, "injected")
     error = exc.DBAPIError.instance("x", {}, origin, pymysql.err.Error, connection_invalidated=True)
-    assert driver_errors.classify(error) is meaning
+    assert driver_errors.classify(error) is expected
     assert driver_errors.label(error) == name
 
 
 @pytest.mark.parametrize(
-    "error", [make for errors in MEANING.values() for name, make in errors.items() if "nobody listens" not in name]
+    "error", [make for errors in EXPECTED.values() for name, make in errors.items() if "no listener" not in name]
 )
-def test_there_are_few_names(error):
+def test_labels_are_from_a_fixed_set(error):
     assert driver_errors.label(error()) in get_args(ErrorLabel)
 
 
-def test_sqlite_that_is_locked_is_a_collision(tmp_path):
+def test_a_locked_sqlite_database_is_a_collision(tmp_path):
     """LP 1789633"""
     path = tmp_path / "file.sqlite"
-    with sqlite3.connect(path, isolation_level=None) as somebody:
-        somebody.execute("BEGIN IMMEDIATE")
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
         error = sqlite("BEGIN IMMEDIATE", path=path)
         assert driver_errors.classify(error) is ErrorClass.COLLISION
         assert driver_errors.label(error) == "lock_timeout"
-        somebody.execute("ROLLBACK")
-    somebody.close()
+        other.execute("ROLLBACK")
+    other.close()
 
 
-def test_sqlite_that_was_closed_is_a_lost_connection():
+def test_a_closed_sqlite_connection_is_a_lost_connection():
     engine = sa.create_engine("sqlite://")
     with engine.connect() as connection:
         connection.connection.driver_connection.close()
@@ -198,12 +203,12 @@ def test_sqlite_that_was_closed_is_a_lost_connection():
 
 
 @pytest.mark.parametrize("error", [mariadb(1205), postgresql("40001")], ids=["MySQL", "PostgreSQL"])
-def test_the_sentence_is_the_servers_on_one_line_without_the_statement(error):
+def test_the_message_is_that_of_the_server_on_one_line_without_the_statement(error):
     """LP 1664117: SQL text was shown."""
-    told = driver_errors.message(error)
-    assert "said by the" in told
-    assert "\n" not in told
-    assert "secret" not in told
+    message = driver_errors.message(error)
+    assert "said by the" in message
+    assert "\n" not in message
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ def every_option():
 
 
 @pytest.fixture
-def quiet():
-    """What the service does to the log of its process is undone."""
+def restored_logging():
+    """Restore the logging of the process after the service has configured it."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     named = [each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
@@ -51,7 +51,7 @@ def directory(tmp_path_factory):
 
 
 def started(directory, section, name):
-    """The service, or the line with which it ends."""
+    """Return the service and an empty line, or None and the message of the failed start."""
     try:
         return start(directory, section, name), ""
     except SystemExit as end:
@@ -59,7 +59,11 @@ def started(directory, section, name):
 
 
 def start(directory, section, name, strategy="noauth2"):
-    """The service with one empty value; raises SystemExit."""
+    """Return the service, started with one empty value.
+
+    Raises:
+        SystemExit: The service cannot start.
+    """
     written = {
         "placement_database": {
             "connection": f"sqlite:///{directory}/placement.sqlite",
@@ -75,7 +79,7 @@ def start(directory, section, name, strategy="noauth2"):
 
 
 @pytest.mark.parametrize(("section", "name"), every_option())
-def test_an_empty_value_works_or_is_told(quiet, directory, monkeypatch, section, name):
+def test_an_empty_value_works_or_is_reported(restored_logging, directory, monkeypatch, section, name):
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(directory))
     app, line = started(directory, section, name)
     if line:
@@ -91,7 +95,7 @@ def test_an_empty_value_works_or_is_told(quiet, directory, monkeypatch, section,
 
 
 @pytest.mark.parametrize("strategy", ["http_basic", "keystone"])
-def test_an_empty_value_of_a_strategy_is_told(quiet, directory, monkeypatch, strategy):
+def test_an_empty_value_that_an_auth_strategy_needs_is_reported(restored_logging, directory, monkeypatch, strategy):
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(directory))
     section, name = {
         "http_basic": ("oslo_middleware", "http_basic_auth_user_file"),

@@ -1,4 +1,4 @@
-"""What is logged is one line, with any text in it."""
+"""A log record is one line, whatever text it contains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from placement.log import Record, plain
         ("back\\slash\n", "back\\slash\\n"),
     ],
 )
-def test_control_characters_are_told_by_their_names(text, line):
+def test_control_characters_are_escaped(text, line):
     assert plain(text) == line
 
 

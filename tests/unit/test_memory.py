@@ -1,4 +1,4 @@
-"""What clients send is not kept: a hostile one cannot fill the memory of a worker."""
+"""Requests leave no data in memory, so that a hostile client cannot fill the memory of a worker."""
 
 import gc
 import tracemalloc
@@ -11,7 +11,7 @@ from placement.http.response import ok
 from placement.schemas import provider as schema
 from tests import web
 
-#: Less than a query may have.
+#: Bytes of a text; less than the limit of a query.
 LENGTH = 25_000
 
 
@@ -31,7 +31,7 @@ def app():
 
 
 @pytest.mark.parametrize("part", ["openstack-api-version", "accept", "x-auth-token", "x-roles", "query", "path"])
-def test_nothing_of_a_request_is_kept(app, part):
+def test_no_part_of_a_request_is_kept_in_memory(app, part):
     def ask(number):
         text = f"{number:0{LENGTH}}"
         headers = {"x-auth-token": "admin"}
@@ -50,7 +50,7 @@ def test_nothing_of_a_request_is_kept(app, part):
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept < 10 * LENGTH  # of thirty
+    assert kept < 10 * LENGTH  # thirty requests
 
 
 SPACE = b" " * 1_000_000
@@ -72,12 +72,12 @@ NAMES = b",".join(b'"%d": 1' % number for number in range(50_000))
     ],
     ids=["no value", "deep", "conflict", "number", "names", "text", "values", "NUL", "no UTF-8"],
 )
-def test_a_body_that_was_refused_is_gone_with_its_request(app, body):
-    """At once: the cycle collector looks at what is old only now and then, and bodies may be large."""
+def test_the_memory_of_a_refused_body_is_freed_with_its_request(app, body):
+    """Without the cycle collector, which examines old objects rarely, while bodies may be large."""
 
     def ask():
         headers = {"x-auth-token": "admin", "content-type": "application/json"}
-        sent = bytes(bytearray(body))  # of the request alone
+        sent = bytes(bytearray(body))  # a copy that only the request refers to
         assert web.ask(app, "POST", "/bodies", headers, sent).status_int in (400, 409, 413)
 
     ask()
@@ -91,4 +91,4 @@ def test_a_body_that_was_refused_is_gone_with_its_request(app, body):
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert kept < len(body)  # of five
+    assert kept < len(body)  # five requests

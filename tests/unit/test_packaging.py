@@ -56,7 +56,7 @@ def imported_at_start(path):
 
 
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS)
-def test_an_entry_point_leads_to_something_that_can_be_called(entry_point):
+def test_every_entry_point_is_callable(entry_point):
     module, _, name = entry_point.partition(":")
     assert callable(getattr(importlib.import_module(module), name))
 
@@ -68,16 +68,16 @@ def needed(paths):
     return {normal(distributions[name][0]) for name in modules - set(sys.stdlib_module_names) - {"placement"}}
 
 
-def test_what_the_service_imports_is_required_and_nothing_else_is():
+def test_the_requirements_are_what_the_service_imports():
     always = set(PACKAGE.rglob("*.py")).difference(*OPTIONAL.values())
     assert needed(always) == required(SETUP["options"]["install_requires"])
 
 
 @pytest.mark.parametrize("extra", OPTIONAL)
-def test_what_some_modules_need_besides_is_in_their_extra(extra):
-    besides = needed(OPTIONAL[extra]) - required(SETUP["options"]["install_requires"])
-    assert besides
-    assert besides <= required(SETUP["options.extras_require"][extra])
+def test_an_extra_requires_what_its_modules_import(extra):
+    additional = needed(OPTIONAL[extra]) - required(SETUP["options"]["install_requires"])
+    assert additional
+    assert additional <= required(SETUP["options.extras_require"][extra])
 
 
 def test_all_files_of_the_package_are_packaged():
@@ -90,8 +90,8 @@ def test_all_files_of_the_package_are_packaged():
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_make_serve_says_what_takes_so_long():
-    """A program that prints nothing for half a minute seems to hang."""
+def test_make_serve_announces_slow_steps():
+    """Without output for half a minute the program would seem to hang."""
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", "serve"],
         cwd=ROOT,
@@ -100,12 +100,12 @@ def test_make_serve_says_what_takes_so_long():
         timeout=60,
         check=True,
     )
-    spoken = [index for index, line in enumerate(done.stdout.splitlines()) if line.startswith("echo ")]
+    echoes = [index for index, line in enumerate(done.stdout.splitlines()) if line.startswith("echo ")]
     slow = [
         index for index, line in enumerate(done.stdout.splitlines()) if "venv .venv" in line or "pip install" in line
     ]
     assert len(slow) == 2
-    assert {index - 1 for index in slow} <= set(spoken)
+    assert {index - 1 for index in slow} <= set(echoes)
 
 
 # --- the distributions -----------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def either(request):
 
 
 @pytest.mark.parametrize("rule", ORDINARY)
-def test_administrators_and_services_may(either, rule):
+def test_ordinary_operations_are_allowed_to_admin_and_service(either, rule):
     assert allows(either, rule, caller("admin"))
     assert allows(either, rule, caller("service"))
     assert not allows(either, rule, caller("reader", "member"))
@@ -67,13 +67,13 @@ def test_administrators_and_services_may(either, rule):
 
 @pytest.mark.parametrize("rule", OPERATIONS)
 @pytest.mark.parametrize("scope", [{"system_scope": "all"}, {"domain_id": "d"}])
-def test_tokens_that_are_not_of_a_project_may_nothing(either, rule, scope):
+def test_a_token_without_a_project_is_refused_every_operation(either, rule, scope):
     with pytest.raises(errors.WrongScope) as refusal:
         either.authorize(rule, caller("admin", "service", project_id=None, **scope))
     assert str(refusal.value) == rule
 
 
-def test_reshaping_is_for_services(secure, legacy):
+def test_only_services_may_reshape(secure, legacy):
     assert allows(secure, RESHAPE, caller("service"))
     assert allows(legacy, RESHAPE, caller("service"))
     assert not allows(secure, RESHAPE, caller("admin"))
@@ -81,7 +81,7 @@ def test_reshaping_is_for_services(secure, legacy):
     assert not allows(legacy, RESHAPE, caller("reader"))
 
 
-def test_a_reader_sees_the_usages_of_the_own_project(either):
+def test_a_reader_may_list_the_usages_of_its_own_project(either):
     assert allows(either, USAGES, caller("reader"), {"project_id": "p"})
     assert not allows(either, USAGES, caller("reader"), {"project_id": "q"})
     assert not allows(either, USAGES, caller("reader"), {"project_id": None})
@@ -96,7 +96,7 @@ def test_a_refusal_names_the_rule(secure):
     assert str(refusal.value) == f"Policy does not allow {RESHAPE} to be performed."
 
 
-def test_a_verdict_is_of_one_caller_one_rule_and_one_target(secure):
+def test_a_cached_verdict_is_for_one_caller_one_rule_and_one_target(secure):
     for _ in range(2):
         assert allows(secure, USAGES, caller("reader"), {"project_id": "p"})
         assert not allows(secure, USAGES, caller("reader", project_id="q"), {"project_id": "p"})
@@ -104,7 +104,7 @@ def test_a_verdict_is_of_one_caller_one_rule_and_one_target(secure):
         assert not allows(secure, USAGES, caller("reader"), {"project_id": "q"})
 
 
-def test_a_file_overrides_by_name(tmp_path):
+def test_a_policy_file_overrides_rules_by_name(tmp_path):
     policy = policy_of(tmp_path, f'"{RESHAPE}": "role:admin"\n"admin_or_service_api": "role:boss"\n')
     assert allows(policy, RESHAPE, caller("admin"))
     assert not allows(policy, RESHAPE, caller("service"))
@@ -120,7 +120,7 @@ def test_a_changed_file_is_in_force_from_the_next_start_on(tmp_path):
     assert allows(later, RESHAPE, caller("admin"))
 
 
-def test_verdicts_are_right_also_when_there_are_more_than_are_remembered(monkeypatch):
+def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
     monkeypatch.setattr(ours, "_MOST_VERDICTS", 3)
     policy = Policy(web.configuration())
     for _ in range(2):
@@ -130,13 +130,13 @@ def test_verdicts_are_right_also_when_there_are_more_than_are_remembered(monkeyp
     assert len(policy._verdicts) == 3
 
 
-def test_the_role_of_old_does_not_overrule_a_file(tmp_path):
+def test_legacy_defaults_do_not_override_a_policy_file(tmp_path):
     policy = policy_of(tmp_path, '"service_api": "role:boss"\n', oslo_policy__enforce_new_defaults=False)
     assert allows(policy, RESHAPE, caller("boss"))
     assert not allows(policy, RESHAPE, caller("admin"))
 
 
-def test_a_rule_may_look_at_the_callers_own_project_and_user(tmp_path):
+def test_a_rule_may_refer_to_the_project_and_user_of_the_caller(tmp_path):
     policy = policy_of(tmp_path, '"placement:traits:list": "user_id:%(user_id)s and project_id:%(project_id)s"\n')
     assert allows(policy, "placement:traits:list", caller())
 
@@ -149,7 +149,7 @@ def test_two_policies_in_one_process_do_not_mix(secure, legacy):
         assert not allows(again, RESHAPE, caller("admin"))
 
 
-def test_concurrent_first_requests_find_all_rules():
+def test_concurrent_first_requests_see_all_rules():
     """story 2005168: the rules were loaded by the first request, and the second saw half of them."""
     for _ in range(5):
         policy = Policy(web.configuration())
@@ -168,24 +168,26 @@ def test_concurrent_first_requests_find_all_rules():
         assert verdicts == [[True] * len(ORDINARY)] * 8
 
 
-class Fickle(oslo_policy.Check):
-    """Allows every second time."""
+class AlternatingCheck(oslo_policy.Check):
+    """A check that allows every second call."""
 
-    asked = 0
+    calls = 0
 
     def __call__(self, *_):
-        Fickle.asked += 1
-        return Fickle.asked % 2 == 1
+        AlternatingCheck.calls += 1
+        return AlternatingCheck.calls % 2 == 1
 
 
-def test_a_verdict_of_somebody_else_is_asked_for_each_time(tmp_path, monkeypatch):
+def test_the_verdict_of_a_custom_check_is_not_cached(tmp_path, monkeypatch):
     checks = oslo_policy._checks.registered_checks
-    monkeypatch.setitem(checks, "fickle", Fickle)
-    policy = policy_of(tmp_path, '"placement:traits:list": "fickle:x or (rule:nobody and role:b)"\n"nobody": "!"\n')
+    monkeypatch.setitem(checks, "alternating", AlternatingCheck)
+    policy = policy_of(
+        tmp_path, '"placement:traits:list": "alternating:x or (rule:nobody and role:b)"\n"nobody": "!"\n'
+    )
     assert [allows(policy, "placement:traits:list", caller()) for _ in range(4)] == [True, False, True, False]
 
 
-# --- files that are wrong ---
+# --- invalid files ---
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_a_verdict_of_somebody_else_is_asked_for_each_time(tmp_path, monkeypatch
     ],
 )
 @pytest.mark.parametrize("place", ["policy_file", "policy_dirs"])
-def test_a_file_that_is_no_policy_keeps_the_service_from_starting(tmp_path, place, text, sentence):
+def test_an_invalid_policy_file_prevents_the_start(tmp_path, place, text, sentence):
     path = tmp_path / "rules" / "policy.yaml"
     path.parent.mkdir()
     if text is not None:
@@ -224,12 +226,12 @@ def test_a_file_that_is_no_policy_keeps_the_service_from_starting(tmp_path, plac
         Policy(web.configuration(config_files=[str(configuration)]))
 
 
-def test_a_file_that_is_looked_for_by_default_need_not_be_there(tmp_path):
+def test_the_default_policy_file_may_be_missing(tmp_path):
     (tmp_path / "placement.conf").touch()
     assert allows(Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")])), USAGES, caller("admin"))
 
 
-def test_a_directory_of_rules_that_is_named_and_not_there_is_told(tmp_path, caplog):
+def test_a_configured_policy_directory_that_does_not_exist_is_logged(tmp_path, caplog):
     (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_dirs = nowhere.d\n")
     Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]))
     assert "[oslo_policy]policy_dirs: nowhere.d does not exist" in caplog.text
@@ -238,7 +240,7 @@ def test_a_directory_of_rules_that_is_named_and_not_there_is_told(tmp_path, capl
 @pytest.mark.parametrize(
     "rule", ["role:a orr", "role:a or nonsense", "nonsense", "(role:a", "! or nonsense", ["role:a", "nonsense"]]
 )
-def test_a_rule_that_is_not_understood_is_named_with_its_file_and_lets_no_more_callers_in(tmp_path, caplog, rule):
+def test_a_rule_that_cannot_be_parsed_is_logged_with_its_file_and_allows_no_caller(tmp_path, caplog, rule):
     text = f'"{USAGES}": {json.dumps(rule)}\n"placement:traits:list": "! or role:b"\n'
     policy = policy_of(tmp_path, text)
     lines = [record.getMessage() for record in caplog.records if record.name == "placement.policy.files"]
@@ -249,18 +251,18 @@ def test_a_rule_that_is_not_understood_is_named_with_its_file_and_lets_no_more_c
 
 
 @pytest.mark.parametrize("rule", ["!", "role:a or !", "not !", "role:wow!", '"!"', [["role:a", "!"]]])
-def test_a_rule_that_is_understood_is_not(tmp_path, caplog, rule):
+def test_a_rule_that_can_be_parsed_is_not_logged(tmp_path, caplog, rule):
     policy_of(tmp_path, f'"{USAGES}": {json.dumps(rule)}\n')
     assert not [record for record in caplog.records if record.name == "placement.policy.files"]
 
 
 @pytest.mark.parametrize("text", ['""', "[]"])
-def test_an_empty_rule_is_told(tmp_path, caplog, text):
+def test_an_empty_rule_is_logged(tmp_path, caplog, text):
     policy_of(tmp_path, f'"{USAGES}": {text}\n')
     assert f'the rule "{USAGES}" is empty and allows every caller' in caplog.text
 
 
-def test_a_rule_that_does_not_exist_is_told(tmp_path, caplog):
+def test_an_unknown_rule_is_logged(tmp_path, caplog):
     policy_of(tmp_path, '"placement:usage": "rule:mine"\n"mine": "role:mine"\n"yours": "role:yours"\n')
     lines = [record.getMessage().removeprefix(f"{tmp_path}/policy.yaml: ") for record in caplog.records]
     assert lines == [
@@ -286,14 +288,14 @@ def test_the_tools_get_an_enforcer(tmp_path, monkeypatch):
     assert set(OPERATIONS) <= set(enforcer.rules)
 
 
-@pytest.mark.parametrize(("rule", "said"), [("role:boss", ""), ("role:a orr", "Failed to parse rule: role:a orr\n")])
-def test_the_validator_judges_the_file_beside_the_configuration(rule, said, tmp_path, monkeypatch, capsys):
-    """It opens the file itself, by the option's value, and not where oslo.config finds it."""
+@pytest.mark.parametrize(("rule", "output"), [("role:boss", ""), ("role:a orr", "Failed to parse rule: role:a orr\n")])
+def test_the_validator_reads_the_policy_file_next_to_the_configuration(rule, output, tmp_path, monkeypatch, capsys):
+    """The validator opens the path in the option's value and does not search as oslo.config does."""
     (tmp_path / "placement.conf").touch()
     (tmp_path / "policy.yaml").write_text(f'"{USAGES}": "{rule}"\n')
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(tmp_path))
     monkeypatch.setattr(cfg, "CONF", cfg.ConfigOpts())
     monkeypatch.setattr("sys.argv", ["oslopolicy-validator", "--namespace", "placement"])
     monkeypatch.setattr(generator, "_get_enforcer", lambda _: ours.get_enforcer())
-    assert generator._validate_policy("placement") == bool(said)
-    assert capsys.readouterr().out == said
+    assert generator._validate_policy("placement") == bool(output)
+    assert capsys.readouterr().out == output

@@ -74,7 +74,7 @@ def test_the_table_has_the_routes_and_methods_of_the_api():
 
 
 @pytest.mark.parametrize("path", TABLE)
-def test_405_says_what_is_allowed_at_every_version(app, path):
+def test_a_405_reply_lists_the_allowed_methods_at_every_version(app, path):
     for version in (mv.MINIMUM, mv.LATEST):
         answer = web.ask_inside(app, "PATCH", path_of(path), version=version)
         assert answer.status_int == 405
@@ -82,7 +82,7 @@ def test_405_says_what_is_allowed_at_every_version(app, path):
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_every_route_begins_with_its_version(app, method, path):
+def test_every_route_exists_from_its_version_on(app, method, path):
     first = since(method, path)
     assert endpoints(method, path)[0].since == first
     if first > mv.MINIMUM:
@@ -93,8 +93,8 @@ def test_every_route_begins_with_its_version(app, method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_every_route_but_the_root_has_a_policy_and_asks_it_first(app, method, path):
-    """A test of the reference sends each of them, as somebody without a role, with an empty body."""
+def test_every_route_but_the_root_checks_its_policy_rule_first(app, method, path):
+    """For a caller without a known role, with an empty body."""
     answer = web.ask_inside(app, method, path_of(path), JSON, roles="nobody")
     assert answer.status_int == (200 if path == "/" else 403)
     for endpoint in endpoints(method, path):
@@ -107,7 +107,7 @@ def test_every_rule_is_used_and_every_used_rule_exists():
     assert used == known
 
 
-def test_a_rule_tells_where_it_is_asked():
+def test_the_operations_of_a_rule_are_the_routes_that_check_it():
     said = {
         (operation["method"], operation["path"], rule.name)
         for rule in policy.RULES
@@ -124,13 +124,13 @@ def test_a_rule_tells_where_it_is_asked():
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_every_get_with_a_body_wants_it_accepted(app, method, path):
+def test_every_get_with_a_reply_body_checks_accept(app, method, path):
     answer = web.ask_inside(app, method, path_of(path), {"accept": "image/png"}, roles="nobody")
     assert (answer.status_int == 406) is (method == "GET" and (method, path) not in UNCHECKED)
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_every_put_and_post_with_a_body_wants_json(app, method, path):
+def test_every_put_and_post_with_a_body_requires_json(app, method, path):
     for endpoint in endpoints(method, path):
         bodiless = method in ("GET", "DELETE") or (method, path) in BODILESS or endpoint.since == (1, 7)
         text = {"content-type": "text/plain"}
@@ -138,7 +138,7 @@ def test_every_put_and_post_with_a_body_wants_json(app, method, path):
         assert (answer.status_int == 415) is not bodiless
 
 
-def test_the_endpoints_of_a_method_follow_each_other():
+def test_the_version_ranges_of_the_endpoints_of_a_method_are_contiguous():
     for method, path in METHODS:
         found = endpoints(method, path)
         for earlier, later in itertools.pairwise(found):

@@ -1,4 +1,4 @@
-"""The samples in etc/placement are what the code says; ``make samples`` writes them anew."""
+"""The samples in etc/placement match the code; ``make samples`` regenerates them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ else:
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory):
-    """Gives the text of a sample as the tools that operators have write it now."""
+    """Return a function that generates the text of a sample with the tools of oslo."""
     directory = tmp_path_factory.mktemp("samples")
 
     def generate(kind, configuration):
@@ -52,7 +52,7 @@ def generated(tmp_path_factory):
 
 
 def blocks(text):
-    """What a sample of options holds, by section and by whose options they are."""
+    """Return the text of a configuration sample, by section and owner of the options."""
     found = {}
     for section in re.split(r"^(?=\[\w+\]$)", text, flags=re.MULTILINE)[1:]:
         group = section.partition("]")[0].removeprefix("[")
@@ -62,7 +62,7 @@ def blocks(text):
     return found
 
 
-def test_the_sample_of_options_is_not_stale(generated):
+def test_the_configuration_sample_is_up_to_date(generated):
     now, kept = (
         blocks(generated("options", "config-generator.conf")),
         blocks((SAMPLES / "placement.conf.sample").read_text()),
@@ -71,11 +71,11 @@ def test_the_sample_of_options_is_not_stale(generated):
     assert now.keys() == kept.keys()
     for (group, owner), text in now.items():
         if owner == OURS:
-            assert kept[group, owner] == text, f"[{group}] is stale: `make samples` writes it anew"
+            assert kept[group, owner] == text, f"[{group}] is stale: run `make samples`"
 
 
-def test_the_sample_shows_the_defaults_that_libraries_have_in_this_service():
-    """What else libraries say of their options is theirs, and another version of them may say it in other words."""
+def test_the_sample_shows_the_defaults_of_library_options_in_this_service():
+    """Only the defaults are compared: the other text of library options changes with the library's version."""
     kept = blocks((SAMPLES / "placement.conf.sample").read_text())
     conf = web.configuration()
     shown = dict(re.findall(r"^#(\w+) = (.*)$", kept["cors", "oslo.middleware.cors"], flags=re.MULTILINE))
@@ -85,12 +85,12 @@ def test_the_sample_shows_the_defaults_that_libraries_have_in_this_service():
     assert place in kept["oslo_middleware", "oslo.middleware.basic_auth"].splitlines()
 
 
-def test_the_sample_of_rules_is_not_stale(generated):
+def test_the_policy_sample_is_up_to_date(generated):
     kept = (SAMPLES / "policy.yaml.sample").read_text()
-    assert kept == generated("rules", "policy-generator.conf"), "stale: `make samples` writes it anew"
+    assert kept == generated("rules", "policy-generator.conf"), "stale: run `make samples`"
 
 
-def test_the_sample_of_rules_changes_nothing_when_it_is_put_to_use():
+def test_the_policy_sample_holds_the_defaults():
     text = (SAMPLES / "policy.yaml.sample").read_text()
     rules = yaml.safe_load(re.sub(r'^#"', '"', text, flags=re.MULTILINE))
     assert {name: policy.RuleDefault(name, rule).check_str for name, rule in rules.items()} == {

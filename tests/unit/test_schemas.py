@@ -102,7 +102,7 @@ def test_schema_is_a_json_schema(name):
         jsonschema.Draft7Validator.check_schema(DOCUMENTS[name].render(version))
 
 
-def test_claim_grows_with_the_versions():
+def test_the_form_of_a_claim_depends_on_the_version():
     """The table of the reference (docs: api-replace-allocations)."""
     listed = {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1}}]}
     keyed = {"allocations": {UUID: {"resources": {"VCPU": 1}}}}
@@ -125,12 +125,12 @@ def test_claim_grows_with_the_versions():
         for version in VERSIONS
         if first[number] <= version < until[number]
     }
-    # what needs no mappings is a body of the versions that know them, too
+    # mappings are optional, so a body without them stays valid
     lifetimes |= {(3, version) for version in VERSIONS if first[4] <= version < until[4]}
     assert accepted == lifetimes
 
 
-def test_emptying_a_consumer_came_to_put_with_its_generation_and_was_always_in_post():
+def test_put_accepts_empty_allocations_since_consumer_generations_and_post_always():
     empty = CLAIM | {"allocations": {}}
     old = {"allocations": {}, "project_id": "p", "user_id": "u"}
     assert not conforms(allocation.REPLACE, old, mv.ALLOCATIONS_BY_PROVIDER)
@@ -139,7 +139,7 @@ def test_emptying_a_consumer_came_to_put_with_its_generation_and_was_always_in_p
     assert conforms(allocation.CREATE, {UUID: empty}, mv.LATEST)
 
 
-def test_reshaper_needs_inventories_and_the_word_allocations():
+def test_reshaper_requires_inventories_and_allocations():
     moved = {UUID: {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 1}}}}
     assert conforms(reshaper.CREATE, {"inventories": moved, "allocations": {}}, mv.LATEST)
     assert not conforms(reshaper.CREATE, {"inventories": moved}, mv.LATEST)
@@ -147,7 +147,7 @@ def test_reshaper_needs_inventories_and_the_word_allocations():
     assert not conforms(allocation.CREATE, {}, mv.LATEST)
 
 
-def test_aggregates_are_a_list_and_then_an_object():
+def test_aggregates_are_a_list_before_generations_and_an_object_since():
     bare, guarded = [UUID, OTHER], {"aggregates": [UUID], "resource_provider_generation": 0}
     before, after = mv.ERROR_CODES, mv.CANDIDATES_REQUIRED
     assert after < mv.AGGREGATE_GENERATION < before
@@ -155,14 +155,14 @@ def test_aggregates_are_a_list_and_then_an_object():
     assert [conforms(aggregate.REPLACE, guarded, version) for version in (after, before)] == [False, True]
 
 
-def test_record_under_a_name_that_is_no_class_is_a_record_all_the_same():
+def test_inventory_under_an_invalid_class_name_is_validated_as_well():
     whole = {"resource_provider_generation": 0, "inventories": {"lower": {"total": 1}}}
     assert conforms(inventory.REPLACE, whole, mv.LATEST)
     for broken in (5, {}, {"total": "1"}):
         assert not conforms(inventory.REPLACE, whole | {"inventories": {"lower": broken}}, mv.LATEST)
 
 
-def test_uuids_of_a_body_may_be_spelled_in_any_way():
+def test_uuids_in_values_may_have_any_notation():
     for spelling in (UUID, UUID.upper(), UUID.replace("-", ""), f"{{{UUID}}}", f"urn:uuid:{UUID}"):
         assert conforms(provider.CREATE, {"name": "n", "uuid": spelling, "parent_provider_uuid": spelling}, mv.LATEST)
     assert conforms(provider.CREATE, {"name": "n", "parent_provider_uuid": None}, mv.NESTED)
@@ -170,7 +170,7 @@ def test_uuids_of_a_body_may_be_spelled_in_any_way():
     assert not conforms(provider.CREATE, {"name": "n", "uuid": UUID[:-1]}, mv.NESTED)
 
 
-def test_uuids_as_keys_are_36_of_the_characters():
+def test_uuids_as_keys_are_36_hexadecimal_digits_or_hyphens():
     assert conforms(allocation.CREATE, {"-" * 36: CLAIM}, mv.LATEST)
     assert conforms(allocation.CREATE, {UUID.upper(): CLAIM}, mv.LATEST)
     assert not conforms(allocation.CREATE, {UUID.replace("-", ""): CLAIM}, mv.LATEST)
@@ -330,7 +330,7 @@ RECORD = {"resource_provider_generation": 0, "total": 8}
         ),
     ],
 )
-def test_explanation_is_the_one_that_clients_match(schema, version, value, message, place):
+def test_explanation_has_the_form_that_clients_match(schema, version, value, message, place):
     with pytest.raises(errors.InvalidBody) as refused:
         schema.validate(value, version)
     sentence, failed, instance = str(refused.value).split("\n\n")
@@ -410,13 +410,13 @@ def test_values_without_a_schema_keep_their_floats():
     assert list(floats(body)) == ["b"]
 
 
-def test_body_that_conforms_is_left_alone():
+def test_a_valid_body_is_returned_unchanged():
     body = allocation.REPLACE.validate(CLAIM, mv.LATEST)
     assert body == CLAIM
 
 
-def test_newline_at_the_end_is_not_overlooked_by_a_pattern():
-    """It would end in a Location header and in a column that is 36 characters wide."""
+def test_a_pattern_does_not_match_before_a_newline_at_the_end():
+    """The newline would reach a Location header and a column of 36 characters."""
     with pytest.raises(errors.InvalidBody, match="does not match"):
         resource_class.CREATE.validate({"name": "CUSTOM_A\n"}, mv.LATEST)
     with pytest.raises(errors.InvalidBody, match="does not match any of the regexes"):
@@ -609,12 +609,12 @@ def test_query_is_refused_with_an_explanation(schema, version, pairs, message):
     assert str(refused.value).split("\n\n")[0] == f"Invalid query string parameters: {message}"
 
 
-def test_anything_may_follow_all_in_the_type_of_a_usage():
+def test_consumer_type_of_usages_may_be_any_text_that_begins_with_all():
     """The pattern is not anchored at its end, as in OpenStack Placement."""
     assert usage.LIST.validate([("project_id", "p"), ("consumer_type", "allfoo")], mv.LATEST)
 
 
-def test_suffixes_of_groups_are_numbers_and_then_words():
+def test_group_suffixes_are_numbers_first_and_strings_since_1_33():
     lifetimes = {
         "resources1": mv.GRANULAR_GROUPS,
         "resources0": mv.STRING_SUFFIXES,
@@ -626,7 +626,7 @@ def test_suffixes_of_groups_are_numbers_and_then_words():
         assert accepted == [version for version in VERSIONS if version >= since], name
 
 
-def test_last_value_counts_but_the_first_limit_and_group_policy():
+def test_the_last_value_counts_except_for_limit_and_group_policy():
     query = allocation_candidate.LIST.validate(
         [
             ("limit", "10"),
@@ -660,7 +660,7 @@ def test_parameters_have_defaults_for_absent_names():
 
 
 def refusal(schema, value, version):
-    """The sentence, or None for a value that conforms."""
+    """Return the sentence of the refusal, or None for a value that conforms."""
     try:
         schema.validate(value, version)
     except (errors.InvalidBody, errors.InvalidQuery) as refused:
@@ -690,8 +690,8 @@ def test_values_that_conform_are_accepted(data, body_and_version):
 
 
 @hypothesis.given(st.data(), bodies_and_versions)
-def test_any_value_is_accepted_or_refused_with_a_sentence(data, body_and_version):
-    """And the verdict is that of the jsonschema library, which makes the sentences."""
+def test_a_generated_value_has_the_verdict_of_the_jsonschema_library(data, body_and_version):
+    """The library makes the sentences of the refusals."""
     name, version = body_and_version
     schema = BODIES[name].render(version)
     value = data.draw(json_strategies.nearly(json_strategies.conforming(schema)) | json_strategies.json_values())

@@ -1,4 +1,4 @@
-"""Events reach every subscriber once, and cost nothing else."""
+"""Events reach every subscriber once."""
 
 from __future__ import annotations
 

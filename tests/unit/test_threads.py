@@ -1,4 +1,4 @@
-"""No library starts threads of its own in a process of the service."""
+"""Importing the service starts no threads, neither of its own nor of a library."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 COUNT = """
 import os
-os.environ["OPENBLAS_NUM_THREADS"] = "4"  # as an operator may have it for all programs
+os.environ["OPENBLAS_NUM_THREADS"] = "4"  # as an operator may set it for all programs
 import placement.{module}
 print(len(os.listdir("/proc/self/task")))
 """
 
 
 @pytest.mark.parametrize("module", ["index.live", "search.narrow.narrowing", "direct"])
-def test_no_part_of_the_service_starts_threads_when_it_is_imported(module, tmp_path):
+def test_importing_a_module_starts_no_threads(module, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", COUNT.format(module=module)], capture_output=True, text=True, check=True, cwd=tmp_path
     )

@@ -1,4 +1,4 @@
-"""The unit for systemd leaves the service what it needs, and no more."""
+"""The systemd unit restricts the service to what it needs."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import pytest
 UNIT = Path(__file__).parents[2] / "etc" / "systemd" / "placement.service"
 
 
-def test_the_unit_bounds_what_the_service_can_do():
+def test_the_unit_restricts_the_service():
     lines = [line for line in UNIT.read_text().splitlines() if "=" in line and not line.startswith("#")]
-    told = dict(line.split("=", 1) for line in lines)
-    assert told["UMask"] == "0027"
-    assert told["NoNewPrivileges"] == told["ProtectHome"] == told["PrivateTmp"] == "true"
-    assert told["ProtectSystem"] == "strict"
-    assert told["CapabilityBoundingSet"] == ""
-    assert told["MemoryMax"]
-    assert told["OOMPolicy"] == "continue"  # one worker ends, and not all of them
-    assert told["User"] == "placement"
-    # More than uWSGI gives its workers, or systemd would kill them.
-    assert int(told["TimeoutStopSec"]) > 80
+    settings = dict(line.split("=", 1) for line in lines)
+    assert settings["UMask"] == "0027"
+    assert settings["NoNewPrivileges"] == settings["ProtectHome"] == settings["PrivateTmp"] == "true"
+    assert settings["ProtectSystem"] == "strict"
+    assert settings["CapabilityBoundingSet"] == ""
+    assert settings["MemoryMax"]
+    assert settings["OOMPolicy"] == "continue"  # only one worker is killed
+    assert settings["User"] == "placement"
+    # Longer than uWSGI waits for its workers, or systemd would kill them first.
+    assert int(settings["TimeoutStopSec"]) > 80
 
 
-def test_systemd_understands_the_unit(tmp_path):
+def test_systemd_accepts_the_unit(tmp_path):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd is not installed")
     unit = tmp_path / "placement.service"
-    # systemd looks whether the programs are there.
+    # systemd checks that the programs exist.
     unit.write_text(re.sub("/opt/placement/bin/[a-z]+", "/bin/sh", UNIT.read_text()))
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, timeout=60)
-    complaints = [line for line in done.stderr.splitlines() if unit.name in line]
-    assert complaints == []
+    errors = [line for line in done.stderr.splitlines() if unit.name in line]
+    assert errors == []

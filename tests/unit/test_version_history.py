@@ -1,4 +1,4 @@
-"""The table of versions is complete, and any API can have one."""
+"""The version history of placement is complete, and other APIs can have their own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Providers and consumers are changed only by the objects that keep generations, locks and the feed (docs/adr/0019).
+"""Providers and consumers are changed only by the objects that handle generations, locks and the feed (docs/adr/0019).
 
-Read from the source, so that a call which bypasses these objects is found before it is made.
+The tests analyse the source, so they also find calls that no other test executes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from placement.objects.provider import ResourceProvider
 
 ROOT = Path(placement.__file__).parent
 #: Methods that do one part of a change; the methods of locked providers and claim sets call them.
-PARTS = {"expect", "advance", "changed", "touch", "hold", "check_generation", "advance_for_usage", "read_again"}
+PARTIAL_CHANGES = {
+    "expect",
+    "advance",
+    "changed",
+    "touch",
+    "hold",
+    "check_generation",
+    "advance_for_usage",
+    "read_again",
+}
 #: The modules of placement/objects that write.  All others are records, which can only be read.
 WRITERS = {
     *("claim_set", "consumer", "locked_provider", "provider_rows", "resource_class", "trait", "tree"),
@@ -27,13 +36,13 @@ WRITERS = {
 
 @functools.cache
 def modules(below: str = "") -> dict[str, ast.Module]:
-    """The modules below a directory of the package, by path without the suffix."""
+    """Return the syntax trees of the modules below a directory of the package, by path without the suffix."""
     paths = sorted((ROOT / below).rglob("*.py"))
     return {str(path.relative_to(ROOT).with_suffix("")): ast.parse(path.read_text()) for path in paths}
 
 
 def calls(module: ast.Module) -> Iterator[tuple[str, str, list[ast.expr]]]:
-    """Receiver, name and arguments of each call; the receiver is empty for a function."""
+    """Yield receiver, name and arguments of each call; the receiver of a function is empty."""
     for node in ast.walk(module):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute):
@@ -43,7 +52,7 @@ def calls(module: ast.Module) -> Iterator[tuple[str, str, list[ast.expr]]]:
 
 
 def importers(of: str) -> set[str]:
-    """The modules that import a module of the package, or a name from one."""
+    """Return the modules that import a module of the package, or a name from it."""
     found = set()
     for path, module in modules().items():
         for node in ast.walk(module):
@@ -53,9 +62,9 @@ def importers(of: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", [*modules("handlers"), *modules("schemas")])
-def test_a_handler_does_no_part_of_a_change(path):
+def test_handlers_and_schemas_call_no_method_of_a_partial_change(path):
     called = {name for _, name, _ in calls(modules()[path])}
-    assert not called & PARTS
+    assert not called & PARTIAL_CHANGES
     assert not called & {"LockedProvider", "Consumer"}, "their class methods lock the rows"
 
 
@@ -69,7 +78,7 @@ def test_only_objects_and_the_database_record_in_the_feed():
     assert recording == {"db/online", "db/standard", *(f"objects/{name}" for name in WRITERS - {"consumer"})}
 
 
-def test_only_some_objects_write():
+def test_only_the_listed_modules_write():
     writing = {
         path
         for path, module in modules("objects").items()
@@ -79,7 +88,7 @@ def test_only_some_objects_write():
     assert writing == {f"objects/{name}" for name in WRITERS}
 
 
-def test_what_writes_without_a_check_is_used_by_the_objects_that_check():
+def test_unchecked_writes_are_used_only_by_objects_that_check():
     assert importers("placement.objects.provider_rows") == {
         *("objects/claim_set", "objects/locked_provider", "objects/tree"),
     }
@@ -87,12 +96,12 @@ def test_what_writes_without_a_check_is_used_by_the_objects_that_check():
     assert importers("placement.objects.consumer.Consumer") == {"objects/claim_set"}
 
 
-def test_a_record_of_a_provider_only_reads():
+def test_a_provider_record_has_only_methods_that_read():
     methods = {name for name in vars(ResourceProvider) if not name.startswith("_")}
     fields = set(ResourceProvider.__dataclass_fields__)
     assert methods - fields == {"tree_id", "modified", "find", "get", "ids", "of_ids", "count", "newest_change"}
     assert ResourceProvider.__dataclass_params__.frozen
 
 
-def test_a_locked_provider_has_no_public_part_of_a_change():
-    assert not vars(LockedProvider).keys() & PARTS
+def test_a_locked_provider_has_no_public_method_of_a_partial_change():
+    assert not vars(LockedProvider).keys() & PARTIAL_CHANGES

@@ -63,7 +63,7 @@ def app():
         ("/things/x/of/VCPU", ["x", "VCPU"]),
     ],
 )
-def test_a_path_is_matched_with_what_it_names(app, path, names):
+def test_a_path_is_routed_with_its_decoded_values(app, path, names):
     answer = web.ask_inside(app, "GET", path)
     assert answer.status_int == 200
     assert answer.json == names
@@ -86,25 +86,25 @@ def test_a_path_is_matched_with_what_it_names(app, path, names):
         "/things/x/of",
     ],
 )
-def test_another_path_is_not_found(app, path):
+def test_an_unknown_path_is_not_found(app, path):
     answer = web.ask_inside(app, "GET", path)
     assert answer.status_int == 404
     assert answer.json["errors"][0]["detail"] == "The resource could not be found.\n\n   "
 
 
 @pytest.mark.parametrize("path", ["", "/"])
-def test_the_root_has_two_forms(app, path):
+def test_the_root_path_may_be_empty_or_a_slash(app, path):
     assert web.ask_inside(app, "GET", path).status_int == 200
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "get", "HEAD"])
-def test_another_method_is_told_what_is_allowed_in_the_order_of_the_table(app, method):
+def test_a_405_reply_lists_the_allowed_methods_in_the_order_of_the_table(app, method):
     answer = web.ask_inside(app, method, "/things", version=mv.MINIMUM)
     assert answer.status_int == 405
     assert answer.headers["allow"] == "GET, DELETE, POST"
 
 
-def test_head_gets_no_body(app):
+def test_a_reply_to_head_has_no_body(app):
     for path in ("/things", "/nope"):
         answer = web.ask_inside(app, "HEAD", path)
         assert answer.body == b""
@@ -113,14 +113,14 @@ def test_head_gets_no_body(app):
 
 @pytest.mark.parametrize("length", ["foo", "1.5", "-1", "+1", "1 1", "0x1", "\u0661", "1" * 5000])
 @pytest.mark.parametrize("path", ["/things", "/nope"])
-def test_a_length_that_is_no_number_is_refused_before_the_routing(app, path, length):
+def test_an_invalid_content_length_is_refused_before_routing(app, path, length):
     answer = web.ask_inside(app, "PUT", path, {"content-length": length})
     assert answer.status_int == 400
     assert "content-length header must be an integer" in answer.json["errors"][0]["detail"]
 
 
 @pytest.mark.parametrize("path", ["/things", "/nope"])
-def test_a_body_without_a_type_is_refused_before_the_routing(app, path):
+def test_a_body_without_a_content_type_is_refused_before_routing(app, path):
     answer = web.ask_inside(app, "PUT", path, {"content-type": ""}, b"x")
     assert answer.status_int == 400
     assert "content-type header required when content-length > 0" in answer.json["errors"][0]["detail"]
@@ -140,7 +140,7 @@ def narrow():
         ("x=345678901", b"12345678901", 414, "The query"),
     ],
 )
-def test_what_is_too_much_is_refused_before_the_routing(narrow, query, body, status, sentence):
+def test_an_oversized_query_or_body_is_refused_before_routing(narrow, query, body, status, sentence):
     answer = web.ask_inside(narrow, "PUT", f"/nope?{query}", {"content-type": "application/json"}, body)
     assert answer.status_int == status
     assert answer.content_type == "application/json"
@@ -150,7 +150,7 @@ def test_what_is_too_much_is_refused_before_the_routing(narrow, query, body, sta
 
 
 class Endless:
-    """A body as long as it is asked for, up to where the client goes away."""
+    """A body of unlimited length; reading fails after ``ends`` bytes, as when the client disconnects."""
 
     def __init__(self, ends):
         self.ends, self.given, self.largest = ends, 0, 0
@@ -166,8 +166,8 @@ class Endless:
 @pytest.mark.parametrize(
     ("length", "ends", "given"), [(10**6, 10**9, 10**6), (10**12, 10**12, 2**26), (10**6, 10**5, 2 * 2**16)]
 )
-def test_what_is_too_much_is_thrown_away_so_that_the_client_sees_the_answer(narrow, length, ends, given):
-    """In small pieces, and not without an end."""
+def test_an_oversized_body_is_discarded_so_that_the_client_reads_the_reply(narrow, length, ends, given):
+    """It is read in small pieces, up to a limit."""
     body = Endless(ends)
     environ = {"wsgi.input": body, "CONTENT_LENGTH": str(length), "CONTENT_TYPE": "application/json"}
     request = webob.Request.blank("/things", method="POST", environ=environ | web.insider())
@@ -177,17 +177,17 @@ def test_what_is_too_much_is_thrown_away_so_that_the_client_sees_the_answer(narr
 
 
 @pytest.mark.parametrize("length", ["", "0", "00"])
-def test_no_body_needs_no_type(app, length):
+def test_a_request_without_a_body_needs_no_content_type(app, length):
     assert web.ask_inside(app, "GET", "/things", {"content-length": length}).status_int == 200
 
 
-def test_a_failure_is_an_answer(app):
+def test_a_failure_becomes_an_error_document(app):
     answer = web.ask_inside(app, "DELETE", "/things")
     assert answer.status_int == 404
     assert "No resource provider with uuid u found" in answer.json["errors"][0]["detail"]
 
 
-def test_a_bug_is_left_to_others():
+def test_an_exception_that_is_no_failure_is_not_caught():
     def broken(_req):
         raise KeyError("x")
 
@@ -196,7 +196,7 @@ def test_a_bug_is_left_to_others():
         web.ask_inside(app, "GET", "/")
 
 
-def test_the_answer_has_the_headers_of_the_reply(app):
+def test_the_reply_is_sent_with_its_headers(app):
     answer = web.ask_inside(app, "POST", "/things", version=mv.MINIMUM)
     assert answer.status == "201 Created"
     assert dict(answer.headers) == {"content-length": "0", "location": "http://localhost:80/things/x"}
@@ -204,8 +204,8 @@ def test_the_answer_has_the_headers_of_the_reply(app):
     assert "last-modified" not in web.ask_inside(app, "GET", "/things", version=mv.MINIMUM).headers
 
 
-def test_many_first_requests_at_once_are_all_routed():
-    """story 2005168 and its like: nothing is finished by the first request."""
+def test_concurrent_first_requests_are_all_routed():
+    """story 2005168: the first request must not complete the initialisation."""
     app = web.application(TABLE)
     start = threading.Barrier(8)
     seen = []

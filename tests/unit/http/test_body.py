@@ -16,7 +16,7 @@ from placement.http.body import parse_json
 from placement.schemas import provider as schema
 from tests import json_strategies
 
-#: As many bytes of a body without a length are read at most.
+#: The largest number of bytes that are read of a body without a length.
 MOST = 40
 
 
@@ -31,7 +31,7 @@ MOST = 40
         (b"[]", []),
     ],
 )
-def test_json_is_read(text, value):
+def test_json_is_parsed(text, value):
     assert parse_json(text) == value
 
 
@@ -57,21 +57,21 @@ def test_json_is_read(text, value):
         b'"\0"',
     ],
 )
-def test_what_is_no_json_or_cannot_be_stored_is_refused(text):
+def test_malformed_json_and_text_that_cannot_be_stored_are_refused(text):
     with pytest.raises(errors.MalformedJSON, match=r"^Malformed JSON: ."):
         parse_json(text)
 
 
 @hypothesis.given(json_strategies.json_values())
-def test_whatever_can_be_written_is_read(value):
+def test_any_encoded_json_value_is_parsed(value):
     text = json.dumps(value)
     hypothesis.assume("\\u0000" not in text)
     assert parse_json(text.encode()) == value
 
 
 @hypothesis.given(st.text(st.characters(categories=["Cs", "Ll"], include_characters="\0"), max_size=5))
-def test_a_string_is_read_if_it_can_be_stored(text):
-    meant = json.loads(json.dumps(text))  # two halves that meet are a pair
+def test_a_string_is_accepted_if_it_can_be_stored(text):
+    meant = json.loads(json.dumps(text))  # adjacent surrogates become a pair
     if not re.search("[\0\ud800-\udfff]", meant):
         assert parse_json(json.dumps([text]).encode()) == [meant]
     else:
@@ -80,7 +80,7 @@ def test_a_string_is_read_if_it_can_be_stored(text):
 
 
 @pytest.mark.parametrize("depth", [800, 100_000])
-def test_a_deep_body_is_the_clients_fault(depth):
+def test_a_deeply_nested_body_is_a_bad_request(depth):
     deep = b'{"name": ' + b"[" * depth + b"]" * depth + b"}"
     with pytest.raises(errors.BadRequest):
         schema.CREATE.validate(parse_json(deep), mv.LATEST)
@@ -96,18 +96,18 @@ def read(content=None, **environ):
     return body.read(made.environ | environ, MOST)
 
 
-def test_the_body_ends_where_its_length_says():
+def test_a_body_is_read_up_to_its_content_length():
     stream = io.BytesIO(b'{"name": "a"}garbage')
     assert read(**{"wsgi.input": stream, "CONTENT_LENGTH": "13"}) == b'{"name": "a"}'
 
 
-def test_a_chunked_body_ends_where_the_server_says():
+def test_a_chunked_body_is_read_to_the_end_of_the_input():
     stream = io.BytesIO(b'{"name": "a"}')
     assert read(**{"wsgi.input": stream, "wsgi.input_terminated": True}) == b'{"name": "a"}'
 
 
 @pytest.mark.parametrize(("length", "fits"), [(MOST, True), (MOST + 1, False), (10**6, False)])
-def test_a_chunked_body_is_read_up_to_the_limit_and_no_further(length, fits):
+def test_a_chunked_body_is_read_up_to_the_limit(length, fits):
     stream = io.BytesIO(b" " * length)
     environ = {"wsgi.input": stream, "wsgi.input_terminated": True}
     if fits:
@@ -119,7 +119,7 @@ def test_a_chunked_body_is_read_up_to_the_limit_and_no_further(length, fits):
 
 
 class Input(io.RawIOBase):
-    """What a server gives as ``wsgi.input``."""
+    """A ``wsgi.input`` whose reads raise an error."""
 
     def __init__(self, error):
         self.error = error
@@ -131,12 +131,12 @@ class Input(io.RawIOBase):
         raise self.error
 
 
-def test_where_nothing_says_that_a_body_ends_there_is_none():
-    """To read on would be to wait for the client."""
+def test_a_request_without_a_length_or_terminated_input_has_no_body():
+    """Reading would block until the client sends more."""
     assert read(**{"wsgi.input": io.BufferedReader(Input(AssertionError("the body is read")))}) == b""
 
 
-def test_a_client_that_goes_away_has_sent_no_json():
+def test_a_read_error_of_the_body_is_malformed_json():
     stream = io.BufferedReader(Input(OSError("timeout during read")))
     with pytest.raises(errors.MalformedJSON, match="timeout during read"):
         read(**{"wsgi.input": stream, "CONTENT_LENGTH": "13"})

@@ -1,4 +1,4 @@
-"""The order of the checks (docs: api-order-of-checks): each test breaks a rule and all that are looked at after it."""
+"""The order of the checks (docs: api-order-of-checks): each request fails a check and all later ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def gated_late(req):
 
 
 @endpoint(body=schema.CREATE)
-def looks_how_far_the_body_was_read(req):
+def position_in_the_body(req):
     return ok(req.environ["wsgi.input"].tell())
 
 
@@ -72,7 +72,7 @@ def without_a_query(req):
     return ok([*req.parameters.items()])
 
 
-def missing(_db, name):
+def find_there(_db, name):
     if name != "there":
         raise errors.ProviderNotFound(uuid=name)
 
@@ -82,14 +82,16 @@ def no_digits(_req, name):
         raise errors.BadTraitName(value=name)
 
 
-@endpoint(path=no_digits, body=schema.CREATE, limits={"traits": lambda document: len(document["name"])}, lookup=missing)
+@endpoint(
+    path=no_digits, body=schema.CREATE, limits={"traits": lambda document: len(document["name"])}, lookup=find_there
+)
 def looked_up(req, name):
     return ok([name, req.document["name"]])
 
 
 TABLE = {
     "/usual": {"GET": usual, "PUT": usual},
-    "/read": {"PUT": looks_how_far_the_body_was_read},
+    "/read": {"PUT": position_in_the_body},
     "/method": {"PUT": gated_by_method},
     "/late": {"GET": gated_late, "PUT": gated_late},
     "/any": {"GET": takes_any_accept},
@@ -114,56 +116,56 @@ def detail(answer):
     return answer.json["errors"][0]["detail"].split("\n")[-1].strip()
 
 
-def test_the_gate_comes_before_everything(app):
+def test_the_gate_is_checked_first(app):
     answer = ask(app, "GET", "/usual", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
     assert answer.status_int == 404
     assert ask(app, "GET", "/usual", JSON, b'{"name": "a"}', mv.TRAITS).status_int == 200
 
 
-def test_the_gate_may_speak_of_the_method(app):
+def test_the_gate_may_refuse_with_method_not_allowed(app):
     answer = ask(app, "PUT", "/method", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
     assert answer.status_int == 405
     assert "allow" not in answer.headers
 
 
-def test_the_gate_may_come_after_the_media_types_but_before_the_policy(app):
+def test_the_gate_may_be_checked_after_the_media_types_but_before_the_policy(app):
     assert ask(app, "GET", "/late", TEXT, b"{", BEFORE_TRAITS).status_int == 406
     assert ask(app, "PUT", "/late", TEXT, b"{", BEFORE_TRAITS).status_int == 415
     assert ask(app, "PUT", "/late", JSON, b"{", BEFORE_TRAITS, roles="nobody").status_int == 404
     assert ask(app, "PUT", "/late", JSON, b"{", mv.TRAITS, roles="nobody").status_int == 403
 
 
-def test_accept_comes_before_the_content_type(app):
+def test_accept_is_checked_before_the_content_type(app):
     answer = ask(app, "GET", "/usual", TEXT, b"{", roles="nobody")
     assert answer.status_int == 406
     assert "Only application/json is provided" in answer.text
 
 
-def test_only_get_looks_at_accept(app):
+def test_only_get_checks_accept(app):
     answer = ask(app, "PUT", "/usual", {"accept": "image/png"} | JSON, b'{"name": "a"}')
     assert answer.json == {"name": "a"}
 
 
-def test_the_content_type_comes_before_the_policy(app):
+def test_the_content_type_is_checked_before_the_policy(app):
     answer = ask(app, "PUT", "/usual", {"content-type": "text/plain; charset=utf-8"}, b"{", roles="nobody")
     assert answer.status_int == 415
     assert detail(answer) == "The media type text/plain is not supported, use application/json"
 
 
-@pytest.mark.parametrize("missing", [{}, {"content-type": ""}])
-def test_no_content_type_is_none(app, missing):
-    answer = ask(app, "PUT", "/usual", missing)
+@pytest.mark.parametrize("headers", [{}, {"content-type": ""}])
+def test_a_missing_content_type_is_reported_as_none(app, headers):
+    answer = ask(app, "PUT", "/usual", headers)
     assert answer.status_int == 415
     assert detail(answer) == "The media type None is not supported, use application/json"
 
 
-def test_the_policy_comes_before_the_body(app):
+def test_the_policy_is_checked_before_the_body(app):
     answer = ask(app, "PUT", "/usual", JSON, b"{", roles="nobody")
     assert answer.status_int == 403
     assert detail(answer) == f"Policy does not allow {RULE} to be performed."
 
 
-def test_at_last_the_body(app):
+def test_the_body_is_checked_last(app):
     assert detail(ask(app, "PUT", "/usual", JSON, b"{")).startswith("Malformed JSON: ")
     assert detail(ask(app, "PUT", "/usual", JSON)) == "Malformed JSON: Expecting value: line 1 column 1 (char 0)"
     assert detail(ask(app, "PUT", "/usual", JSON, b"{}")).startswith("JSON does not validate: ")
@@ -171,7 +173,7 @@ def test_at_last_the_body(app):
 
 
 def test_the_body_is_read_before_the_handler_begins(app):
-    """A handler that waits for a slow client would do so in a transaction, the row of a provider locked."""
+    """Otherwise a handler could wait for a slow client inside a transaction, with the row of a provider locked."""
     body = b'{"name": "a"}'
     assert ask(app, "PUT", "/read", JSON, body).json == len(body)
     assert ask(app, "PUT", "/read", JSON, b"{").status_int == 400
@@ -181,7 +183,7 @@ def test_an_endpoint_may_ignore_accept(app):
     assert ask(app, "GET", "/any", {"accept": "image/png"}).status_int == 204
 
 
-def test_the_policy_may_be_asked_about_something_else_than_the_caller(app):
+def test_the_policy_may_have_another_target_than_the_caller(app):
     assert ask(app, "GET", "/of_project?project_id=p", roles="reader").status_int == 204
     assert ask(app, "GET", "/of_project?project_id=q", roles="reader").status_int == 403
     assert ask(app, "GET", "/of_project?project_id=p&project_id=q", roles="reader").status_int == 403
@@ -189,17 +191,17 @@ def test_the_policy_may_be_asked_about_something_else_than_the_caller(app):
     assert ask(app, "GET", "/of_project?project_id=%88", roles="reader").status_int == 403
 
 
-def test_a_method_that_changed_its_meaning_has_an_endpoint_for_each(app):
+def test_a_method_may_have_an_endpoint_for_each_range_of_versions(app):
     assert ask(app, "GET", "/two", version=BEFORE_TRAITS).json == "before"
     assert ask(app, "GET", "/two", version=mv.TRAITS).json == "after"
 
 
-def test_the_query_is_judged_before_the_handler_runs(app):
+def test_the_query_is_validated_before_the_handler_runs(app):
     assert ask(app, "GET", "/query?name=a").json == [["name", "a"]]
     assert detail(ask(app, "GET", "/query?bogus=1")).startswith("Invalid query string parameters: ")
 
 
-def test_without_a_schema_every_query_is_ignored(app):
+def test_an_endpoint_without_a_query_schema_ignores_the_query(app):
     assert ask(app, "GET", "/no_query?limit=%88&x=y").json == []
 
 
@@ -228,7 +230,7 @@ def put(reads):
 
 
 @pytest.mark.parametrize(
-    ("name", "body", "said"),
+    ("name", "body", "sentence"),
     [
         ("1", b"{", "Badly formatted name parameter"),
         ("missing", b"{", "No resource provider with uuid missing found"),
@@ -239,12 +241,12 @@ def put(reads):
         ("there", b'{"name": "long"}', "names 4 traits; there may be 3"),
     ],
 )
-def test_the_path_goes_before_what_it_names_and_that_before_the_body(put, name, body, said):
-    assert said in detail(put(name, body))
+def test_the_path_is_checked_before_the_lookup_and_the_lookup_before_the_body(put, name, body, sentence):
+    assert sentence in detail(put(name, body))
 
 
-def test_what_the_path_names_is_looked_up_only_for_a_body_that_is_refused(put, reads):
-    """The handler finds out by itself, in its transaction: a good request costs no statement more."""
+def test_the_lookup_runs_only_for_a_refused_body(put, reads):
+    """For a valid body the handler looks up in its transaction, so that the request needs no extra statement."""
     assert put("missing", b'{"name": "ab"}').json == ["missing", "ab"]
     assert reads.count == 0
     put("there", b"{}")
@@ -263,7 +265,7 @@ def test_what_the_path_names_is_looked_up_only_for_a_body_that_is_refused(put, r
         ("text/html, image/png", False),
     ],
 )
-def test_json_is_accepted(accept, accepted):
+def test_accepts_json(accept, accepted):
     assert accepts_json(accept) is accepted
 
 
@@ -271,5 +273,5 @@ def test_json_is_accepted(accept, accepted):
     ("content_type", "media"),
     [(None, None), ("", None), (";", None), ("a/b", "a/b"), (" a/b ; charset=utf-8", "a/b")],
 )
-def test_a_media_type_is_without_parameters(content_type, media):
+def test_media_type_drops_parameters(content_type, media):
     assert media_type(content_type) == media

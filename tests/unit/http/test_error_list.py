@@ -97,7 +97,7 @@ def leaves(module):
     ],
 )
 def test_a_failure_has_a_status_and_a_detail(failure, status, title, detail):
-    """The blanks are on the wire as clients know them; what they take is the last line."""
+    """The blanks are part of the format that clients know; clients read the last line."""
     found = answer(failure, CONTENT_TYPE="a/b; c=d")
     assert found.status == f"{status} {title}"
     assert found.headers["content-type"] == "application/json"
@@ -116,13 +116,13 @@ def test_a_failure_has_a_status_and_a_detail(failure, status, title, detail):
 
 
 @pytest.mark.parametrize("content_type", [None, ""])
-def test_no_media_type_is_none(content_type):
+def test_a_missing_media_type_is_reported_as_none(content_type):
     environ = {} if content_type is None else {"CONTENT_TYPE": content_type}
     problem = answer(failures.UnsupportedMediaType(type=None), **environ).json["errors"][0]
     assert problem["detail"].startswith("The request media type None is not supported by this server. ")
 
 
-def test_a_bug_says_nothing_of_itself():
+def test_an_internal_error_has_no_details():
     found = answer(failures.InternalError())
     assert found.status == "500 Internal Server Error"
     assert found.json["errors"][0]["title"] == "Internal Server Error"
@@ -130,14 +130,14 @@ def test_a_bug_says_nothing_of_itself():
 
 
 @pytest.mark.parametrize("kind", leaves(errors) + leaves(failures))
-def test_every_kind_of_failure_has_its_status(kind):
+def test_every_failure_has_an_error_status_and_only_an_internal_error_has_500(kind):
     failure = kind.__new__(kind)
     expected = 500 if kind is failures.InternalError else range(400, 504)
     assert failures.status_of(failure) in (expected if isinstance(expected, range) else [expected])
     assert (failures.status_of(failure) == 500) is (kind is failures.InternalError)
 
 
-def test_codes_begin_with_1_23():
+def test_error_codes_are_sent_from_1_23_on():
     failure = errors.ProviderNameTaken(name="n")
     assert answer(failure).json["errors"][0]["code"] == "placement.duplicate_name"
     assert (
@@ -146,7 +146,7 @@ def test_codes_begin_with_1_23():
     assert "code" not in answer(failure, version=BEFORE_CODES).json["errors"][0]
 
 
-def test_an_unacceptable_version_is_told_the_range_and_no_code():
+def test_an_unacceptable_version_is_reported_with_the_range_and_without_a_code():
     problem = answer(errors.UnacceptableVersion(version="9.9"), version=mv.LATEST).json["errors"][0]
     assert problem["max_version"] == str(mv.LATEST)
     assert problem["min_version"] == "1.0"
@@ -155,7 +155,7 @@ def test_an_unacceptable_version_is_told_the_range_and_no_code():
     assert "(content of type application/json." in problem["detail"]
 
 
-def test_allow_is_a_header():
+def test_allowed_methods_are_sent_in_the_allow_header():
     assert answer(failures.MethodNotAllowed(allow="GET, PUT")).headers["allow"] == "GET, PUT"
     assert "allow" not in answer(failures.MethodNotAllowed()).headers
 
@@ -174,7 +174,7 @@ def test_allow_is_a_header():
         ("image/png", "text/plain; charset=UTF-8"),
     ],
 )
-def test_the_form_is_what_the_client_likes_best(accept, content_type):
+def test_the_media_type_of_an_error_document_is_negotiated(accept, content_type):
     found = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}"), accept)
     assert found.headers["content-type"] == content_type
     assert "The resource could not be found." in found.text
@@ -185,7 +185,7 @@ def test_the_form_is_what_the_client_likes_best(accept, content_type):
         assert "No resource provider with uuid \u2603 found" in found.text
 
 
-def test_html_is_a_page_and_what_the_client_sent_is_escaped():
+def test_an_html_error_document_escapes_text_of_the_client():
     text = answer(errors.ProviderNotFound(uuid="<b>&"), "text/html").text
     assert text.startswith("<html>")
     assert "<h1>404 Not Found</h1>" in text
@@ -195,21 +195,21 @@ def test_html_is_a_page_and_what_the_client_sent_is_escaped():
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/plain"])
-def test_elsewhere_tags_are_left_out(accept):
+def test_tags_are_removed_from_json_and_text(accept):
     text = answer(errors.ProviderNotFound(uuid="a<script>b</script>c"), accept).text
     assert "uuid abc found" in text
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/plain"])
-def test_tags_that_never_end_are_read_once(accept):
-    """A pattern that looks for the end of each would not come to its own."""
+def test_unclosed_tags_take_linear_time(accept):
+    """A pattern that searches for the end of each tag would take quadratic time."""
     tags = "<" * 200_000
     text = answer(errors.ProviderNotFound(uuid=tags), accept).text
     assert re.search(r"uuid <+ \.\.\. <+ found", text)
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/plain", "text/html"])
-def test_a_long_message_is_told_without_its_middle(accept):
+def test_a_long_message_is_shortened_in_the_middle(accept):
     for length in (20_000, 40_000, 4_000_000):
         found = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}" * length), accept)
         assert "No resource provider with uuid " in found.text
@@ -218,7 +218,7 @@ def test_a_long_message_is_told_without_its_middle(accept):
         assert len(found.body) < 200_000
 
 
-def test_a_message_of_several_lines_becomes_one():
+def test_a_message_of_several_lines_is_joined_into_one():
     found = answer(errors.InvalidBody(reason="x\n\nFailed validating 'y' in schema:\n    {}"))
     assert found.json["errors"][0]["detail"].split("\n")[-1].strip() == (
         "JSON does not validate: x  Failed validating 'y' in schema:     {}"
@@ -227,13 +227,13 @@ def test_a_message_of_several_lines_becomes_one():
 
 @pytest.mark.parametrize("accept", ["application/json", "text/plain", "text/html"])
 @pytest.mark.parametrize("name", ["{status} {0} {", "%s %(a)s", "\ud800", "$x ${y}"])
-def test_no_name_breaks_an_answer(accept, name):
+def test_a_name_with_format_characters_does_not_break_a_reply(accept, name):
     found = answer(errors.ProviderNotFound(uuid=name), accept)
     assert found.status_int == 404
     assert len(found.body) == int(found.headers["content-length"])
 
 
-def test_head_gets_headers_only():
+def test_an_error_reply_to_head_has_no_body():
     found = answer(errors.ProviderNotFound(uuid="u"), method="HEAD")
     assert found.status_int == 404
     assert found.body == b""

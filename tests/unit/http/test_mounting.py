@@ -1,4 +1,4 @@
-"""Several APIs below one set of shared layers: what each has of its own, and what they share."""
+"""Several APIs below one set of shared layers: their own settings and the shared ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLDEST, NEWEST = Version(1, 1), Version(1, 9)
 
 
 class MetalVersions:
-    """Versions by a header of its own; the range is in every reply, that of a refusal included."""
+    """Versioning by another header; every reply has the range of versions, refusals included."""
 
     def negotiate(self, environ):
         asked = environ.get("HTTP_X_METAL_VERSION", str(OLDEST))
@@ -45,7 +45,7 @@ class MetalVersions:
 
 
 class Envelope:
-    """Errors as text, the status first."""
+    """Error documents as text that begins with the status."""
 
     def render(self, failure, status, environ):
         version = environ.get(VERSION, "-")
@@ -88,7 +88,7 @@ def conflict(_req):
 
 
 def marked(application, _service):
-    """A layer of this API alone."""
+    """Return a layer that only this API has."""
 
     def layer(environ, start_response):
         def start(status, headers, *exc_info):
@@ -126,21 +126,21 @@ def app():
 
 @pytest.mark.parametrize("path", ["/metal", "/metal/"])
 @pytest.mark.parametrize("mount", ["", "/below/this"])
-def test_an_api_begins_at_its_prefix_with_a_slash_and_without(app, path, mount):
+def test_an_api_serves_its_prefix_with_and_without_a_slash(app, path, mount):
     answer = web.ask(app, "GET", path, environ={"SCRIPT_NAME": mount})
     assert (answer.status_int, answer.text) == (200, "<p>metal")
     assert answer.headers["content-type"] == "text/html; charset=UTF-8"
 
 
 @pytest.mark.parametrize("path", ["/metallic", "/metallic/user", "/nope", "/Metal", "//metal", "/nope/metal"])
-def test_a_path_below_no_prefix_is_of_the_root_api(app, path):
+def test_a_path_below_no_prefix_is_served_by_the_root_api(app, path):
     answer = web.ask(app, "GET", path, ADMIN)
     assert answer.status_int == 404
     assert answer.json["errors"][0]["title"] == "Not Found"
     assert answer.headers["openstack-api-version"] == "placement 1.0"
 
 
-def test_the_same_path_is_another_one_in_another_api(app):
+def test_apis_may_have_the_same_path_below_their_prefixes(app):
     assert web.ask(app, "GET", "/user", ADMIN).headers["openstack-api-version"] == "placement 1.0"
     assert web.ask(app, "GET", "/metal/user", ADMIN).headers["x-metal-version"] == "1.1"
     assert web.ask(app, "GET", "/metal/metal/user", ADMIN).status_int == 404
@@ -166,7 +166,7 @@ def test_each_api_negotiates_its_versions(app):
     assert web.ask(app, "GET", "/metal/newer", {ASKED: "1.4"}).status_int == 404
 
 
-def test_a_refused_version_may_name_the_range_in_headers(app):
+def test_a_refused_version_may_be_answered_with_the_range_in_headers(app):
     answer = web.ask(app, "GET", "/metal/user", {ASKED: "9.9"})
     assert (answer.status_int, answer.headers["content-type"]) == (406, "text/x-error")
     assert answer.headers["x-metal-newest"] == "1.9"
@@ -199,13 +199,13 @@ def test_every_layer_reports_failures_in_the_form_of_the_api(app, path, headers,
     assert "secret" not in answer.text
 
 
-def test_noauth2_takes_a_request_without_a_token_for_an_administrators_where_the_api_says_so(app):
+def test_noauth2_accepts_requests_without_a_token_as_admin_if_the_api_allows_it(app):
     assert web.ask(app, "GET", "/metal/user").json == ["admin", "admin", ["admin"], None]
     assert web.ask(app, "GET", "/metal/user", {"x-auth-token": "u"}).json == ["u", "u", [], None]
     assert web.ask(app, "GET", "/user").status_int == 401
 
 
-def test_each_api_has_its_open_paths():
+def test_each_api_has_its_own_open_paths():
     metal = dataclasses.replace(METAL, open_paths=frozenset({"/user"}), anonymous_is_admin=False)
     app = web.mounted(PLACEMENT, metal)
     assert web.ask(app, "GET", "/metal/user").json == [None, None, [], None]
@@ -215,7 +215,7 @@ def test_each_api_has_its_open_paths():
     assert web.ask(app, "GET", "/").status_int == 200
 
 
-def test_both_authenticate_by_the_same_passwords(tmp_path):
+def test_all_apis_share_the_password_file(tmp_path):
     file = tmp_path / "passwords"
     file.write_text(f"u:{bcrypt.hashpw(b'p', bcrypt.gensalt(4)).decode()}\n")
     options = {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}
@@ -228,7 +228,7 @@ def test_both_authenticate_by_the_same_passwords(tmp_path):
     assert web.ask(app, "GET", "").status_int == 200
 
 
-def test_layers_of_one_api_are_not_those_of_another(app):
+def test_layers_of_an_api_do_not_apply_to_others(app):
     assert web.ask(app, "GET", "/metal/user").headers["x-metal-layer"] == "yes"
     assert "x-metal-layer" not in web.ask(app, "GET", "/user", ADMIN).headers
 
@@ -243,7 +243,7 @@ def test_the_log_names_the_whole_path_and_the_version_of_the_api(app, caplog):
     assert answer.headers["x-openstack-request-id"].startswith("req-")
 
 
-def test_what_is_counted_names_the_route_with_its_prefix(app):
+def test_the_answered_event_has_the_route_with_its_prefix(app):
     counted = []
 
     def listener(environ, status, _seconds):
@@ -271,7 +271,7 @@ def test_a_stream_is_sent_without_a_length(app):
     assert answer.text == "0\n1\n2\n"
 
 
-def test_health_is_of_the_root_api(app):
+def test_the_healthcheck_belongs_to_the_root_api(app):
     assert web.ask(app, "GET", "/metal/healthcheck", ADMIN).status_int == 404
 
 
@@ -282,12 +282,12 @@ def test_a_prefix_begins_with_a_slash_and_does_not_end_with_one(prefix):
 
 
 @pytest.mark.parametrize("apis", [(METAL,), (PLACEMENT, METAL, METAL), (PLACEMENT, PLACEMENT)])
-def test_each_prefix_has_one_api_and_one_has_none(apis):
+def test_prefixes_are_unique_and_exactly_one_api_has_none(apis):
     with pytest.raises(ValueError, match="one without"):
         web.mounted(*apis)
 
 
-def test_the_longest_prefix_counts():
+def test_the_longest_matching_prefix_is_used():
     inner = dataclasses.replace(METAL, prefix="/metal/inner", routes={"/": {"GET": newer}, "/newer": {"GET": newer}})
     app = web.mounted(PLACEMENT, METAL, inner)
     assert web.ask(app, "GET", "/metal/inner/newer", {ASKED: "1.6"}).json == "1.6"
@@ -299,7 +299,7 @@ def dated(_req):
     return ok({}, NOW)
 
 
-def test_each_api_has_cache_headers_since_a_version_of_its_own():
+def test_each_api_sends_cache_headers_from_its_own_version_on():
     table = {"/": {"GET": dated}}
     app = web.mounted(*(dataclasses.replace(api, routes=table) for api in (PLACEMENT, METAL)))
     assert "last-modified" in web.ask(app, "GET", "/metal").headers

@@ -20,15 +20,15 @@ def parameters(path="/", **environ):
     return schema.LIST.validate(request(path, **environ).pairs(), mv.LATEST)
 
 
-def test_it_is_webobs_request():
+def test_a_request_is_a_webob_request():
     req = request("/a/b?c=d", HTTP_ACCEPT="text/html")
     assert isinstance(req, webob.Request)
     assert (req.method, req.path_qs, req.GET["c"]) == ("GET", "/a/b?c=d", "d")
     assert req.accept.acceptable_offers(["text/plain", "text/html"]) == [("text/html", 1.0)]
 
 
-def test_its_attributes_are_not_kept_in_the_environ():
-    """The environ outlives the request where a layer keeps it, and a copy of it would share them."""
+def test_attributes_are_not_stored_in_the_environ():
+    """A layer may keep the environ after the request, and a copy of it would share the attributes."""
     req = request(**{SERVICE: "service"})
     req.document = {"a": 1}
     assert req.service == "service"
@@ -37,7 +37,7 @@ def test_its_attributes_are_not_kept_in_the_environ():
     assert not any(name.startswith("webob") for name in req.environ)
 
 
-def test_parameters_are_read():
+def test_parameters_are_decoded():
     found = parameters("/?name=%e2%98%83+x&resources=VCPU:1&required=A&required=B")
     assert found.get("name") == "\N{SNOWMAN} x"
     assert found.all("required") == ["A", "B"]
@@ -45,7 +45,7 @@ def test_parameters_are_read():
     assert found.get("member_of") is None
 
 
-def test_raw_bytes_in_a_query_are_utf8():
+def test_raw_bytes_in_a_query_are_read_as_utf_8():
     found = parameters(QUERY_STRING="name=" + "\N{SNOWMAN}".encode().decode("latin-1"))
     assert found.get("name") == "\N{SNOWMAN}"
 
@@ -56,7 +56,7 @@ def test_a_query_that_is_undecodable_or_unknown_is_refused(query):
         parameters(QUERY_STRING=query)
 
 
-def test_a_parameter_can_be_seen_unchecked():
+def test_an_unchecked_parameter_is_read_without_validation():
     assert request("/?bogus=1&project_id=a&project_id=b").unchecked_parameter("project_id") == "b"
     assert request("/").unchecked_parameter("project_id") is None
     assert request("/?project_id=%88").unchecked_parameter("project_id") is None

@@ -15,7 +15,7 @@ def headers(reply):
     return dict(reply.headerlist)
 
 
-def test_a_body_is_json_and_says_its_length():
+def test_a_json_reply_has_its_content_type_and_length():
     reply = ok({"a": [1, None]})
     assert reply.status == "200 OK"
     assert json.loads(reply.body) == {"a": [1, None]}
@@ -23,13 +23,13 @@ def test_a_body_is_json_and_says_its_length():
 
 
 @pytest.mark.parametrize("reply", [no_content(), created("http://h/x")])
-def test_without_a_body_there_is_no_content_type(reply):
+def test_a_reply_without_a_body_has_no_content_type(reply):
     assert reply.body == b""
     assert "content-type" not in headers(reply)
     assert headers(reply)["content-length"] == "0"
 
 
-def test_an_empty_body_is_a_body():
+def test_an_empty_document_is_sent_as_a_body():
     assert ok({}).body == b"{}"
     assert headers(ok([]))["content-type"] == "application/json"
 
@@ -42,7 +42,7 @@ def test_a_long_list_is_encoded_in_pieces_of_some_items(count):
     assert all(piece.count(b"name") <= 1000 for piece in pieces)
 
 
-def test_what_is_made_has_a_place():
+def test_a_reply_may_have_a_location():
     assert created("http://h/x").status == "201 Created"
     assert headers(created("http://h/x"))["location"] == "http://h/x"
     assert headers(no_content("http://h/x"))["location"] == "http://h/x"
@@ -58,7 +58,7 @@ def test_a_dated_reply_is_not_to_be_cached():
     }
 
 
-def test_now_is_a_date():
+def test_now_is_sent_as_the_current_date():
     when = headers(no_content(modified=NOW))["last-modified"]
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.strptime(when, "%a, %d %b %Y %H:%M:%S GMT").replace(
         tzinfo=datetime.UTC
@@ -71,28 +71,28 @@ def test_an_undated_reply_is_not_to_be_cached_either():
     assert headers(ok({}, UNDATED))["cache-control"] == "no-cache"
 
 
-def test_a_reply_is_as_old_as_the_newest_of_what_it_shows():
+def test_newest_returns_the_latest_date_or_now():
     later = NOON + datetime.timedelta(hours=1)
     assert newest([NOON, later, None, NOON]) == later
     assert newest([None]) is NOW
     assert newest([]) is NOW
 
 
-def test_a_reply_without_a_date_says_nothing_of_its_age():
+def test_a_reply_without_a_date_has_no_cache_headers():
     assert set(headers(ok({}))) == {"content-type", "content-length"}
 
 
-def test_a_page_is_of_the_type_that_it_has():
+def test_a_page_has_the_given_content_type():
     assert page(b"<p>").headers["content-type"] == "text/html; charset=UTF-8"
     assert headers(page(b"body {}", "text/css")) == {"content-type": "text/css", "content-length": "7"}
 
 
 def sent(reply):
-    """The body as a server takes it: piece by piece."""
+    """Return the body as a server iterates it, in pieces."""
     return reply({"REQUEST_METHOD": "GET"}, lambda *_: None)
 
 
-def test_a_stream_is_made_while_it_is_sent():
+def test_a_stream_is_produced_while_it_is_sent():
     made = []
 
     def pieces():
@@ -108,7 +108,7 @@ def test_a_stream_is_made_while_it_is_sent():
     assert made == [0]
 
 
-def test_a_stream_that_fails_is_cut_off_and_logged(caplog):
+def test_a_failing_stream_is_aborted_and_logged(caplog):
     def pieces():
         yield b"x"
         raise KeyError("broken")
@@ -146,7 +146,7 @@ def test_a_stream_is_closed_when_the_client_goes_away():
         [1.5, True, None, "a\n\0"],
     ],
 )
-def test_json_is_ascii_and_reads_back(document):
+def test_encoded_json_is_ascii_and_decodes_to_the_document(document):
     content = encode(document)
     assert content.isascii()
     assert json.loads(content) == document

@@ -1,4 +1,4 @@
-"""What is counted of requests, by labels of which there are few."""
+"""Metrics of requests, with a small set of label values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def app():
 
 @pytest.fixture
 def registry():
-    """What has been counted since."""
+    """A registry whose metrics count during the test."""
     registry = CollectorRegistry()
     metrics = counted.Metrics(lambda: None, registry)
     metrics.connect()
@@ -66,7 +66,7 @@ def registry():
 
 
 def samples(registry, name):
-    """The values of a number by the values of its labels, where there are any."""
+    """Return the non-zero values of a metric, by the values of its labels."""
     return {
         tuple(sample.labels.values()): sample.value
         for metric in registry.collect()
@@ -93,7 +93,7 @@ def test_requests_are_counted_by_route_method_and_status(app, registry):
     assert all(0 < each < 60 for each in seconds.values())
 
 
-def test_claims_are_counted_by_how_they_ended(app, registry):
+def test_claims_are_counted_by_outcome(app, registry):
     for method, path in [
         ("PUT", "/allocations/a"),
         ("PUT", "/allocations/b"),
@@ -111,12 +111,12 @@ def test_claims_are_counted_by_how_they_ended(app, registry):
     assert samples(registry, "conflicts_total") == {("capacity_exceeded",): 2}
 
 
-def test_the_routes_of_claims_are_routes():
+def test_the_routes_counted_as_claims_exist():
     assert all(method in routes.TABLE[path] for method, path in counted.CLAIMS)
 
 
 @given(method=st.from_regex("[A-Z]{1,12}", fullmatch=True), path=st.text(st.characters(codec="latin-1")))
-def test_no_client_can_make_up_a_label(app, method, path):
+def test_a_client_cannot_create_label_values(app, method, path):
     registry = CollectorRegistry()
     metrics = counted.Metrics(lambda: None, registry)
     metrics.connect()
@@ -129,7 +129,7 @@ def test_no_client_can_make_up_a_label(app, method, path):
     assert counted_method in {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "other"}
 
 
-def test_what_is_told_from_below_is_counted(registry):
+def test_events_of_lower_layers_are_counted(registry):
     signals.driver_error("deadlock")
     signals.retried("changed")
     signals.retried("deadlock")
@@ -154,12 +154,12 @@ def test_what_is_told_from_below_is_counted(registry):
     assert samples(registry, "candidates_found_sum") == {(): 22}
 
 
-def test_the_first_of_something_rare_is_an_increase(registry):
+def test_counters_of_rare_events_start_at_zero(registry):
     assert registry.get_sample_value("placement_index_reloads_total", {"cause": "feed_lost"}) == 0
     assert registry.get_sample_value("placement_database_errors_total", {"error": "lost"}) == 0
 
 
-def test_who_cannot_count_serves_all_the_same(app, caplog):
+def test_a_process_without_metrics_still_serves(app, caplog):
     def join():
         raise OSError("No space left on device")
 
@@ -177,7 +177,7 @@ def test_who_cannot_count_serves_all_the_same(app, caplog):
 # --- the document ---
 
 
-def test_every_number_stands_in_the_document_with_its_labels():
+def test_every_metric_is_documented_with_its_labels():
     registry = CollectorRegistry()
     metrics = counted.Metrics(lambda: None, registry)
     assert metrics
@@ -188,7 +188,7 @@ def test_every_number_stands_in_the_document_with_its_labels():
         assert all(f"``{label}``" in row for label in metric._labelnames), metric._name
 
 
-def test_every_number_that_the_document_names_exists():
+def test_every_documented_metric_exists():
     registry = CollectorRegistry()
     counted.Metrics(lambda: None, registry)
     known = {name for names in registry._collector_to_names.values() for name in names}
@@ -198,11 +198,11 @@ def test_every_number_that_the_document_names_exists():
 
 
 @pytest.mark.parametrize("word", [*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, "changed"])
-def test_every_cause_stands_in_the_document(word):
+def test_every_label_value_is_documented(word):
     assert f"``{word}``" in DOCUMENT
 
 
-def test_the_alerts_are_rules():
+def test_the_documented_alerts_are_valid_rules():
     block = re.search(r"^    groups:\n(?:(?:     .*)?\n)+", DOCUMENT, re.MULTILINE)[0]
     [group] = yaml.safe_load(block)["groups"]
     assert len(group["rules"]) >= 5
@@ -213,6 +213,6 @@ def test_the_alerts_are_rules():
         assert "placement_" in rule["expr"]
 
 
-def test_the_page_has_the_version_of_the_service(registry):
+def test_build_info_has_the_versions_of_the_service_and_python(registry):
     version = importlib.metadata.version("placement-service")
     assert samples(registry, "build_info") == {(version, platform.python_version()): 1}

@@ -1,4 +1,4 @@
-"""The numbers of processes that live and of those that have ended, in one sum; and who may not count."""
+"""The directory of metrics: sums of running and ended processes, and processes that may not use it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from placement.metrics.directory import Directory
 from placement.metrics.page import Page
 from tests import children, web
 
-#: A process that cannot be: ids end below.
-NOBODY = 2**22 + 1
+#: An id that no process has: it is above the maximum.
+NO_PROCESS = 2**22 + 1
 BUCKET = ("placement_s", "placement_s_bucket", ["le"])
 
 
@@ -32,7 +32,7 @@ def directory(tmp_path):
 
 
 def leave(directory, process, kind, value, *labels, name="claims"):
-    """What a process leaves that has counted."""
+    """Write the files of a process that has counted and ended."""
     (directory.path / f"{process}.alive").touch()
     numbers = MmapedDict(str(directory.path / f"{kind}_{process}.db"))
     total = "_total" if kind == "counter" else ""
@@ -49,30 +49,30 @@ def files(directory):
     return sorted(path.name for path in directory.path.iterdir())
 
 
-def test_what_the_dead_have_counted_is_kept_and_their_files_are_not(directory):
-    for process, value in ((NOBODY, 2), (NOBODY + 1, 3)):
+def test_counts_of_ended_processes_are_kept_and_their_files_removed(directory):
+    for process, value in ((NO_PROCESS, 2), (NO_PROCESS + 1, 3)):
         leave(directory, process, "counter", value, "placed")
         leave(directory, process, "gauge_livemostrecent", 7, name="index_providers")
-    leave(directory, NOBODY, "counter", 1, "released", name="other")
+    leave(directory, NO_PROCESS, "counter", 1, "released", name="other")
     for _ in range(2):
         assert lines(directory) == [
             'placement_claims_total{outcome="placed"} 5.0',
             'placement_other_total{outcome="released"} 1.0',
         ]
         assert files(directory) == ["counter_ended.db", "lock"]
-    leave(directory, NOBODY, "counter", 10, "placed")  # somebody with the same id
+    leave(directory, NO_PROCESS, "counter", 10, "placed")  # another process with the same id
     assert lines(directory)[0] == 'placement_claims_total{outcome="placed"} 15.0'
 
 
-def test_what_was_added_up_halfway_counts_once(directory):
-    """By a process that was killed before it gave the sum its name."""
-    leave(directory, NOBODY, "counter", 2, "placed")
-    shutil.copyfile(directory.path / f"counter_{NOBODY}.db", directory.path / "ended.new")
+def test_an_unfinished_sum_is_not_counted_twice(directory):
+    """The process was killed before it renamed the file with the sum."""
+    leave(directory, NO_PROCESS, "counter", 2, "placed")
+    shutil.copyfile(directory.path / f"counter_{NO_PROCESS}.db", directory.path / "ended.new")
     assert lines(directory) == ['placement_claims_total{outcome="placed"} 2.0']
 
 
-def test_buckets_of_the_dead_are_not_accumulated_twice(directory):
-    for process in (NOBODY, NOBODY + 1):
+def test_buckets_of_ended_processes_are_not_accumulated_twice(directory):
+    for process in (NO_PROCESS, NO_PROCESS + 1):
         (directory.path / f"{process}.alive").touch()
         numbers = MmapedDict(str(directory.path / f"histogram_{process}.db"))
         for bound, value in (("1.0", 2), ("+Inf", 1)):
@@ -86,7 +86,7 @@ def test_buckets_of_the_dead_are_not_accumulated_twice(directory):
         }  # fmt: skip
 
 
-def test_the_files_of_the_living_are_theirs(directory):
+def test_files_of_running_processes_are_not_changed(directory):
     directory.join()
     leave(directory, os.getpid(), "counter", 2, "placed")
     leave(directory, os.getpid(), "gauge_livemostrecent", 7, name="index_providers")
@@ -95,7 +95,7 @@ def test_the_files_of_the_living_are_theirs(directory):
     assert files(directory) == before
 
 
-# In a process of its own: forking one that holds threads and other people's libraries is asking for trouble.
+# In a process of its own: forking the test process, with its threads and libraries, is not safe.
 FORKING = """
 import os, signal, sys
 from placement.metrics.directory import Directory
@@ -113,7 +113,7 @@ os._exit(0)
 """
 
 
-def test_a_fork_s_child_lives_for_itself_and_its_parent_does_not_live_on_in_it(directory):
+def test_a_forked_child_keeps_its_own_files_and_not_those_of_its_parent(directory):
     with subprocess.Popen([sys.executable, "-c", FORKING, directory.path], stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
         try:
@@ -129,10 +129,10 @@ def test_a_fork_s_child_lives_for_itself_and_its_parent_does_not_live_on_in_it(d
 
 
 @pytest.mark.parametrize("content", [b"", struct.pack("ii", 64, 0) + b"\x7f" * 56], ids=["empty", "garbage"])
-def test_who_died_over_its_file_stops_nobody(directory, content, caplog):
-    leave(directory, NOBODY, "counter", 2, "placed")
-    (directory.path / f"{NOBODY + 1}.alive").touch()
-    (directory.path / f"counter_{NOBODY + 1}.db").write_bytes(content)
+def test_a_damaged_file_of_an_ended_process_is_skipped(directory, content, caplog):
+    leave(directory, NO_PROCESS, "counter", 2, "placed")
+    (directory.path / f"{NO_PROCESS + 1}.alive").touch()
+    (directory.path / f"counter_{NO_PROCESS + 1}.db").write_bytes(content)
     assert lines(directory) == ['placement_claims_total{outcome="placed"} 2.0']
     assert files(directory) == ["counter_ended.db", "lock"]
     assert "is left out" in caplog.text
@@ -141,8 +141,8 @@ def test_who_died_over_its_file_stops_nobody(directory, content, caplog):
 # --- the page ---
 
 
-def test_the_page_may_be_asked_for_its_headers_and_for_nothing_else(directory):
-    leave(directory, NOBODY, "counter", 2, "placed")
+def test_the_page_answers_only_get_and_head(directory):
+    leave(directory, NO_PROCESS, "counter", 2, "placed")
     page = Page(directory)
     whole, headers = (web.ask(page, method, "/metrics") for method in ("GET", "HEAD"))
     assert (whole.status_int, headers.status_int, headers.body) == (200, 200, b"")
@@ -156,22 +156,22 @@ def test_the_page_may_be_asked_for_its_headers_and_for_nothing_else(directory):
 
 
 @pytest.fixture
-def as_before(monkeypatch):
-    """What a start sets, in the environment and in the library, is put back."""
+def restored(monkeypatch):
+    """Restore the environment and the library after the start of metrics has changed them."""
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     for name in ("MmapedDict", "ValueClass"):
         monkeypatch.setattr(values, name, getattr(values, name))
 
 
-@pytest.mark.usefixtures("as_before")
-def test_a_directory_that_cannot_be_keeps_the_service_from_starting():
+@pytest.mark.usefixtures("restored")
+def test_an_unusable_metrics_directory_prevents_the_start():
     with pytest.raises(StartError, match=r"\[metrics\]directory: .*Not a directory"):
         metrics.start("/dev/null/x")
 
 
-@pytest.mark.usefixtures("as_before")
-def test_two_that_cannot_be_told_apart_do_not_count_in_one_directory(tmp_path):
-    """Containers, whose processes have the same ids."""
+@pytest.mark.usefixtures("restored")
+def test_two_processes_with_the_same_id_cannot_share_a_directory(tmp_path):
+    """Processes in different containers can have the same id."""
     with (tmp_path / f"{os.getpid()}.alive").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(StartError, match=r"\[metrics\]directory: "):
@@ -192,7 +192,7 @@ print(command.main([sys.argv[1]]))
 """
 
 
-def test_without_the_library_there_is_one_line_that_says_so(tmp_path):
+def test_a_missing_library_is_reported_in_one_line(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120
     )
@@ -202,7 +202,7 @@ def test_without_the_library_there_is_one_line_that_says_so(tmp_path):
 
 TWICE = """
 import sys
-import prometheus_client  # somebody else has imported it
+import prometheus_client  # as if another module had imported it first
 from placement import metrics, signals
 from placement.metrics.directory import Directory
 from placement.metrics.page import Page
@@ -232,8 +232,8 @@ def test_several_applications_in_one_process_count_once(tmp_path):
         "\x1b;;==,,",
     ],
 )
-def test_no_wish_of_a_client_is_too_much(directory, accept):
-    leave(directory, NOBODY, "counter", 2, "placed")
+def test_any_accept_header_gets_a_page(directory, accept):
+    leave(directory, NO_PROCESS, "counter", 2, "placed")
     text, content_type = directory.text(accept)
     assert b'placement_claims_total{outcome="placed"} 2.0' in text
     assert content_type.isprintable()

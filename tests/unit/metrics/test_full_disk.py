@@ -1,4 +1,4 @@
-"""A file system without space for numbers: a process counts no more, and serves as before."""
+"""Metrics on a full file system: the process stops counting and continues to serve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from placement.metrics.reserved import Reserved
 
-#: Runs in a namespace of its own, where it may mount a file system of three megabytes.
+#: Runs in its own namespace, where it can mount a file system of three megabytes.
 BEGIN = """
 import logging, os, signal, subprocess, sys
 logging.basicConfig()
@@ -80,14 +80,14 @@ def run(directory, code):
     return done
 
 
-def test_a_disk_that_becomes_full_ends_the_counting_and_not_the_process(tmp_path):
+def test_a_disk_that_becomes_full_stops_the_metrics_and_not_the_process(tmp_path):
     done = run(tmp_path, FULL_LATER)
-    # What fits into the space that was reserved is counted.
+    # Values that fit into the reserved space are still counted.
     assert done.stdout.splitlines() == ["serves False", "True True False"]
     assert done.stderr.count("This process has no metrics from now on: ") == 1
 
 
-def test_a_worker_that_is_forked_onto_a_full_disk_lives_and_the_page_shows_the_others(tmp_path):
+def test_a_worker_forked_on_a_full_disk_runs_and_the_page_shows_the_others(tmp_path):
     done = run(tmp_path, FULL_FORK)
     assert done.stdout.splitlines() == ["child 7", "True"]
 

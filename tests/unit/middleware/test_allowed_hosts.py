@@ -1,4 +1,4 @@
-"""Where a client's address is all that lets it in, its requests have to be for this machine."""
+"""Where only the address of a client authorises it, the Host of a request must be this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests import web
         ("a:b:127.0.0.1", "403 Forbidden"),
     ],
 )
-def test_a_request_names_this_machine(host, status):
+def test_only_hosts_of_this_machine_are_allowed(host, status):
     def application(_environ, start_response):
         start_response("200 OK", [])
         return [b""]

@@ -1,4 +1,4 @@
-"""Who a request is from (docs: api-authentication)."""
+"""Authentication with noauth2 (docs: api-authentication)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def app():
         ),
     ],
 )
-def test_the_token_says_who(app, headers, user):
+def test_the_user_is_derived_from_the_token_and_headers(app, headers, user):
     assert web.ask(app, "GET", "/whoami", headers).json == user
 
 
@@ -62,7 +62,7 @@ def test_the_token_says_who(app, headers, user):
     ],
 )
 @pytest.mark.parametrize("path", ["/whoami", "/nope", ""])
-def test_without_a_token_there_is_401(app, path, accept, content_type, part):
+def test_a_request_without_a_token_is_answered_with_401(app, path, accept, content_type, part):
     answer = web.ask(app, "GET", path, {"accept": accept} if accept else {})
     assert answer.status_int == 401
     assert answer.headers["content-type"] == content_type
@@ -70,8 +70,8 @@ def test_without_a_token_there_is_401(app, path, accept, content_type, part):
     assert "x-openstack-request-id" in answer.headers
 
 
-def test_a_refusal_has_the_form_of_every_error(app):
-    """Clients read the message in ``errors``, and the code from the version on that has codes."""
+def test_a_401_reply_is_an_error_document(app):
+    """Clients read the message in ``errors``, and the code from 1.23 on."""
     for version, code in (("1.22", None), ("1.23", "placement.undefined_code"), ("9.9", None)):
         answer = web.ask(app, "GET", "/whoami", {"openstack-api-version": f"placement {version}"})
         [error] = answer.json["errors"]
@@ -85,5 +85,5 @@ def test_the_root_needs_no_token(app):
     assert web.ask(app, "GET", "/").json == [None, None, [], None]
 
 
-def test_the_token_is_in_no_context_and_so_in_no_log(app):
+def test_the_context_does_not_contain_the_token(app):
     assert web.ask(app, "GET", "/token", {"x-auth-token": "admin"}).json == [None]

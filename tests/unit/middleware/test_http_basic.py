@@ -1,4 +1,4 @@
-"""Names and passwords (docs: api-authentication)."""
+"""Authentication with HTTP Basic (docs: api-authentication)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def whoami(req):
 
 @endpoint()
 def asked_of_policy(req):
-    """What the rules of a policy file may ask for."""
+    """Return the values of the context that policy rules can use."""
     return ok(dict(req.environ[CONTEXT].to_policy_values()))
 
 
@@ -77,13 +77,13 @@ def as_user(user, password):
 
 
 @pytest.mark.parametrize(("user", "password"), [("nova", "right"), ("neutron", "a:b \N{SNOWMAN}"), ("long", LONG)])
-def test_who_knows_the_password_is_let_in(app, user, password):
+def test_correct_passwords_are_accepted(app, user, password):
     for _ in range(2):
         answer = web.ask(app, "GET", "/whoami", as_user(user, password))
         assert answer.json == [user, user, ["admin", "service"], None]
 
 
-def test_the_name_of_the_scheme_has_no_case_and_what_follows_it_goes_no_further(app):
+def test_the_scheme_is_case_insensitive_and_the_header_is_removed(app):
     [said] = as_user("nova", "right").values()
     for scheme in ("basic", "BASIC"):
         answer = web.ask(app, "GET", "/environ", {"authorization": said.replace("Basic", scheme)})
@@ -111,7 +111,7 @@ def test_the_name_of_the_scheme_has_no_case_and_what_follows_it_goes_no_further(
         {"x-auth-token": "admin", "x-user-id": "admin", "x-roles": "admin"},
     ],
 )
-def test_others_are_not(app, headers):
+def test_wrong_or_malformed_credentials_are_refused(app, headers):
     web.ask(app, "GET", "/whoami", as_user("nova", "right"))
     answer = web.ask(app, "GET", "/whoami", headers)
     assert answer.status_int == 401
@@ -120,7 +120,7 @@ def test_others_are_not(app, headers):
     assert "x-openstack-request-id" in answer.headers
 
 
-def test_nobody_is_what_the_client_says(app):
+def test_identity_headers_of_the_client_are_ignored(app):
     names = ("user-id", "user", "user-name", "project-id", "tenant-id", "tenant", "domain-id", "roles", "role")
     said = {f"x-{name}": "root" for name in names} | {"openstack-system-scope": "all", "x-service-roles": "root"}
     assert web.ask(app, "GET", "/whoami", said | as_user("nova", "right")).json == [
@@ -135,17 +135,17 @@ def test_nobody_is_what_the_client_says(app):
     assert web.ask(app, "GET", "/policy", said | as_user("nova", "right")).json == known
 
 
-def test_the_roles_are_those_of_the_configuration(file):
+def test_the_roles_are_taken_from_the_configuration(file):
     app = serve(file, api__http_basic_roles=["reader"])
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).json[2] == ["reader"]
 
 
-def test_the_version_document_needs_nobody(app):
+def test_the_version_document_needs_no_credentials(app):
     for path in ("/", ""):
         assert web.ask(app, "GET", path).status_int == 200
 
 
-def test_a_changed_file_is_in_force_at_once(app, file):
+def test_a_changed_password_file_takes_effect_at_once(app, file):
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
     file.write_text(entry("nova", "other"))
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 401
@@ -156,18 +156,18 @@ def test_a_changed_file_is_in_force_at_once(app, file):
     assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 401
     file.unlink()
     assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 503
-    file.mkdir()  # there, and cannot be read
+    file.mkdir()  # exists, but cannot be read
     assert web.ask(app, "GET", "/whoami", as_user("nova", "other")).status_int == 503
 
 
-def test_of_two_entries_of_one_name_the_first_holds(app, file):
-    """As in Apache."""
+def test_the_first_of_two_entries_of_a_name_is_used(app, file):
+    """Apache does the same."""
     file.write_text(entry("nova", "first") + entry("nova", "second"))
     assert web.ask(app, "GET", "/whoami", as_user("nova", "second")).status_int == 401
     assert web.ask(app, "GET", "/whoami", as_user("nova", "first")).status_int == 200
 
 
-def test_a_name_is_no_line_of_the_log(app, caplog):
+def test_a_refused_name_is_not_logged(app, caplog):
     caplog.set_level("INFO")
     assert web.ask(app, "GET", "/whoami", as_user("nova\n2026-11-20 WARNING all is lost", "right")).status_int == 401
     assert "is lost" not in caplog.text
@@ -175,7 +175,7 @@ def test_a_name_is_no_line_of_the_log(app, caplog):
 
 @pytest.fixture
 def checked(monkeypatch):
-    """The costs of the digests that are checked: each takes twice the time of the one before."""
+    """The costs of the digests that are checked; a cost of n takes 2**n units of time."""
     costs, check = [], bcrypt.checkpw
 
     def checkpw(password, digest):
@@ -186,8 +186,8 @@ def checked(monkeypatch):
     return costs
 
 
-def test_a_password_is_checked_once_and_no_other_is_taken_for_it(app, file, checked):
-    """A digest as it is usually made takes a good part of a second.  A file that has changed is like the first one."""
+def test_an_accepted_password_is_remembered_and_others_are_checked(app, file, checked):
+    """Checking a digest of the usual cost takes a large part of a second."""
     file.write_text(file.read_text() + entry("ironic", "right"))
     for _ in range(3):
         assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
@@ -197,7 +197,7 @@ def test_a_password_is_checked_once_and_no_other_is_taken_for_it(app, file, chec
     assert checked == [4] * 5
 
 
-def test_a_password_is_forgotten_minutes_after_it_was_last_seen(app, checked, monkeypatch):
+def test_a_remembered_password_expires_after_its_last_use(app, checked, monkeypatch):
     now = time.monotonic()
     monkeypatch.setattr("placement.middleware.passwords.time.monotonic", lambda: now)
     for seconds, checks in ((0, 1), (250, 1), (250, 1), (350, 2), (1, 2)):
@@ -206,8 +206,8 @@ def test_a_password_is_forgotten_minutes_after_it_was_last_seen(app, checked, mo
         assert len(checked) == checks
 
 
-def test_a_wrong_password_takes_as_long_for_every_name(file, checked):
-    """Or else the time tells which names there are."""
+def test_a_wrong_password_costs_the_same_for_every_name(file, checked):
+    """Otherwise the time of a reply would reveal which names exist."""
     digest = bcrypt.hashpw(b"right", bcrypt.gensalt(6)).decode()
     file.write_text(file.read_text() + f"ironic:{digest}\n")
     app = serve(file)
@@ -221,10 +221,10 @@ def test_a_wrong_password_takes_as_long_for_every_name(file, checked):
     for name in ("ironic", "nobody"):
         for password in ("x" * 73, "a\0b"):
             assert web.ask(app, "GET", "/whoami", as_user(name, password)).status_int == 401
-    assert checked == [], "what bcrypt would cut off is not looked at, for any name"
+    assert checked == [], "passwords that bcrypt would truncate are not checked, for any name"
 
 
-def test_guesses_are_slowed_down_by_their_address_and_who_is_known_is_not(app, checked):
+def test_guesses_are_limited_by_address_and_remembered_passwords_are_not(app, checked):
     guesser, other = {"REMOTE_ADDR": "192.0.2.7"}, {"REMOTE_ADDR": "192.0.2.8"}
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right"), environ=guesser).status_int == 200
     answers = [web.ask(app, "GET", "/whoami", as_user("nova", str(guess)), environ=guesser) for guess in range(40)]
@@ -234,7 +234,7 @@ def test_guesses_are_slowed_down_by_their_address_and_who_is_known_is_not(app, c
     assert all(0 < int(answer.headers["retry-after"]) <= 2 for answer in refused)
     assert len(checked) == 41 - len(refused)
     assert "Too many wrong passwords" in refused[0].json["errors"][0]["detail"]
-    # Not even the right one is looked at, unless it is remembered.
+    # Even a correct password is not checked unless it is remembered.
     assert web.ask(app, "GET", "/whoami", as_user("neutron", "right"), environ=guesser).status_int in (401, 429)
     for known in (guesser, other):
         assert web.ask(app, "GET", "/whoami", as_user("nova", "right"), environ=known).status_int == 200
@@ -251,11 +251,11 @@ def test_guesses_are_slowed_down_by_their_address_and_who_is_known_is_not(app, c
         ("unix:", "unix:", True),
     ],
 )
-def test_what_counts_as_one_address(one, another, same):
+def test_addresses_that_share_a_limit(one, another, same):
     assert (address_of({"REMOTE_ADDR": one}) == address_of({"REMOTE_ADDR": another})) is same
 
 
-def test_the_limit_ends_and_few_addresses_are_remembered(monkeypatch):
+def test_the_limit_expires_and_the_number_of_remembered_addresses_is_bounded(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(guess_limit.time, "monotonic", lambda: now)
     monkeypatch.setattr(guess_limit, "_ADDRESSES", 3)
@@ -274,7 +274,7 @@ def test_the_limit_ends_and_few_addresses_are_remembered(monkeypatch):
     assert one.seconds_to_wait("a") == 0
 
 
-def test_an_address_that_goes_on_is_not_forgotten_for_others(monkeypatch):
+def test_an_address_that_continues_to_guess_is_not_evicted(monkeypatch):
     monkeypatch.setattr(guess_limit.time, "monotonic", lambda: 1000.0)
     monkeypatch.setattr(guess_limit, "_ADDRESSES", 2)
     one = guess_limit.GuessLimit()
@@ -295,8 +295,8 @@ def test_unused_attempts_are_not_saved_up(monkeypatch):
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["in place", "by another"])
-def test_a_changed_file_is_noticed_although_its_time_is_the_same(app, file, replaced):
-    """By its size, or by its inode where the size is the same: two changes within a tick of the clock have one time."""
+def test_a_changed_file_is_detected_although_its_times_are_the_same(app, file, replaced):
+    """Two changes within a tick of the clock have the same time; size or inode differ."""
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
     times = file.stat().st_atime_ns, file.stat().st_mtime_ns
     text = file.read_text()
@@ -310,7 +310,7 @@ def test_a_changed_file_is_noticed_although_its_time_is_the_same(app, file, repl
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 401
 
 
-def test_an_entry_of_another_kind_in_a_changed_file_is_nobodys_but_its_own(app, file):
+def test_an_invalid_entry_in_a_changed_file_affects_only_its_user(app, file):
     file.write_text(file.read_text() + "glance:{SHA}x\n")
     assert web.ask(app, "GET", "/whoami", as_user("glance", "x")).status_int == 401
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
@@ -329,7 +329,7 @@ def test_an_entry_of_another_kind_in_a_changed_file_is_nobodys_but_its_own(app, 
         (b"nova:$2y$04$" + b"a" * 53, "htpasswd has no bcrypt digest for 'nova'"),
     ],
 )
-def test_a_file_that_cannot_be_used_keeps_it_from_starting(tmp_path, text, sentence):
+def test_an_unusable_password_file_prevents_the_start(tmp_path, text, sentence):
     if text is not None:
         (tmp_path / "htpasswd").write_bytes(text)
     with pytest.raises(StartError, match=r"\[oslo_middleware\]http_basic_auth_user_file: .*" + sentence):

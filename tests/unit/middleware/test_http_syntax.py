@@ -51,22 +51,22 @@ def test_control_characters_are_refused(app, environ, caplog):
     assert [record.getMessage().count("\n") for record in caplog.records] == [0]
 
 
-def test_what_is_unusual_and_sound_is_served(app):
+def test_unusual_but_valid_requests_are_served(app):
     environ = {"QUERY_STRING": 'name=%0A%1B\xe9"', "HTTP_ANYTHING": "a\tb \xe9", "SERVER_PROTOCOL": "HTTP/2"}
     assert web.ask(app, "GET", "/here", environ=ADMIN | environ).status_code == 200
 
 
 @pytest.mark.parametrize("cut", ["QUERY_STRING", "PATH_INFO", "SERVER_PROTOCOL"])
-def test_what_the_server_has_cut_is_too_long(app, cut):
+def test_a_request_that_the_server_has_truncated_is_too_long(app, cut):
     def server(environ, start_response):
-        """uWSGI leaves out what it has no room for."""
+        """Remove a variable, as uWSGI does when its buffer is full."""
         del environ[cut]
         return app(environ, start_response)
 
     assert web.ask(server, "GET", "/here?name=a", environ=ADMIN).status_code == 414
 
 
-def test_uwsgi_sends_no_reply_that_begins_with_words_of_the_client(app, monkeypatch):
+def test_the_connection_is_closed_if_uwsgi_would_repeat_text_of_the_client(app, monkeypatch):
     ours, theirs = socket.socketpair()
     with ours, theirs:
         monkeypatch.setitem(sys.modules, "uwsgi", SimpleNamespace(connection_fd=ours.fileno))
@@ -76,11 +76,11 @@ def test_uwsgi_sends_no_reply_that_begins_with_words_of_the_client(app, monkeypa
             theirs.recv(1)
         web.ask(app, "GET", "/here", environ=ADMIN | {"SERVER_PROTOCOL": "HTTP/1.1\nSet-Cookie: e=1"})
         assert theirs.recv(1) == b""
-        assert ours.fileno() >= 0  # its number is not free for another connection
+        assert ours.fileno() >= 0  # the descriptor stays reserved
 
 
 @pytest.mark.parametrize(
-    ("host", "told"),
+    ("host", "expected"),
     [
         ("placement.example.org", "placement.example.org"),
         ("192.0.2.1:8778", "192.0.2.1:8778"),
@@ -96,12 +96,12 @@ def test_uwsgi_sends_no_reply_that_begins_with_words_of_the_client(app, monkeypa
         ("", "localhost:80"),
     ],
 )
-def test_a_location_has_a_host_or_the_name_of_the_server(app, host, told):
+def test_an_invalid_host_is_replaced_by_the_name_of_the_server(app, host, expected):
     answer = web.ask(app, "GET", "/here", environ=ADMIN | {"HTTP_HOST": host})
-    assert answer.json[0] == f"http://{told}/there"
+    assert answer.json[0] == f"http://{expected}/there"
 
 
-def test_the_root_believes_no_identity(app):
+def test_the_root_ignores_identity_headers(app):
     answer = web.ask(app, "GET", "/", environ={"HTTP_X_USER_ID": "mallory"})
     assert answer.json[1] is None
 
@@ -113,5 +113,5 @@ def test_the_root_believes_no_identity(app):
         "HTTP_X_PROJECT_DOMAIN_ID",
     ],
 )
-def test_an_identity_that_cannot_be_printed_is_none(app, name):
+def test_an_identity_with_control_characters_is_refused(app, name):
     assert web.ask(app, "GET", "/here", environ=ADMIN | {name: "\x9b2J"}).status_code == 401

@@ -1,4 +1,4 @@
-"""Keystone is not asked: requests that need no token, and configurations that prevent the start
+"""Authentication with Keystone, without a Keystone: requests without a token, and invalid configurations
 (docs: api-authentication).
 """
 
@@ -34,7 +34,7 @@ TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}
 
 @pytest.fixture
 def protected(tmp_path):
-    """The service behind a Keystone that is configured like this."""
+    """Return a function that builds the service with a configuration of Keystone."""
 
     def build(configured=REACHED):
         path = tmp_path / "placement.conf"
@@ -55,12 +55,12 @@ def test_all_but_the_version_document_needs_a_token(protected):
     assert (error["status"], error["request_id"]) == (401, answer.headers["x-openstack-request-id"])
 
 
-def test_no_identity_header_is_believed(protected):
+def test_identity_headers_of_clients_are_not_trusted(protected):
     claimed = {"x-user-id": "u", "x-roles": "admin", "x-identity-status": "Confirmed"}
     assert web.ask(protected(), "GET", "/whoami", claimed).status_int == 401
 
 
-def test_nobody_passes_even_where_the_decision_is_left_to_others(protected):
+def test_delayed_auth_decisions_do_not_admit_unauthenticated_requests(protected):
     app = protected(REACHED + "delay_auth_decision = true\n")
     assert web.ask(app, "GET", "/whoami").status_int == 401
     assert web.ask(app, "GET", "/whoami", {"x-user-id": "u", "x-roles": "admin"}).status_int == 401
@@ -68,7 +68,7 @@ def test_nobody_passes_even_where_the_decision_is_left_to_others(protected):
 
 
 @pytest.mark.parametrize(
-    ("configured", "told"),
+    ("configured", "sentence"),
     [
         ("", r"\[keystone_authtoken\] must tell how to reach the Identity service: auth_type is missing"),
         ("[keystone_authtoken]\nauth_type = passwort\n", r"\[keystone_authtoken\]: .*passwort"),
@@ -76,19 +76,19 @@ def test_nobody_passes_even_where_the_decision_is_left_to_others(protected):
         (REACHED + "memcache_security_strategy = ENCRYPT\n", r"\[keystone_authtoken\]: memcache_secret_key"),
     ],
 )
-def test_what_keeps_it_from_starting(protected, configured, told):
-    with pytest.raises(StartError, match=told):
+def test_an_invalid_keystone_configuration_prevents_the_start(protected, configured, sentence):
+    with pytest.raises(StartError, match=sentence):
         protected(configured)
 
 
-def test_without_its_package_it_says_what_is_missing(protected, monkeypatch):
+def test_a_missing_keystonemiddleware_is_reported_with_its_extra(protected, monkeypatch):
     monkeypatch.delitem(sys.modules, "placement.middleware.keystone", raising=False)
     monkeypatch.setitem(sys.modules, "keystonemiddleware", None)
     with pytest.raises(StartError, match="keystonemiddleware is missing, the extra 'keystone'"):
         protected()
 
 
-def test_without_the_client_of_memcached_it_says_so_before_the_first_request(protected, monkeypatch):
+def test_a_missing_memcached_client_is_reported_at_start(protected, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "memcache" else found(name))
     with pytest.raises(StartError, match="python-memcached is missing, the extra 'keystone'"):

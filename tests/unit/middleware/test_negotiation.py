@@ -20,7 +20,7 @@ def app():
 
 
 @pytest.mark.parametrize(
-    ("asked", "spoken"),
+    ("asked", "negotiated"),
     [
         (None, [1, 0]),
         ("placement 1.7", [1, 7]),
@@ -33,10 +33,10 @@ def app():
         ("1.7", [1, 0]),
     ],
 )
-def test_the_handler_and_the_client_are_told_the_version(app, asked, spoken):
+def test_the_negotiated_version_is_in_the_request_and_in_the_reply(app, asked, negotiated):
     answer = web.ask(app, "GET", "/", {"openstack-api-version": asked} if asked else {})
-    assert answer.json == spoken
-    assert answer.headers["openstack-api-version"] == f"placement {spoken[0]}.{spoken[1]}"
+    assert answer.json == negotiated
+    assert answer.headers["openstack-api-version"] == f"placement {negotiated[0]}.{negotiated[1]}"
     assert answer.headers["vary"] == "openstack-api-version"
 
 
@@ -51,7 +51,7 @@ def test_the_handler_and_the_client_are_told_the_version(app, asked, spoken):
     ],
 )
 @pytest.mark.parametrize("accept", ["application/json", "text/html", "text/plain"])
-def test_a_version_nobody_speaks_is_refused_in_no_version(app, asked, status, message, accept):
+def test_an_unsupported_version_is_refused_without_version_headers(app, asked, status, message, accept):
     answer = web.ask(app, "GET", "/", {"openstack-api-version": f"placement {asked}", "accept": accept})
     assert answer.status_int == status
     assert message in answer.text

@@ -1,4 +1,4 @@
-"""Profiles, for who asks for them."""
+"""Profiles of requests, and traces of osprofiler."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def profiles(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_each_request_leaves_a_profile(profiles):
+def test_each_request_writes_a_profile(profiles):
     app = web.service(TABLE)
     assert web.ask(app, "GET", "/things/..%2f%20x", ADMIN).status_int == 404
     assert web.ask(app, "GET", "/things/a", ADMIN).json == {"name": "a"}
@@ -51,8 +51,8 @@ def test_a_path_may_be_longer_than_the_name_of_a_file(profiles):
     assert len(list(profiles.iterdir())) == 1
 
 
-def test_requests_wait_for_each_other(profiles):
-    """From 3.12 on Python refuses a second profiler."""
+def test_profiled_requests_run_one_at_a_time(profiles):
+    """Python 3.12 and newer refuse a second active profiler."""
     inside, most = set(), []
 
     @endpoint()
@@ -73,7 +73,7 @@ def test_requests_wait_for_each_other(profiles):
     assert len(list(profiles.iterdir())) == 8
 
 
-def test_a_directory_that_is_not_there_keeps_it_from_starting(monkeypatch):
+def test_a_missing_profile_directory_prevents_the_start(monkeypatch):
     monkeypatch.setenv(VARIABLE, "/nowhere")
     with pytest.raises(StartError, match=r"\$OS_WSGI_PROFILER: /nowhere"):
         web.service(TABLE)
@@ -82,17 +82,17 @@ def test_a_directory_that_is_not_there_keeps_it_from_starting(monkeypatch):
 # --- osprofiler ---
 
 
-class Kept(base.Driver):
-    """Keeps traces where the test finds them; osprofiler knows a driver by its name in the connection string."""
+class MemoryDriver(base.Driver):
+    """An osprofiler driver that keeps traces in memory, selected by its name in the connection string."""
 
-    told: list[dict] = []  # noqa: RUF012
+    traces_sent: list[dict] = []  # noqa: RUF012
 
     @classmethod
     def get_name(cls):
         return "kept"
 
     def notify(self, info, **_):
-        self.told.append(info)
+        self.traces_sent.append(info)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def configured(tmp_path):
         path.write_text(f"[profiler]\n{text}")
         return web.configuration([str(path)])
 
-    Kept.told.clear()
+    MemoryDriver.traces_sent.clear()
     return configuration
 
 
@@ -124,15 +124,17 @@ TRACED = "enabled = true\nhmac_keys = key\ntrace_sqlalchemy = true\nconnection_s
         (TRACED.replace("enabled = true", ""), signed(), set()),
     ],
 )
-def test_osprofiler_is_told_where_it_is_enabled_and_the_client_has_the_key(configured, tmp_path, text, headers, traces):
+def test_traces_are_sent_if_osprofiler_is_enabled_and_the_client_has_the_key(
+    configured, tmp_path, text, headers, traces
+):
     with opened(f"sqlite:///{tmp_path}/x") as database:
         schema.sync(database.engine)
         app = deploy.loadapp(configured(text), database)
         assert web.ask(app, "GET", "/resource_providers", headers).status_int == 200
-    assert {told["name"] for told in Kept.told} == traces
+    assert {trace["name"] for trace in MemoryDriver.traces_sent} == traces
 
 
-def test_a_backend_that_cannot_be_used_is_told_in_the_log_and_harms_nobody(configured, tmp_path, caplog):
+def test_an_unusable_profiler_backend_is_logged_and_requests_are_served(configured, tmp_path, caplog):
     with opened(f"sqlite:///{tmp_path}/x") as database:
         schema.sync(database.engine)
         app = deploy.loadapp(configured(TRACED.replace("kept", "unknown")), database)

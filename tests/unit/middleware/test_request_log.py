@@ -1,4 +1,4 @@
-"""Ids and log lines (docs: api-request-ids, layers)."""
+"""Request ids and the request log (docs: api-request-ids, layers)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def nothing(_req):
 
 @endpoint()
 def laborious(_req):
-    """A handler whose work tells what it spends, as databases and searches do."""
+    """A handler that publishes timings and a retry, as databases and searches do."""
     for seconds in (0.25, 0.5):
         signals.timing("sql", seconds)
     signals.retried("deadlock")
@@ -62,7 +62,7 @@ def lines(caplog, level):
     return [one.getMessage() for one in caplog.records if one.levelno == level and "request_log" in one.name]
 
 
-def test_the_id_is_known_to_the_log_and_to_the_client(app):
+def test_the_request_id_is_in_the_context_and_in_the_reply(app):
     answer = web.ask(app, "GET", "/ids", ADMIN)
     request_id = answer.headers["x-openstack-request-id"]
     assert answer.json == [request_id, request_id, None, "admin"]
@@ -80,7 +80,7 @@ def test_the_id_is_known_to_the_log_and_to_the_client(app):
         ("req-", None),
     ],
 )
-def test_the_id_of_others_is_known_to_the_log_only(app, given, known):
+def test_the_global_request_id_is_in_the_context_only(app, given, known):
     answer = web.ask(app, "GET", "/ids", ADMIN, environ={"HTTP_X_OPENSTACK_REQUEST_ID": given})
     assert answer.json[2] == known
     assert answer.headers["x-openstack-request-id"] != given
@@ -101,13 +101,13 @@ def test_a_request_is_one_line(app, caplog):
     assert lines(caplog, logging.DEBUG) == []
 
 
-def test_a_request_begins_with_a_line_when_debugging(app, caplog):
+def test_the_start_of_a_request_is_logged_in_debug_mode(app, caplog):
     caplog.set_level(logging.DEBUG)
     web.ask(app, "GET", "/nothing", ADMIN)
     assert lines(caplog, logging.DEBUG) == ['Starting request: - "GET /nothing"']
 
 
-def test_what_was_never_negotiated_is_a_dash(app, caplog):
+def test_a_version_that_was_not_negotiated_is_logged_as_a_dash(app, caplog):
     caplog.set_level(logging.INFO)
     web.ask(app, "GET", "/nothing")
     (line,) = lines(caplog, logging.INFO)
@@ -115,7 +115,7 @@ def test_what_was_never_negotiated_is_a_dash(app, caplog):
     assert line.endswith("microversion: -")
 
 
-def test_a_path_cannot_forge_a_line(app, caplog):
+def test_a_path_cannot_forge_a_log_line(app, caplog):
     caplog.set_level(logging.INFO)
     web.ask(app, "GET", "/a%0D%0Ab%22", ADMIN)
     (line,) = lines(caplog, logging.INFO)
@@ -123,14 +123,14 @@ def test_a_path_cannot_forge_a_line(app, caplog):
 
 
 @pytest.mark.parametrize("accept", [None, "", "*/*", " */* "])
-def test_no_wish_is_a_wish_for_json(app, accept):
+def test_json_is_the_default_media_type(app, accept):
     for path, status in (("/nope", 404), ("/ids", 200)):
         answer = web.ask(app, "GET", path, ADMIN, environ=None if accept is None else {"HTTP_ACCEPT": accept})
         assert (answer.status_int, answer.headers["content-type"]) == (status, "application/json")
 
 
-def test_a_line_has_the_id_of_its_own_request_whoever_was_before(app):
-    """The formatter of the log asks for the latest context of the thread."""
+def test_a_log_line_has_the_id_of_its_own_request(app):
+    """The log formatter uses the latest context of the thread, which an earlier request may have left."""
     seen = []
 
     class Formatter(logging.Handler):
@@ -158,12 +158,12 @@ def facts(caplog):
     return record.extra
 
 
-def test_a_line_carries_its_facts_by_name(app, caplog):
+def test_a_log_record_has_its_facts_by_name(app, caplog):
     caplog.set_level(logging.INFO)
     answer = web.ask(app, "GET", "/missing/some", ADMIN, environ={"REMOTE_ADDR": "192.0.2.1"})
-    told = facts(caplog)
-    assert 0 < told.pop("seconds") < 60
-    assert told == {
+    logged = facts(caplog)
+    assert 0 < logged.pop("seconds") < 60
+    assert logged == {
         "client": "192.0.2.1",
         "method": "GET",
         "route": "/missing/{name}",
@@ -174,13 +174,13 @@ def test_a_line_carries_its_facts_by_name(app, caplog):
     }
 
 
-def test_a_line_has_no_facts_that_never_came_to_be(app, caplog):
+def test_a_log_record_has_no_facts_of_layers_that_did_not_run(app, caplog):
     caplog.set_level(logging.INFO)
     web.ask(app, "GET", "/ids")
-    told = facts(caplog)
-    assert (told["status"], told["route"], told["microversion"]) == (401, None, "-")
-    assert told["failure"] == "Unauthenticated"
-    assert "parts" not in told
+    logged = facts(caplog)
+    assert (logged["status"], logged["route"], logged["microversion"]) == (401, None, "-")
+    assert logged["failure"] == "Unauthenticated"
+    assert "parts" not in logged
 
 
 # --- slow requests ---
@@ -188,12 +188,12 @@ def test_a_line_has_no_facts_that_never_came_to_be(app, caplog):
 
 @pytest.fixture
 def clocked():
-    """Gives the application that finds requests slow from a time on."""
+    """Return a function that makes a service with a threshold, in seconds, for slow requests."""
     yield lambda threshold: web.service(TABLE, api__slow_request_threshold=threshold)
     TIMINGS.disconnect()
 
 
-def test_a_slow_request_is_a_warning_that_tells_its_parts(clocked, caplog):
+def test_a_slow_request_is_logged_as_a_warning_with_its_timings(clocked, caplog):
     slow = clocked(1e-9)
     caplog.set_level(logging.WARNING)
     web.ask(slow, "GET", "/laborious", ADMIN)
@@ -202,12 +202,12 @@ def test_a_slow_request_is_a_warning_that_tells_its_parts(clocked, caplog):
     parts = re.search(pattern, line)[1].split(", ")
     assert parts[:2] == ["sql 0.750 in 2", "retry after deadlock 0.000"]
     assert re.fullmatch(r"encode \d+\.\d{3}", parts[2])
-    told = facts(caplog)["parts"]
-    assert told["sql"] == {"seconds": 0.75, "times": 2}
-    assert told.keys() == {"sql", "retry after deadlock", "encode"}
+    logged = facts(caplog)["parts"]
+    assert logged["sql"] == {"seconds": 0.75, "times": 2}
+    assert logged.keys() == {"sql", "retry after deadlock", "encode"}
 
 
-def test_what_the_request_before_spent_is_not_told_again(clocked, caplog):
+def test_timings_of_an_earlier_request_are_not_reported_again(clocked, caplog):
     slow = clocked(1e-9)
     web.ask(slow, "GET", "/laborious", ADMIN)
     caplog.clear()
@@ -216,7 +216,7 @@ def test_what_the_request_before_spent_is_not_told_again(clocked, caplog):
     assert line.endswith("parts: -")
 
 
-def test_a_request_that_is_quick_enough_is_told_as_ever(clocked, caplog):
+def test_a_request_below_the_threshold_is_logged_without_timings(clocked, caplog):
     caplog.set_level(logging.INFO)
     web.ask(clocked(3600), "GET", "/laborious", ADMIN)
     (line,) = lines(caplog, logging.INFO)
@@ -224,6 +224,6 @@ def test_a_request_that_is_quick_enough_is_told_as_ever(clocked, caplog):
     assert "parts" not in facts(caplog)
 
 
-def test_without_a_threshold_nothing_is_clocked(app):
+def test_without_a_threshold_timings_are_not_collected(app):
     web.ask(app, "GET", "/laborious", ADMIN)
     assert not signals.timing.connected

@@ -37,19 +37,19 @@ def test_capacity_is_a_whole_number_however_large(ratio: float) -> None:
         (29, {"resources", "traits", "parent_provider_uuid", "root_provider_uuid"}),
     ],
 )
-def test_summaries_grow(minor: int, facts: set[str]) -> None:
+def test_the_fields_of_summaries_depend_on_the_version(minor: int, facts: set[str]) -> None:
     world = World()
     traits = [f"T{number}" for number in (3, 1, 4, 0, 5, 9, 2, 6)]
     world.host("cn", VCPU=1, DISK_GB=1, traits=traits)
     world.host("numa", parent="cn")
     summaries = shown(world, Group(resources={"VCPU": 1}), Version(1, minor))["provider_summaries"]
     assert set(summaries["cn"]) == facts
-    assert summaries["cn"].get("traits", traits) == traits, "they are in the order of their ids"
+    assert summaries["cn"].get("traits", traits) == traits, "traits are in the order of their ids"
     assert set(summaries) == ({"cn", "numa"} if minor >= 29 else {"cn"})
     assert set(summaries["cn"]["resources"]) == ({"VCPU", "DISK_GB"} if minor >= 27 else {"VCPU"})
 
 
-def test_allocations_are_a_list_then_an_object_then_mapped() -> None:
+def test_the_form_of_allocation_requests_depends_on_the_version() -> None:
     world = World()
     world.host("cn", VCPU=1)
     group, took = Group(resources={"VCPU": 1}), {"resources": {"VCPU": 1}}

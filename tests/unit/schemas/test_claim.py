@@ -1,4 +1,4 @@
-"""Claims of bodies: what the versions of a body say, and how much work a request may be."""
+"""Claims made from request bodies of all versions, and the limit of allocations per request."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def bodies(*amounts_of_each):
 
 
 @pytest.mark.parametrize("few", [("ABC",), ("AB", "A"), ("A", "", ""), ("", "", "")])
-def test_a_request_writes_as_many_allocations_as_the_limit(few):
+def test_a_request_may_write_as_many_allocations_as_the_limit(few):
     assert len(claims(bodies(*few), SETTINGS)) == len(few)
 
 
 @pytest.mark.parametrize("many", [("ABCD",), ("ABC", ""), ("", "", "", "")])
-def test_a_request_that_writes_more_is_refused_and_an_ended_consumer_counts_as_one(many):
+def test_a_request_above_the_limit_is_refused_and_a_consumer_without_allocations_counts_as_one(many):
     with pytest.raises(errors.TooManyAllocations) as refused:
         claims(bodies(*many), SETTINGS)
     assert refused.value.facts == {"count": 4, "most": 3}

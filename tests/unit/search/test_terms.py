@@ -49,11 +49,11 @@ def refusal(parse, *arguments):
         ("VCPU:" + "0" * 10_000 + "1", {"VCPU": 1}),
     ],
 )
-def test_resources_are_amounts_of_classes(value, amounts):
+def test_resources_are_parsed_as_amounts_by_class(value, amounts):
     assert terms.resources(value) == amounts
 
 
-def test_too_much_is_more_than_any_inventory_can_give():
+def test_the_largest_amount_exceeds_every_inventory():
     assert TOO_MUCH > 2**31 - 1
 
 
@@ -68,7 +68,7 @@ def test_too_much_is_more_than_any_inventory_can_give():
         ("VCPU:1;MEMORY_MB:2", "VCPU:1;MEMORY_MB:2"),
     ],
 )
-def test_resources_of_another_form_are_refused(value, got):
+def test_malformed_resources_are_refused(value, got):
     assert refusal(terms.resources, value) == (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         f"?resources=VCPU:2,MEMORY_MB:1024. Got: {got}."
@@ -76,13 +76,13 @@ def test_resources_of_another_form_are_refused(value, got):
 
 
 @pytest.mark.parametrize("amount", ["", "x", "1.0", "1_0", "--1", "- 1", "٣", "1e3", "0x1"])
-def test_amount_that_is_no_integer_is_refused(amount):
+def test_an_amount_that_is_no_integer_is_refused(amount):
     sentence = f"Requested resource VCPU expected positive integer amount. Got: {amount}."
     assert refusal(terms.resources, f"MEMORY_MB:1,VCPU:{amount}") == sentence
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "-0", "000", "-" + "9" * 10_000])
-def test_amount_below_one_is_refused(amount):
+def test_an_amount_below_one_is_refused(amount):
     sentence = f"Requested resource VCPU requires amount >= 1. Got: {amount}."
     assert refusal(terms.resources, f"VCPU:{amount},MEMORY_MB") == sentence
 
@@ -94,7 +94,7 @@ def test_a_long_amount_is_parsed_in_linear_time():
     assert terms.resources(f"VCPU:{zeros}7") == {"VCPU": 7}
 
 
-def test_limit_may_be_of_any_length():
+def test_a_limit_may_have_any_length():
     assert terms.limit("17") == 17
     assert terms.limit("1" + "0" * 10_000) == TOO_MUCH
 
@@ -118,7 +118,7 @@ def test_limit_may_be_of_any_length():
         (mv.ANY_TRAITS, [], NameCondition()),
     ],
 )
-def test_traits_are_sets_to_be_met_and_names_to_be_missed(since, values, traits):
+def test_required_is_parsed_as_required_and_forbidden_traits(since, values, traits):
     assert terms.traits(values, since) == traits
     assert terms.traits(values, mv.LATEST) == traits
 
@@ -168,11 +168,11 @@ PLAIN, FORBIDDING, ANY = (
         ),
     ],
 )
-def test_required_of_another_form_is_refused(version, value, sentence):
+def test_a_malformed_required_is_refused(version, value, sentence):
     assert refusal(terms.traits, [value], version) == f"Invalid query string parameters: {sentence}"
 
 
-def test_required_sets_conflict_if_all_their_traits_are_forbidden():
+def test_a_set_conflicts_if_all_its_traits_are_forbidden():
     traits = terms.traits(["in:A,B", "in:A,C", "B", "!A,!B"], mv.LATEST)
     assert traits.conflicts == any_of("A B", "B")
     assert terms.traits(["in:A,B", "!B"], mv.LATEST).conflicts == ()
@@ -191,7 +191,7 @@ def test_conflicts_are_reported_by_group():
     assert terms.check_conflicts(groups) is None
 
 
-def test_root_is_asked_for_single_traits_once():
+def test_root_required_is_a_single_list_of_traits():
     assert terms.root_traits(["A, !B"]) == NameCondition(any_of("A"), frozenset("B"))
 
 
@@ -217,7 +217,7 @@ def test_root_is_asked_for_single_traits_once():
         ),
     ],
 )
-def test_root_required_of_another_form_is_refused(values, sentence, code):
+def test_a_malformed_root_required_is_refused(values, sentence, code):
     with pytest.raises(errors.BadRequest) as refused:
         terms.root_traits(values)
     assert (str(refused.value), refused.value.code) == (sentence, code)
@@ -238,7 +238,7 @@ def test_root_required_of_another_form_is_refused(values, sentence, code):
         (mv.FORBIDDEN_AGGREGATES, [f"!in:{A},{B}", f"!{C}", B], NameCondition(any_of(B), frozenset({A, B, C}))),
     ],
 )
-def test_membership_is_sets_to_be_in_and_aggregates_to_be_out_of(since, values, membership):
+def test_member_of_is_parsed_as_required_sets_and_forbidden_aggregates(since, values, membership):
     assert terms.aggregates(values, since) == membership
     assert terms.aggregates(values, mv.LATEST) == membership
 
@@ -261,14 +261,14 @@ def test_membership_is_sets_to_be_in_and_aggregates_to_be_out_of(since, values, 
         (f"in:in:{A}", f"in:{A}"),
     ],
 )
-def test_aggregate_that_is_no_uuid_is_refused(version, value, got):
+def test_an_aggregate_that_is_no_uuid_is_refused(version, value, got):
     assert refusal(terms.aggregates, [value], version) == (
         f"Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: {got}"
     )
 
 
 @pytest.mark.parametrize("value", [f"{A},{B}", f"!{A},{B}", "x,", ","])
-def test_several_aggregates_need_the_word_in(value):
+def test_several_aggregates_need_the_prefix_in(value):
     assert refusal(terms.aggregates, [value], mv.LATEST) == (
         "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
         f"microversion. Got: {value}"
@@ -283,7 +283,7 @@ def test_member_of_can_be_repeated_and_forbidden_since_its_versions():
     assert refusal(terms.aggregates, [f"!in:{A},{B}"], mv.CANDIDATES_IN_TREE, "1") == forbidden
 
 
-def test_last_tree_counts_and_all_are_uuids():
+def test_the_last_in_tree_counts_and_every_one_must_be_a_uuid():
     assert terms.in_tree([A, f" {B} "]) == B
     assert terms.in_tree([]) is None
     for wrong in ("", "x", f"in:{A}"):
@@ -292,20 +292,20 @@ def test_last_tree_counts_and_all_are_uuids():
         )
 
 
-def test_subtrees_are_sets_of_suffixes_each_once():
+def test_same_subtree_is_parsed_as_distinct_sets_of_suffixes():
     assert terms.same_subtrees(["_A, _B", "_C", "_B,_A,_A"]) == any_of("_A _B", "_C")
     assert terms.same_subtrees([]) == ()
 
 
 @pytest.mark.parametrize("value", ["", " ", "_A,", "_A,,_B"])
-def test_unsuffixed_group_is_in_no_subtree(value):
+def test_the_unsuffixed_group_cannot_be_in_a_subtree(value):
     with pytest.raises(errors.UnsuffixedInSubtree) as refused:
         terms.same_subtrees(["_A", value])
     assert refused.value.code == errors.QUERY_BAD_VALUE
     assert str(refused.value) == "Empty string (unsuffixed group) can not be specified in `same_subtree` "
 
 
-# --- any text whatever -----------------------------------------------------------------------------------------------
+# --- generated text --------------------------------------------------------------------------------------------------
 
 pieces = st.sampled_from(["in:", "!", ",", " ", ":", "A", "VCPU", "0", "7", "+", "-", "_", A, B, C, "\n", "é"])
 texts = st.lists(pieces | st.text(max_size=3), max_size=8).map("".join)

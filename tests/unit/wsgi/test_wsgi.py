@@ -1,4 +1,4 @@
-"""The entry points, each in a process of its own: what they set up (logging) is of the process."""
+"""The entry points, each in its own process because they configure logging for the process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def python(code, directory=None, **environ):
     return preloaded.service().run([sys.executable, "-c", code], clean | environ)
 
 
-def test_the_module_has_an_application_and_the_factory_makes_more(tmp_path):
+def test_the_module_and_the_factory_provide_applications(tmp_path):
     (tmp_path / "placement.conf").write_text(CONFIGURATION.format(directory=tmp_path))
     done = python(ASK, tmp_path)
     assert done.stdout.splitlines() == ["200 OK placement 1.39"] * 2
@@ -44,7 +44,7 @@ def test_the_module_has_an_application_and_the_factory_makes_more(tmp_path):
     assert "connection" not in done.stderr
 
 
-def test_options_are_logged_when_debugging_but_not_the_secret_ones(tmp_path):
+def test_options_are_logged_in_debug_mode_without_secrets(tmp_path):
     (tmp_path / "placement.conf").write_text(CONFIGURATION.format(directory=tmp_path) + "[DEFAULT]\ndebug = true\n")
     said = python(ASK, tmp_path).stderr
     assert "placement_database.connection" in said
@@ -72,11 +72,11 @@ def test_options_are_logged_when_debugging_but_not_the_secret_ones(tmp_path):
         ),
     ],
 )
-def test_what_keeps_it_from_starting_is_one_line(tmp_path, text, sentence):
+def test_a_failed_start_is_reported_in_one_line(tmp_path, text, sentence):
     if text is not None:
         (tmp_path / "placement.conf").write_text(text.format(directory=tmp_path))
     done = python("import placement.wsgi.api", tmp_path)
-    assert done.returncode == 22  # at another code uWSGI would try again
+    assert done.returncode == 22  # with another code uWSGI would start the worker again
     assert done.stderr.splitlines()[-1].startswith(sentence)
     assert done.stderr.count("placement cannot start") == 1
     assert "Traceback" not in done.stderr
