@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How fast allocation candidates are found, beside another Placement service on the same data.
+"""Measure how fast allocation candidates are found, compared with another Placement service on the same data.
 
     python bench/candidates.py [--peer COMMAND] [--only NAMES] [--seconds 2] [--rounds 3] [--workers 2]
 
 For every topology a private MariaDB gets two databases with the same hosts, one for this project under uWSGI and one
-for the peer, whose command has the fields {port} and {database} and stays in the foreground.  Both are asked the same
-over HTTP, in turn, round after round.  Without a peer there are only our own figures.
+for the peer, whose command has the fields {port} and {database} and stays in the foreground.  Both get the same
+requests over HTTP, in turn, in several rounds.  Without a peer only this project is measured.
 
-A question that the peer cannot answer in reasonable time is put to us alone.
+Queries that the peer does not answer in reasonable time are sent to this project only.
 """
 
 from __future__ import annotations
@@ -37,36 +37,36 @@ OWNER = {"project_id": "bench", "user_id": "bench", "consumer_generation": None,
 
 
 def devices(groups: int) -> str:
-    """So many groups that each want a device of their own."""
+    """Return a query of isolated groups that each need one device."""
     return "&".join([f"resources_{number}=PGPU:1" for number in range(groups)]) + "&group_policy=isolate"
 
 
-Makes = Callable[[load.Server], list[load.Client]]
+MakeClients = Callable[[load.Server], list[load.Client]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
     name: str
-    make: Makes
-    #: How many times faster than the peer it is meant to be; None: the peer is not asked.
+    make: MakeClients
+    #: The intended ratio to the speed of the peer; None if the peer is not measured.
     goal: float | None = None
 
 
-def asking(query: str, path: str = "/allocation_candidates") -> Makes:
-    """One client that asks the same again and again."""
+def repeating(query: str, path: str = "/allocation_candidates") -> MakeClients:
+    """Return a function that makes one client, which repeats a GET."""
     return lambda server: [claims.reader(server, f"{path}?{query}" if query else path)]
 
 
-def claiming(clients: int) -> Makes:
-    """Clients that look for a place and take one of the first ten."""
-    return lambda server: [finder(server, number) for number in range(clients)]
+def finding_and_claiming(clients: int) -> MakeClients:
+    """Return a function that makes clients that find candidates and claim one of the first ten."""
+    return lambda server: [find_and_claim(server, number) for number in range(clients)]
 
 
-def finder(server: load.Server, number: int, resources: str = FLAT) -> load.Client:
-    """Find, then claim; a claim that comes too late is no success."""
-    look = server.request("GET", f"/allocation_candidates?{resources}&limit=10")
+def find_and_claim(server: load.Server, number: int, resources: str = FLAT) -> load.Client:
+    """Find candidates and claim one, repeatedly; a refused claim is not counted as a success."""
+    search = server.request("GET", f"/allocation_candidates?{resources}&limit=10")
     while True:
-        answer = yield look
+        answer = yield search
         found = json.loads(answer.body)["allocation_requests"]
         if not found:
             return
@@ -88,33 +88,33 @@ TOPOLOGIES = (
         "flat",
         10_000,
         (
-            Scenario("flat-10", asking(f"{OF_ZONE}&limit=10"), 200),
-            Scenario("flat-1000", asking(f"{OF_ZONE}&limit=1000"), 60),
-            Scenario("flat-all", asking(FLAT), 10),
-            Scenario("providers", asking("", "/resource_providers"), 3),
-            Scenario("cycle-4", claiming(4), 100),
+            Scenario("flat-10", repeating(f"{OF_ZONE}&limit=10"), 200),
+            Scenario("flat-1000", repeating(f"{OF_ZONE}&limit=1000"), 60),
+            Scenario("flat-all", repeating(FLAT), 10),
+            Scenario("providers", repeating("", "/resource_providers"), 3),
+            Scenario("cycle-4", finding_and_claiming(4), 100),
         ),
     ),
     Topology(
         "flat",
         100_000,
         (
-            Scenario("large-10", asking(f"{OF_ZONE}&limit=10")),
-            Scenario("large-rare", asking(f"{FLAT}&required={fill.RARE}")),
+            Scenario("large-10", repeating(f"{OF_ZONE}&limit=10")),
+            Scenario("large-rare", repeating(f"{FLAT}&required={fill.RARE}")),
         ),
     ),
-    Topology("flat", 100_000, (Scenario("large-full", asking("resources=VCPU:16,DISK_GB:10,MEMORY_MB:256")),), 0.97),
+    Topology("flat", 100_000, (Scenario("large-full", repeating("resources=VCPU:16,DISK_GB:10,MEMORY_MB:256")),), 0.97),
     Topology(
         "nested",
         1000,
-        (Scenario("nested-10", asking(f"{NESTED}&limit=10"), 100), Scenario("nested-all", asking(NESTED), 10)),
+        (Scenario("nested-10", repeating(f"{NESTED}&limit=10"), 100), Scenario("nested-all", repeating(NESTED), 10)),
     ),
     Topology(
         "devices",
         1000,
         (
-            Scenario("devices-8", asking(f"{devices(8)}&limit=1000")),
-            Scenario("devices-9", asking(f"{devices(9)}&limit=1000")),
+            Scenario("devices-8", repeating(f"{devices(8)}&limit=1000")),
+            Scenario("devices-9", repeating(f"{devices(9)}&limit=1000")),
         ),
     ),
 )
@@ -123,7 +123,7 @@ TOPOLOGIES = (
 def measured(
     scenario: Scenario, asked: Sequence[load.Server], rounds: int, seconds: float
 ) -> Iterator[list[load.Result]]:
-    """For every round the result of each server; each round begins with another of them."""
+    """Yield the results of all servers for each round; each round begins with another server."""
     for number in range(rounds):
         results = {}
         for step in range(len(asked)):
@@ -132,22 +132,24 @@ def measured(
         yield [results[server] for server in asked]
 
 
-def tell(scenario: Scenario, columns: Sequence[Sequence[load.Result]]) -> None:
-    """What came out: ours is the last column."""
+def report(scenario: Scenario, columns: Sequence[Sequence[load.Result]]) -> None:
+    """Print the results; the last column is this project."""
     for number, results in enumerate(columns, 1):
         who = "ours" if number == len(columns) else "peer"
-        print(f"  {who}: {claims.told(results, None)}")
+        print(f"  {who}: {claims.summary(results, None)}")
     if len(columns) == 2:
         halves = [[result.latency(0.5) for result in results] for results in columns]
         ratios = [peer / ours for peer, ours in zip(*halves, strict=True)]
         rate = claims.compared(columns[0], columns[1])
         goal = f", to reach {scenario.goal:g}" if scenario.goal else ""
-        print(f"  half of the requests {statistics.median(ratios):.1f} times faster{goal}; by rate {rate}")
+        print(f"  median latency {statistics.median(ratios):.1f} times faster{goal}; by rate {rate}")
     sys.stdout.flush()
 
 
-def play(topology: Topology, arguments: argparse.Namespace, wanted: Sequence[str], database: servers.Server) -> None:
-    """Start the servers on fresh data of one topology, and ask them."""
+def run_topology(
+    topology: Topology, arguments: argparse.Namespace, wanted: Sequence[str], database: servers.Server
+) -> None:
+    """Start the servers on new data of one topology, and measure its scenarios."""
     scenarios = [scenario for scenario in topology.scenarios if scenario.name in wanted]
     compared = arguments.peer and any(scenario.goal for scenario in scenarios)
     urls = {}
@@ -165,11 +167,11 @@ def play(topology: Topology, arguments: argparse.Namespace, wanted: Sequence[str
     for scenario in scenarios:
         pair = [asked[who] for who in asked if who == "ours" or scenario.goal]
         for server in pair:
-            # So many at once that no worker is left out: each reads its index now, and not in the first round.
+            # Enough concurrent requests to reach every worker, so that each loads its index before the first round.
             began = time.perf_counter()
             load.run(server, [client for _ in range(4 * arguments.workers) for client in scenario.make(server)], 0)
             print(f"{scenario.name}: {server.url} was warm after {time.perf_counter() - began:.2f} s")
-        tell(scenario, list(zip(*measured(scenario, pair, arguments.rounds, arguments.seconds), strict=True)))
+        report(scenario, list(zip(*measured(scenario, pair, arguments.rounds, arguments.seconds), strict=True)))
 
 
 def main() -> int:
@@ -188,7 +190,7 @@ def main() -> int:
     for topology in TOPOLOGIES:
         if any(scenario.name in wanted for scenario in topology.scenarios):
             with serve_pair.database_server("mariadb") as database:
-                play(topology, arguments, wanted, database)
+                run_topology(topology, arguments, wanted, database)
     return 0
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How fast Placement servers are, side by side.
+"""Compare the speed of Placement servers.
 
     python bench/claims.py URL [URL ...]
 
-The first URL is the one that the others are compared with.  Every scenario is played on each of them in turn, round
-after round, so that what else the machine does hits all alike; the ratio is the median of the rounds' ratios.
+The first URL is the reference.  Every scenario runs on each server in turn, in several rounds, so that other load of
+the machine affects all of them equally; the ratio is the median of the ratios of the rounds.
 
-The servers should accept the token "admin" (``auth_strategy = noauth2``), or one given by --token.  Providers and
-consumers are left behind: use databases that may be thrown away.
+The servers must accept the token "admin" (``auth_strategy = noauth2``), or the one given by --token.  Providers and
+consumers are not removed: use scratch databases.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def new_uuid() -> str:
 
 
 class Callee(Protocol):
-    """A server that can be asked, over HTTP or not."""
+    """A server that answers calls, over HTTP or in process."""
 
     def call(self, method: str, path: str, body: Any = None) -> Any: ...
 
 
 def make_provider(server: Callee) -> str:
-    """The uuid of a new provider, with room for everything asked of it here."""
+    """Make a provider with capacity for all requests of a run, and return its uuid."""
     provider = new_uuid()
     server.call("POST", "/resource_providers", {"name": provider, "uuid": provider})
     body = {"resource_provider_generation": 0, "inventories": INVENTORY}
@@ -50,7 +50,7 @@ def make_provider(server: Callee) -> str:
 
 
 def claim(provider: str, generation: int | None = None) -> dict[str, Any]:
-    """The body of a claim of three classes."""
+    """Return the body of a claim of three classes."""
     return {
         "allocations": {provider: {"resources": RESOURCES}},
         "consumer_generation": generation,
@@ -61,14 +61,14 @@ def claim(provider: str, generation: int | None = None) -> dict[str, Any]:
 
 
 def claimer(server: load.Server, providers: list[str]) -> load.Client:
-    """A new consumer for every claim, on its providers in turn."""
+    """Claim for a new consumer with each request, on the providers in turn."""
     while True:
         for provider in providers:
             yield server.request("PUT", f"/allocations/{new_uuid()}", claim(provider))
 
 
 def mover(server: load.Server, source: str, target: str) -> load.Client:
-    """One instance going to and fro, a new migration taking over what it leaves: as Nova begins a migration."""
+    """Move an instance between two providers; as in Nova, a new migration consumer gets its old allocations."""
     instance, generation = new_uuid(), 1
     server.call("PUT", f"/allocations/{instance}", claim(source))
     while True:
@@ -79,22 +79,22 @@ def mover(server: load.Server, source: str, target: str) -> load.Client:
 
 
 def reader(server: load.Server, path: str) -> load.Client:
-    """The same again and again."""
+    """Repeat a GET."""
     request = server.request("GET", path)
     while True:
         yield request
 
 
-# What makes the clients of one run: the server, how many.  Providers are new in every run, so that a server is not
-# punished by the rows that its own speed left behind.
+# Makes a number of clients for one run on a server.  Each run has new providers, so that the rows of earlier runs do
+# not slow down a faster server.
 Clients = Callable[[load.Server, int], list[load.Client]]
 
 
-def apart(server: load.Server, clients: int) -> list[load.Client]:
+def on_own_providers(server: load.Server, clients: int) -> list[load.Client]:
     return [claimer(server, [make_provider(server) for _ in range(2)]) for _ in range(clients)]
 
 
-def together(server: load.Server, clients: int) -> list[load.Client]:
+def on_one_provider(server: load.Server, clients: int) -> list[load.Client]:
     provider = make_provider(server)
     return [claimer(server, [provider]) for _ in range(clients)]
 
@@ -121,9 +121,9 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("claim-1", "PUT /allocations, 3 classes, new consumers, 1 client", apart, 1),
-    Scenario("claim-8", "the same, 8 clients, each on providers of its own", apart, 8),
-    Scenario("busy-8", "the same, 8 clients, all on one provider with room", together, 8),
+    Scenario("claim-1", "PUT /allocations, 3 classes, new consumers, 1 client", on_own_providers, 1),
+    Scenario("claim-8", "the same, 8 clients, each on its own providers", on_own_providers, 8),
+    Scenario("busy-8", "the same, 8 clients, all on one provider with enough capacity", on_one_provider, 8),
     Scenario("move-8", "POST /allocations, instance moves, 8 clients", moving, 8),
     Scenario("root-4", "GET /, 4 clients", reading_root, 4),
     Scenario("provider-4", "GET one provider, 4 clients", reading_provider, 4),
@@ -131,7 +131,7 @@ SCENARIOS = (
 
 
 def rounds(servers: list[load.Server], scenario: Scenario, count: int, seconds: float) -> Iterator[list[load.Result]]:
-    """For every round the results in the order of `servers`; each round begins with another of them."""
+    """Yield the results in the order of `servers` for each round; each round begins with another server."""
     for number in range(count):
         results = {}
         for step in range(len(servers)):
@@ -140,8 +140,8 @@ def rounds(servers: list[load.Server], scenario: Scenario, count: int, seconds: 
         yield [results[server] for server in servers]
 
 
-def told(results: Sequence[load.Result], workers: int | None) -> str:
-    """One server in one scenario, on a line."""
+def summary(results: Sequence[load.Result], workers: int | None) -> str:
+    """Return the results of one server in one scenario, as a line."""
     statuses = sum((r.statuses for r in results), collections.Counter[int]())
     others = ", ".join(f"{n} x {status or 'lost'}" for status, n in sorted(statuses.items()) if not 200 <= status < 300)
     rate = statistics.median(r.rate for r in results)
@@ -149,21 +149,21 @@ def told(results: Sequence[load.Result], workers: int | None) -> str:
     own = sum(r.own_seconds for r in results) / sum(r.answers for r in results)
     per_worker = f" ({rate / workers:,.0f} a worker)" if workers else ""
     return (
-        f"{rate:9,.1f}/s{per_worker}, half within {middle:.1f} ms, 99 % within {tail:.1f} ms; "
+        f"{rate:9,.1f}/s{per_worker}, median {middle:.1f} ms, p99 {tail:.1f} ms; "
         f"{'not 2xx: ' + others if others else 'all 2xx'}; load generator {own * 1e6:.0f} us a request"
     )
 
 
 def compared(first: Sequence[load.Result], other: Sequence[load.Result]) -> str:
-    """How many times faster `other` is: the median of the rounds, and their range."""
+    """Return the ratio of the rate of `other` to the first: the median of the rounds, and their range."""
     if not all(r.successes for r in first):
-        return "no ratio, as the first had a round without a success"
+        return "no ratio: the first had a round without a success"
     ratios = [b.rate / a.rate for a, b in zip(first, other, strict=True)]
     return f"{statistics.median(ratios):.2f} times the first (rounds: {min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def reached(url: str, token: str) -> load.Server:
-    """The server, which answers there; else ends the program with a sentence."""
+    """Return the server at a URL; exit with a message if it does not answer."""
     try:
         return load.Server(url, token)
     except OSError as error:
@@ -186,9 +186,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2, help="of one scenario on one server in one round")
     parser.add_argument("--only", help="names, separated by commas, of " + " ".join(s.name for s in SCENARIOS))
-    parser.add_argument("--workers", type=int, help="worker processes of each server, to tell GET / for one of them")
+    parser.add_argument(
+        "--workers", type=int, help="worker processes of each server, to report the rate of GET / for each"
+    )
     parser.add_argument("--token", default="admin")
-    parser.add_argument("--json", metavar="FILE", help="write every round's rate there")
+    parser.add_argument("--json", metavar="FILE", help="write the rate of every round to this file")
     arguments = parser.parse_args()
     names = arguments.only.split(",") if arguments.only else [s.name for s in SCENARIOS]
     if unknown := set(names) - {s.name for s in SCENARIOS}:
@@ -204,7 +206,7 @@ def main() -> int:
         print(f"\n{scenario.name}: {scenario.title}")
         columns = list(zip(*rounds(servers, scenario, arguments.rounds, arguments.seconds), strict=True))
         for number, results in enumerate(columns, 1):
-            print(f"  [{number}] {told(results, arguments.workers if scenario.make is reading_root else None)}")
+            print(f"  [{number}] {summary(results, arguments.workers if scenario.make is reading_root else None)}")
             if number > 1:
                 print(f"      {compared(columns[0], results)}")
             failed = failed or not all(r.successes for r in results)

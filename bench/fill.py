@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fill a Placement database with hosts, in seconds and behind the service's back.
+"""Fill a Placement database with hosts, directly by SQL.
 
     python bench/fill.py DATABASE_URL flat|nested|devices [--hosts 10000] [--used 0.95]
 
@@ -7,8 +7,8 @@
     nested    a host has DISK_GB and two NUMA nodes, each with VCPU, MEMORY_MB and two children: an FPGA, a VGPU
     devices   a host has VCPU, MEMORY_MB and DISK_GB, and eight children of one PGPU each
 
-Any Placement's database will do, once its service has been started: then the standard names are in it.  Services of
-ours that run meanwhile are told to read everything anew.
+The database of any Placement service can be filled once the service has started, because the start inserts the standard
+names.  Running services of this project reload their index.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement.db import tables
 from placement.db.dialects import normalise
 
-#: On every host; on one in ten thousand.
+#: A trait of every host, and one of every ten-thousandth.
 TRAIT, RARE = "HW_CPU_X86_AVX2", "CUSTOM_RARE"
 _VIRTUALISATION = ("HW_CPU_X86_VMX", "HW_CPU_X86_SVM")
 _EXTENSIONS = ("HW_CPU_X86_SSE41", "HW_CPU_X86_SSE42", "HW_CPU_X86_AVX", "HW_CPU_X86_AVX512F")
@@ -41,7 +41,7 @@ _BATCH = 2000
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """One provider of every host: total and ratio of what it has, and the place of its parent in the host."""
+    """One provider of every host: total and allocation ratio by class, and the position of its parent in the host."""
 
     name: str
     inventory: Mapping[str, tuple[int, float]]
@@ -69,15 +69,16 @@ TOPOLOGIES: dict[str, tuple[Node, ...]] = {
 
 
 def aggregate(name: str) -> str:
-    """The uuid of an aggregate: "zone-0" (a third of all hosts), "cell-0" (a tenth), "rack-0" (forty hosts)."""
+    """Return the uuid of an aggregate: "zone-0" (a third of all hosts), "cell-0" (a tenth), "rack-0" (forty hosts)."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
 def fill(database_url: str | sa.URL, topology: str, hosts: int, used: float = 0.0, consumers: int = 8) -> None:
-    """Add so many hosts.
+    """Add hosts to a database.
 
-    :param used: the part of every capacity that is allocated.
-    :param consumers: so many for each host share that.
+    Args:
+        used: the fraction of every capacity that is allocated.
+        consumers: the number of consumers per host that share the allocations.
     """
     engine = sa.create_engine(normalise(database_url))
     with engine.begin() as connection:
@@ -91,19 +92,19 @@ def fill(database_url: str | sa.URL, topology: str, hosts: int, used: float = 0.
 
 
 class Filler:
-    """The rows of so many hosts, in one transaction."""
+    """Inserts the rows of a number of hosts in one transaction."""
 
     def __init__(self, connection: sa.Connection, topology: str, hosts: int) -> None:
         self._connection = connection
         self._nodes = TOPOLOGIES[topology]
         self._topology, self._hosts = topology, hosts
-        # Uuids differ from one fill to the next, and are the same whenever a fill is repeated on an equal database.
+        # Uuids differ between fills of one database, and are reproducible on equal databases.
         self._first = self._highest(tables.resource_providers) + 1
         self._random = random.Random(self._first)
         self._classes = self._ids(tables.resource_classes, {name for node in self._nodes for name in node.inventory})
 
     def providers(self) -> None:
-        """Providers and their inventories."""
+        """Insert the providers and their inventories."""
         self._insert(
             tables.resource_providers,
             ("id", "uuid", "name", "generation", "root_provider_id", "parent_provider_id"),
@@ -126,7 +127,7 @@ class Filler:
         )
 
     def associations(self) -> None:
-        """Traits and aggregates: three of each for every host."""
+        """Insert three traits and three aggregates for every host, and the traits of its children."""
         every = {TRAIT, RARE, *_VIRTUALISATION, *_EXTENSIONS}
         traits = self._ids(tables.traits, every.union(*(node.traits for node in self._nodes)))
         self._insert(
@@ -148,7 +149,7 @@ class Filler:
         )
 
     def allocations(self, used: float, consumers: int) -> None:
-        """What so many consumers of each host hold, which is that part of everything."""
+        """Insert consumers and allocations of the fraction ``used`` of every capacity."""
         owner = [self._ids(table, {"bench"}, "external_id")["bench"] for table in (tables.projects, tables.users)]
         names = {(root, number): self._uuid() for root in self._roots() for number in range(consumers)}
         self._insert(
@@ -169,7 +170,7 @@ class Filler:
         )
 
     def finish(self) -> None:
-        """Tell those who keep an index, and the sequences that ids were taken."""
+        """Make running services reload their index, and advance the id sequences of PostgreSQL."""
         if sa.inspect(self._connection).has_table(tables.feed_instance.name):
             self._connection.execute(sa.update(tables.feed_instance).values(uuid=str(uuid.uuid4())))
         if self._connection.dialect.name == "postgresql":
@@ -186,7 +187,7 @@ class Filler:
         return range(self._first, self._first + self._hosts * len(self._nodes), len(self._nodes))
 
     def _each(self) -> Iterator[tuple[Node, int, int, int | None]]:
-        """Every provider, with the ids of itself, its root and its parent."""
+        """Yield every provider, with the ids of itself, its root and its parent."""
         for root in self._roots():
             for place, node in enumerate(self._nodes):
                 yield node, root + place, root, None if node.parent is None else root + node.parent
@@ -206,7 +207,7 @@ class Filler:
         return int(self._connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0)
 
     def _ids(self, table: sa.Table, names: Iterable[str], column: str = "name") -> dict[str, int]:
-        """Name to id, for rows that are made if they are not there; classes must be."""
+        """Return the ids by name; missing rows are inserted, except for resource classes."""
         wanted = set(names)
         rows = sa.select(table.c[column], table.c.id)
         found = {name: row_id for name, row_id in self._connection.execute(rows) if name in wanted}
@@ -214,14 +215,14 @@ class Filler:
         if not missing:
             return found
         if table is tables.resource_classes:
-            raise SystemExit(f"there are no resource classes {', '.join(missing)}: start the service on it once")
+            raise SystemExit(f"the database has no resource classes {', '.join(missing)}: start the service on it once")
         self._insert(table, (column,), ((name,) for name in missing))
         return self._ids(table, wanted, column)
 
     def _insert(self, table: sa.Table, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Many rows in few statements, as text: drivers take longer to put values in than databases to read them.
+        """Insert rows in batches, with literal values because binding them by the driver is slower.
 
-        Nothing here comes from outside, and no name has a quote in it.
+        The values are made by this program, and no name contains a quote.
         """
         remaining = iter(rows)
         while batch := list(itertools.islice(remaining, _BATCH)):
@@ -236,13 +237,13 @@ def _literal(value: Any) -> str:
 
 
 def _aggregates(number: int) -> tuple[str, str, str]:
-    """All hosts of a rack are in the same zone and cell."""
+    """Return the aggregates of a host; all hosts of a rack are in the same zone and cell."""
     rack = number // _RACK
     return f"zone-{rack % _ZONES}", f"cell-{rack % _CELLS}", f"rack-{rack}"
 
 
 def _shares(amount: int, consumers: int) -> list[int]:
-    """The amount in nearly equal parts."""
+    """Return the amount, split into nearly equal parts."""
     return [(amount + number) // consumers for number in range(consumers)]
 
 
@@ -251,8 +252,8 @@ def main() -> None:
     parser.add_argument("url", metavar="DATABASE_URL")
     parser.add_argument("topology", choices=sorted(TOPOLOGIES))
     parser.add_argument("--hosts", type=int, default=10_000)
-    parser.add_argument("--used", type=float, default=0.0, help="the part of every capacity that is allocated")
-    parser.add_argument("--consumers", type=int, default=8, help="so many for each host hold it")
+    parser.add_argument("--used", type=float, default=0.0, help="the fraction of every capacity that is allocated")
+    parser.add_argument("--consumers", type=int, default=8, help="the number of consumers per host")
     arguments = parser.parse_args()
     began = time.perf_counter()
     fill(arguments.url, arguments.topology, arguments.hosts, arguments.used, arguments.consumers)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where the time of a request goes, in one process, without HTTP.
+"""Measure the parts of the time of a request, in one process, without HTTP.
 
     python bench/framework.py [--database URL] [--requests N] [--profile NAME]
 
@@ -7,10 +7,10 @@ For each kind of request the median time, and its parts:
 
 - *driver*: waiting for the database, in statements and COMMIT;
 - *work*: the rest of Database.read and Database.write - the rules of the service, its records, and SQLAlchemy;
-- *framework*: what is left - routing, version, policy, schema, JSON.
+- *framework*: the rest of the request - routing, version, policy, schema, JSON.
 
-Without a database named, a SQLite file is made, written without waiting for the disk, and removed.  One that is named
-gets our tables if it has none, and keeps the providers and consumers made here.
+By default a temporary SQLite file is used, without synchronous writes.  A database given by --database gets the tables
+if it has none, and keeps the providers and consumers of the run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ sqlite_synchronous = false
 
 
 class Clock:
-    """The time spent inside of something; what is nested counts once."""
+    """Sums the time inside a context; nested entries count once."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -80,13 +80,13 @@ class Clock:
         setattr(owner, name, timed)
 
     def take(self) -> tuple[float, int]:
-        """The seconds and the times since last asked."""
+        """Return the seconds and the number of entries since the last call, and reset both."""
         taken, self.seconds, self.times = (self.seconds, self.times), 0.0, 0
         return taken
 
 
 class Clocks:
-    """Both measured parts of every request of this process."""
+    """The clocks of the driver and of the database layer, for all requests of this process."""
 
     def __init__(self) -> None:
         self.driver, self.database = Clock(), Clock()
@@ -116,11 +116,15 @@ class Service:
         self.application = wsgi.init_application()
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of the answer; raises RuntimeError if it is an error."""
+        """Send a request and return the JSON of the reply.
+
+        Raises:
+            RuntimeError: The reply is an error.
+        """
         return self.send(self.environ(method, path, body))
 
     def environ(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """What a server would pass on for this request; good for one call."""
+        """Return the WSGI environ of a request, for one call."""
         data = json.dumps(body).encode() if body is not None else b""
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method, "PATH_INFO": path, "SCRIPT_NAME": "", "QUERY_STRING": "",
@@ -184,7 +188,7 @@ KINDS: dict[str, Callable[[Service], Requests]] = {
 
 
 def measure(service: Service, clocks: Clocks, requests: Requests, count: int) -> str:
-    """The parts of one kind of request, as a line of the table."""
+    """Return the medians of one kind of request, in microseconds, as a line of the table."""
     rows = []
     for number in range(count + 20):
         environ = service.environ(*next(requests))
@@ -195,7 +199,7 @@ def measure(service: Service, clocks: Clocks, requests: Requests, count: int) ->
         total = time.perf_counter() - start
         driver, statements = clocks.driver.take()
         database, _ = clocks.database.take()
-        if number >= 20:  # the first ones fill caches
+        if number >= 20:  # the first requests fill caches
             rows.append((total, driver, database - driver, total - database, statements))
     total, driver, work, framework, statements = (statistics.median(column) for column in zip(*rows, strict=True))
     times = "".join(f"{part * 1e6:11,.0f}" for part in (total, driver, work, framework))
@@ -203,7 +207,7 @@ def measure(service: Service, clocks: Clocks, requests: Requests, count: int) ->
 
 
 def profile(service: Service, requests: Requests, count: int) -> None:
-    """Print cProfile's account of one kind of request."""
+    """Print the profile of one kind of request."""
     environs = [service.environ(*next(requests)) for _ in range(count)]
     with cProfile.Profile() as account:
         for environ in environs:
@@ -216,7 +220,7 @@ def profile(service: Service, requests: Requests, count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", metavar="URL")
-    parser.add_argument("--requests", type=int, default=500, help="of each kind")
+    parser.add_argument("--requests", type=int, default=500, help="requests of each kind")
     parser.add_argument("--profile", metavar="NAME", choices=sorted(KINDS), help="profile one kind instead")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:

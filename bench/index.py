@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What the index costs: time and memory to load, and to refresh it.
+"""Measure the index: time and memory to load it, and time to refresh it.
 
     python bench/index.py DATABASE_URL [--writers 16 200] [--repeat 300]
 
-The database should be one that ``fill.py`` has filled, with no service on it.  Measured are: reading everything into a
-new index; a refresh when nothing has moved, with so many writers in the feed; one after a claim that another process
-made, and one after a change of an inventory.  Consumers and writers are left behind.
+The database should be filled by ``fill.py`` and have no running service.  The program measures loading a new index, and
+for each number of writers in the feed: a refresh without changes, a refresh after a claim by another connection, and
+one after a change of an inventory.  Consumers and writers are not removed.
 
-Each line shows the fastest tenth, the median and the 99th percentile of the repetitions; and the median of the
-processor time of this process, which says more where others keep the machine busy.
+Each line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median of the
+processor time of this process, which depends less on other load of the machine.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ from placement.objects.locked_provider import LockedProvider
 
 
 @dataclasses.dataclass(frozen=True)
-class Took:
-    """Seconds, by the clock and of this process's own."""
+class Duration:
+    """Seconds of wall clock and of processor time of this process."""
 
     wall: float
     processor: float
 
 
-def timed(work: Callable[[], object]) -> Took:
-    """How long it takes."""
+def timed(work: Callable[[], object]) -> Duration:
+    """Return the time that a call takes."""
     wall, processor = time.perf_counter(), time.process_time()
     work()
-    return Took(time.perf_counter() - wall, time.process_time() - processor)
+    return Duration(time.perf_counter() - wall, time.process_time() - processor)
 
 
 def memory() -> tuple[int, int]:
-    """Megabytes of this process: now, and the most there ever were."""
+    """Return the resident memory of this process in mebibytes, current and peak."""
     lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
     found = {words[0]: int(words[1]) // 1024 for words in lines if words and words[0] in ("VmRSS:", "VmHWM:")}
     return found["VmRSS:"], found["VmHWM:"]
 
 
-def show(title: str, took: Sequence[Took]) -> None:
-    """One line of the result."""
+def show(title: str, took: Sequence[Duration]) -> None:
+    """Print one line of the result."""
     wall = sorted(1000 * each.wall for each in took)
     processor = statistics.median(1000 * each.processor for each in took)
     places = [wall[len(wall) * percent // 100] for percent in (10, 50, 99)]
@@ -70,7 +70,7 @@ def show(title: str, took: Sequence[Took]) -> None:
 
 
 def add_writers(database: Database, count: int) -> int:
-    """Have so many writers in the feed, or more; each with a change that concerns nobody.  How many there are."""
+    """Add writers to the feed up to ``count``, each with a change of no provider; return the number of writers."""
     with database.engine.begin() as db:
         present = db.execute(sa.select(sa.func.count()).select_from(tables.change_writers)).scalar_one()
         for _ in range(count - present):
@@ -82,22 +82,22 @@ def add_writers(database: Database, count: int) -> int:
 
 
 def hosts(snapshot: Snapshot) -> list[str]:
-    """The uuids of some providers that have VCPU."""
+    """Return the uuids of up to 1,000 providers that have VCPU."""
     column = snapshot.column("VCPU")
     if column is None:
-        raise SystemExit("nobody has VCPU here: fill the database with bench/fill.py")
+        raise SystemExit("no provider has VCPU: fill the database with bench/fill.py")
     slots = column.fitting(1, SlotSet.dense(snapshot.forest.alive)).slots()
     return [snapshot.provider(int(slot)).uuid for slot in random.Random(1).sample(list(slots), min(1000, len(slots)))]
 
 
 def claim(database: Database, host: str) -> None:
-    """A new consumer takes a little of the host."""
+    """Claim one VCPU of a host for a new consumer."""
     owner = Owner("bench", "bench")
     database.write(lambda db: ClaimSet(db, [Claim(str(uuid.uuid4()), {host: {"VCPU": 1}}, owner)]).place())
 
 
-def restock(database: Database, host: str) -> None:
-    """The host has one VCPU more."""
+def add_vcpu(database: Database, host: str) -> None:
+    """Increase the VCPU of a host by one."""
 
     def work(db: Transaction) -> None:
         provider = LockedProvider.lock(db, host)
@@ -107,8 +107,8 @@ def restock(database: Database, host: str) -> None:
     database.write(work)
 
 
-def refreshes(live_index: LiveIndex, repeat: int, before: Callable[[], object] = lambda: None) -> list[Took]:
-    """How long refreshes take, with something done before each."""
+def refreshes(live_index: LiveIndex, repeat: int, before: Callable[[], object] = lambda: None) -> list[Duration]:
+    """Return the time of each refresh; ``before`` is called before each, untimed."""
     took = []
     for _ in range(repeat):
         before()
@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--writers", type=int, nargs="*", default=[16, 200])
     parser.add_argument("--repeat", type=int, default=300)
     arguments = parser.parse_args()
-    with opened(arguments.url) as database, opened(arguments.url) as elsewhere:
+    with opened(arguments.url) as database, opened(arguments.url) as other:
         database.read(lambda db: db.execute(sa.select(1)))
         before, _ = memory()
         live_index = LiveIndex(database)
@@ -135,14 +135,14 @@ def main() -> None:
         chosen = hosts(live_index.current())
         turn = iter(chosen * arguments.repeat)
         for writers in arguments.writers:
-            present = add_writers(elsewhere, writers)
+            present = add_writers(other, writers)
             live_index.current()
-            show(f"refresh, nothing moved, {present} writers", refreshes(live_index, arguments.repeat))
+            show(f"refresh without changes, {present} writers", refreshes(live_index, arguments.repeat))
             show(
-                "  after a claim elsewhere",
-                refreshes(live_index, arguments.repeat, lambda: claim(elsewhere, next(turn))),
+                "  after a claim by another connection",
+                refreshes(live_index, arguments.repeat, lambda: claim(other, next(turn))),
             )
-            show("  after a change of an inventory", refreshes(live_index, 50, lambda: restock(elsewhere, next(turn))))
+            show("  after a change of an inventory", refreshes(live_index, 50, lambda: add_vcpu(other, next(turn))))
 
 
 if __name__ == "__main__":

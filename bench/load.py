@@ -1,8 +1,8 @@
-"""Load for one Placement server: some clients, one thread, no waiting.
+"""A load generator for one Placement server: several clients in one thread.
 
-A client is a generator: it yields a request and is sent the answer, so that its next request may depend on it.  All
-clients of a run are driven by one selector loop over plain sockets, because on a small machine a costly load generator
-would take from the servers what it is meant to measure.  What it did cost is part of the result.
+A client is a generator: it yields a request and is sent the reply, so that its next request can depend on it.  One
+selector loop over plain sockets drives all clients of a run, because on a small machine an expensive load generator
+would slow down the servers that it measures.  Its own processor time is part of the result.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import urllib.parse
 from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple
 
-TIMEOUT = 60  # seconds after which an answer no longer comes
-LOST = 0  # the "status" of a request whose connection ended without an answer
+TIMEOUT = 60  # seconds to wait for a reply
+LOST = 0  # the "status" of a request whose connection ended without a complete reply
 
 
 class Answer(NamedTuple):
@@ -33,7 +33,7 @@ Client = Generator[bytes, Answer, None]
 
 
 class Server:
-    """A Placement server, as its clients see it."""
+    """The address of a Placement server, and the headers of requests to it."""
 
     def __init__(self, url: str, token: str = "admin", version: str = "1.39") -> None:
         parts = urllib.parse.urlsplit(url)
@@ -51,7 +51,7 @@ class Server:
         self.keeps_connections = self._keeps_connections()
 
     def request(self, method: str, path: str, body: Any = None) -> bytes:
-        """The bytes of one request."""
+        """Return the bytes of a request."""
         head = f"{method} {self.prefix}{path} HTTP/1.1\r\n{self._headers}"
         if body is None:
             return f"{head}\r\n".encode()
@@ -59,7 +59,7 @@ class Server:
         return f"{head}Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode()
 
     def connect(self, blocking: bool) -> socket.socket:
-        """A connection; one that does not block may still be on its way."""
+        """Return a connection; a non-blocking one may still be connecting."""
         sock = socket.socket(self.family, socket.SOCK_STREAM)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(TIMEOUT)
@@ -77,7 +77,11 @@ class Server:
         return sock
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of the answer, after waiting for it: for preparing a run.  Raises RuntimeError if it is an error."""
+        """Send a request, wait, and return the JSON of the reply; used to prepare a run.
+
+        Raises:
+            RuntimeError: The reply is an error.
+        """
         with contextlib.closing(self.connect(blocking=True)) as sock:
             answer = _exchange(sock, self.request(method, path, body))
         if not 200 <= answer.status < 300:
@@ -85,7 +89,7 @@ class Server:
         return json.loads(answer.body) if answer.body else None
 
     def _keeps_connections(self) -> bool:
-        """Whether a second request can follow on a connection (not so with ``uwsgi --http-socket``)."""
+        """Whether connections are persistent (with ``uwsgi --http-socket`` they are not)."""
         with contextlib.closing(self.connect(blocking=True)) as sock:
             _exchange(sock, self.request("GET", "/"))
             sock.settimeout(0.1)  # a server that closes does so at once
@@ -96,16 +100,16 @@ class Server:
 
 
 class Parser:
-    """An answer while it arrives."""
+    """Parses a reply as its data arrives."""
 
     def __init__(self) -> None:
-        self._data = bytearray()  # adding to bytes would copy a large body once for every piece of it
+        self._data = bytearray()  # appending to bytes would copy the body for every piece
         self._body_at = 0
-        self._end: int | None = None  # None: not known yet, or the answer ends with the connection
+        self._end: int | None = None  # None: not known yet, or the reply ends with the connection
         self.closes = False
 
     def feed(self, data: bytes) -> Answer | None:
-        """The answer, if it is complete now.  No data at all means the end of the connection."""
+        """Return the reply if it is complete, or None.  Empty data is the end of the connection."""
         self._data += data
         if not self._body_at:
             self._read_head()
@@ -125,7 +129,7 @@ class Parser:
         elif (at := head.find(b"\r\ncontent-length:")) >= 0:
             self._end = self._body_at + int(head[at + 17 :].split(b"\r\n", 1)[0])
         elif b"\r\ntransfer-encoding:" in head:
-            raise NotImplementedError("this server answers in chunks, which the load generator does not read")
+            raise NotImplementedError("chunked replies are not supported")
 
 
 def _exchange(sock: socket.socket, request: bytes) -> Answer:
@@ -141,7 +145,7 @@ def _exchange(sock: socket.socket, request: bytes) -> Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What one run saw, and what it took to see it."""
+    """The statuses, latencies and duration of one run."""
 
     statuses: collections.Counter[int]
     seconds: float
@@ -158,16 +162,16 @@ class Result:
 
     @property
     def rate(self) -> float:
-        """Successes a second."""
+        """Successes per second."""
         return self.successes / self.seconds
 
     def latency(self, share: float) -> float:
-        """The seconds within which this share of the requests was answered."""
+        """Return the quantile of the latencies, in seconds; 0.5 is the median."""
         return self.latencies[min(int(len(self.latencies) * share), len(self.latencies) - 1)]
 
 
 class _Connection:
-    """One client on its connection: at any moment, one request is under way."""
+    """A client and its connection; exactly one request is in progress."""
 
     def __init__(self, server: Server, client: Client, selector: selectors.BaseSelector) -> None:
         self._server, self._client, self._selector = server, client, selector
@@ -192,7 +196,7 @@ class _Connection:
             self._selector.modify(self._socket, wanted, self)
 
     def ready(self) -> Answer | None:
-        """The answer, once it is complete."""
+        """Continue the request; return the reply once it is complete, else None."""
         assert self._socket is not None
         try:
             if self._unsent:
@@ -211,7 +215,7 @@ class _Connection:
         return answer
 
     def follow(self, answer: Answer, more: bool) -> bool:
-        """Tell the client its answer; whether it sent another request."""
+        """Send the reply to the client, and begin its next request if ``more``; return whether one was begun."""
         try:
             request = self._client.send(answer)
         except StopIteration:
@@ -228,7 +232,7 @@ class _Connection:
 
 
 def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
-    """What `clients` saw in `seconds`; requests under way at the end are waited for and count, as does their time."""
+    """Run clients for some seconds; requests in progress at the end are completed and counted, with their time."""
     statuses: collections.Counter[int] = collections.Counter()
     latencies: list[float] = []
     own, start = time.process_time(), time.perf_counter()

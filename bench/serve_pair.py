@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""This project and another Placement service side by side on one private database server, for claims.py.
+"""Serve this project and another Placement service on one private database server, for claims.py.
 
     python bench/serve_pair.py [--peer COMMAND] [-- COMMAND ...]
 
-The peer's command has the fields {port} and {database} (the URL of its database) and stays in the foreground; it is
-ended by SIGTERM.  The command after ``--`` is run with the URLs added, the peer's first; without one both serve until
+The peer's command has the fields {port} and {database} (the URL of its database) and stays in the foreground; SIGTERM
+ends it.  The command after ``--`` is run with the URLs appended, the peer's first; without a command both serve until
 interrupted.
 """
 
@@ -37,7 +37,7 @@ sync_on_startup = true
 
 @contextlib.contextmanager
 def database_server(kind: str) -> Iterator[servers.ServerProcess]:
-    """A private database server, for as long as all that is started meanwhile; ends the program where there is none."""
+    """Provide a private database server; at the end, stop all children.  Exit if the server is not installed."""
     children.begin_run()
     try:
         with servers.private(kind) as server:
@@ -49,15 +49,15 @@ def database_server(kind: str) -> Iterator[servers.ServerProcess]:
 
 
 class Service(NamedTuple):
-    """A server that answers."""
+    """A running service."""
 
     url: str
-    #: Of its first process.
+    #: The id of its first process.
     pid: int
 
 
 def start_ours(database: str, workers: int) -> Service:
-    """This project under uWSGI, once it answers; SIGHUP has it begin anew, without losing a request."""
+    """Start this project under uWSGI and wait until it answers.  SIGHUP reloads it without losing a request."""
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
         raise SystemExit(f"there is no {uwsgi}: pip install uwsgi")
@@ -74,14 +74,14 @@ def start_ours(database: str, workers: int) -> Service:
 
 
 def start_peer(template: str, database: str) -> Service:
-    """The peer, once it answers."""
+    """Start the peer and wait until it answers."""
     port = children.free_port()
     return _start("peer", shlex.split(template.format(port=port, database=database)), port, dict(os.environ))
 
 
 def _start(name: str, command: list[str], port: int, environment: dict[str, str]) -> Service:
     url = f"http://127.0.0.1:{port}"
-    directory = children.run_directory()  # not here, where the peer would find our package under its own name
+    directory = children.run_directory()  # not the repository, whose package has the same name as the peer's
     started = children.Child(command, directory / f"{name}.log", env=environment, cwd=directory)
     started.wait_until(_answers(url), seconds=300)
     print(f"{name}: {url}", flush=True)
@@ -90,7 +90,7 @@ def _start(name: str, command: list[str], port: int, environment: dict[str, str]
 
 def _answers(url: str) -> Callable[[], bool]:
     def ready() -> bool:
-        with contextlib.suppress(OSError):  # refused, not answered in time, ended without an answer
+        with contextlib.suppress(OSError):  # refused, timed out, or closed without a reply
             return bool(urllib.request.urlopen(url + "/", timeout=5).status == 200)
         return False
 

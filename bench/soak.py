@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Half an hour of everything at once, with trouble in between, and what must hold throughout.
+"""Run a mixed load for half an hour with reloads and database restarts, and check invariants.
 
     python bench/soak.py [--minutes 30] [--hosts 2000] [--workers 2] [--database mariadb]
 
-A private database server and this project under uWSGI serve tenants (find, claim, look, move, give back), operators
-(inventories, traits, aggregates, providers that come and go) and readers.  In the first half the service is reloaded
-again and again; all the time the database server is restarted now and then, in order or by SIGKILL.
+A private database server and this project under uWSGI serve tenants (find, claim, read, move, release), operators
+(inventories, traits, aggregates, providers made and deleted) and readers.  In the first half the service is reloaded
+repeatedly; throughout the run the database server is stopped or killed and restarted at intervals.
 
-Watched are:
+It checks:
 
-- the answers: never a 5xx, but 503 while the database is away; never a request without an answer;
-- the books: after every slice of the run no inventory is used beyond its capacity, no consumer is without allocations,
-  no allocation without a consumer, and no row refers to nobody;
-- the memory of the workers, from the last reload on, and their connections to the database.
+- the replies: no 5xx except 503 while the database is down; no request without a reply;
+- the database: after every slice of the run no inventory is used beyond its capacity, no consumer is without
+  allocations, no allocation is without a consumer, and no reference is dangling;
+- the memory of the workers after the last reload, and their connections to the database.
 
-Ends with 1 if something did not hold.
+The exit code is 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -49,80 +49,80 @@ from tests import servers
 from tests.load.soundness import flaws
 
 SLICE = 10.0  # seconds
-#: Seconds after its return for which the database may still be found away: by who was just about to be told so.
+#: Seconds after the restart of the database for which 503 is still accepted, for requests already in progress.
 _GRACE = 5.0
-#: How much of what workers take after their last reload they may take more in the end, and how much is no growth.
+#: The factor by which the memory of workers may grow after the last reload, and a tolerance in MB.
 _GROWTH, _NOISE_MB = 1.10, 10.0
 CLASSES = {"VCPU": 4, "MEMORY_MB": 4096, "DISK_GB": 40}
 OWNER = {"project_id": "soak", "user_id": "soak", "consumer_type": "INSTANCE"}
 TRAITS = ("CUSTOM_SOAK_A", "CUSTOM_SOAK_B", "CUSTOM_SOAK_C")
 
-Asking = Iterator[Any]
+Role = Iterator[Any]
 
 
-class Trouble:
-    """When the database was away."""
+class Outages:
+    """Records when the database was down."""
 
     def __init__(self) -> None:
-        self.away = False
+        self.down = False
         self._back = 0.0
 
     @contextlib.contextmanager
-    def now(self) -> Iterator[None]:
-        """The database goes away and comes back."""
-        self.away = True
+    def outage(self) -> Iterator[None]:
+        """Mark the database as down inside the context."""
+        self.down = True
         try:
             yield
         finally:
-            self._back, self.away = time.monotonic(), False
+            self._back, self.down = time.monotonic(), False
 
-    def excuses(self, began: float) -> bool:
-        """Whether a request that began then may have found no database."""
-        return self.away or began < self._back + _GRACE
+    def explains_503(self, began: float) -> bool:
+        """Whether a request that began at a time may be answered with 503."""
+        return self.down or began < self._back + _GRACE
 
 
 class Crowd:
-    """The clients, and what they saw."""
+    """The clients, and the statuses and faults of their replies."""
 
-    def __init__(self, server: load.Server, hosts: list[str], trouble: Trouble) -> None:
-        self.server, self._hosts, self._trouble = server, hosts, trouble
+    def __init__(self, server: load.Server, hosts: list[str], outages: Outages) -> None:
+        self.server, self._hosts, self._outages = server, hosts, outages
         self.statuses: collections.Counter[tuple[str, int]] = collections.Counter()
         self.faults: collections.Counter[str] = collections.Counter()
-        #: Consumers that their tenants have not given back yet.
+        #: Consumers that have not been released yet.
         self._held: list[str] = []
 
     def clients(self, seed: int) -> list[load.Client]:
-        """One slice's worth of them."""
+        """Return the clients of one slice."""
         roles = [self._tenant] * 5 + [self._operator, self._shaper, self._reader]
         return [self._client(role, random.Random(seed * 100 + number)) for number, role in enumerate(roles)]
 
-    def _client(self, who: Callable[[random.Random], Asking], chance: random.Random) -> load.Client:
-        """Plays a role over and over; roles yield (method, path, body) and are sent the JSON of the answer, or None."""
+    def _client(self, role: Callable[[random.Random], Role], chance: random.Random) -> load.Client:
+        """Repeat a role, which yields (method, path, body) and is sent the JSON of the reply, or None for an error."""
         while True:
-            role = who(chance)
-            asked = next(role)
+            requests = role(chance)
+            request = next(requests)
             while True:
                 began = time.monotonic()
-                answer = yield self.server.request(*asked)
-                self._note(asked, answer, began)
+                answer = yield self.server.request(*request)
+                self._note(request, answer, began)
                 ok = 200 <= answer.status < 300
                 try:
-                    asked = role.send((json.loads(answer.body) if answer.body else {}) if ok else None)
+                    request = requests.send((json.loads(answer.body) if answer.body else {}) if ok else None)
                 except StopIteration:
                     break
 
-    def _note(self, asked: tuple[str, str, Any], answer: load.Answer, began: float) -> None:
-        kind = f"{asked[0]} /{asked[1].split('?')[0].split('/')[1]}"
+    def _note(self, request: tuple[str, str, Any], answer: load.Answer, began: float) -> None:
+        kind = f"{request[0]} /{request[1].split('?')[0].split('/')[1]}"
         self.statuses[kind, answer.status] += 1
-        if answer.status == 503 and self._trouble.excuses(began):
+        if answer.status == 503 and self._outages.explains_503(began):
             return
         if answer.status == load.LOST or answer.status >= 500 or answer.status in (400, 405, 406, 415):
             self.faults[f"{kind} answered {answer.status or 'nothing'}: {answer.body[:300].decode()}"] += 1
 
     # --- roles ---
 
-    def _tenant(self, chance: random.Random) -> Asking:
-        """Finds a place and takes it, perhaps moves, and gives back what is oldest, so that the cloud never fills."""
+    def _tenant(self, chance: random.Random) -> Role:
+        """Find and claim, sometimes move, and release the oldest consumers so that the cloud does not fill up."""
         amounts = ",".join(f"{name}:{amount * chance.choice((1, 2, 4))}" for name, amount in CLASSES.items())
         more = chance.choice(("", f"&required={fill.TRAIT}", f"&member_of={fill.aggregate('zone-1')}"))
         found = yield "GET", f"/allocation_candidates?resources={amounts}{more}&limit={chance.choice((10, 1000))}", None
@@ -137,7 +137,7 @@ class Crowd:
         while len(self._held) > 3 * len(self._hosts):
             yield "DELETE", f"/allocations/{self._held.pop(0)}", None
 
-    def _move(self, consumer: str, place: dict[str, Any], chance: random.Random) -> Asking:
+    def _move(self, consumer: str, place: dict[str, Any], chance: random.Random) -> Role:
         shown = yield "GET", f"/allocations/{consumer}", None
         if not shown or not shown["allocations"]:
             return
@@ -149,8 +149,8 @@ class Crowd:
         if (yield "POST", "/allocations", {consumer: moved, mover: migration}) is not None:
             yield "DELETE", f"/allocations/{mover}", None
 
-    def _operator(self, chance: random.Random) -> Asking:
-        """A host gets one more of something; never less, or it would be used beyond its capacity by our own doing."""
+    def _operator(self, chance: random.Random) -> Role:
+        """Increase an inventory of a host.  Decreasing could itself cause usage above the capacity."""
         path = f"/resource_providers/{chance.choice(self._hosts)}/inventories"
         shown = yield "GET", path, None
         if shown:
@@ -158,8 +158,8 @@ class Crowd:
             yield "PUT", path, shown
         yield "GET", path.replace("inventories", "usages"), None
 
-    def _shaper(self, chance: random.Random) -> Asking:
-        """Traits and aggregates change; a child comes and goes."""
+    def _shaper(self, chance: random.Random) -> Role:
+        """Change traits and aggregates of a host; make and delete a child."""
         host = f"/resource_providers/{chance.choice(self._hosts)}"
         trait = chance.choice(TRAITS)
         yield "PUT", f"/traits/{trait}", None
@@ -178,7 +178,7 @@ class Crowd:
             yield "PUT", f"/resource_providers/{child}/inventories", body
             yield "DELETE", f"/resource_providers/{child}", None
 
-    def _reader(self, chance: random.Random) -> Asking:
+    def _reader(self, chance: random.Random) -> Role:
         yield "GET", "/usages?project_id=soak", None
         yield "GET", f"/resource_providers?member_of={fill.aggregate('zone-2')}&resources=VCPU:4", None
         yield "GET", f"/resource_providers/{chance.choice(self._hosts)}/allocations", None
@@ -187,21 +187,21 @@ class Crowd:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """The service after a slice."""
+    """Memory and database connections of the service after a slice."""
 
     megabytes: float
     connections: int
 
 
 class Watch:
-    """Looks at the database and the processes from outside."""
+    """Reads the database and the processes directly."""
 
     def __init__(self, url: str, pid: int) -> None:
         self._engine = sa.create_engine(normalise(url), poolclass=sa.NullPool)
         self._pid = pid
 
-    def wrongs(self) -> list[str]:
-        """What the database says that it must never say."""
+    def broken_invariants(self) -> list[str]:
+        """Return the violated invariants of the database."""
         return [f"{flaw}: {rows}" for flaw, rows in flaws(self._engine).items()]
 
     def hosts(self) -> list[str]:
@@ -209,7 +209,7 @@ class Watch:
             return list(db.execute(sa.select(tables.resource_providers.c.uuid)).scalars())
 
     def sample(self) -> Sample:
-        """Taken while the workers rest."""
+        """Measure the service; to be called while no requests run."""
         with self._engine.connect() as db:
             connections = db.execute(_CONNECTIONS[db.dialect.name]).scalar_one() - 1
         return Sample(sum(map(_megabytes, _workers(self._pid))), connections)
@@ -226,45 +226,47 @@ def _workers(master: int) -> list[int]:
 
 
 def _megabytes(pid: int) -> float:
-    """Memory that is the process's own, or its share of what it has in common with others."""
+    """Return the proportional set size of a process, in MB."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def soak(arguments: argparse.Namespace, database: servers.ServerProcess) -> list[str]:
-    """Whatever did not hold."""
+    """Run the load and return the failed checks."""
     url = database.create_database()
     service = serve_pair.start_ours(url, arguments.workers)
     fill.fill(url, "flat", arguments.hosts)
-    watch, trouble = Watch(url, service.pid), Trouble()
-    crowd = Crowd(claims.reached(service.url, "admin"), watch.hosts(), trouble)
+    watch, outages = Watch(url, service.pid), Outages()
+    crowd = Crowd(claims.reached(service.url, "admin"), watch.hosts(), outages)
     slices = int(arguments.minutes * 60 / SLICE)
     samples: dict[int, Sample] = {}
-    wrongs: list[str] = []
+    broken_invariants: list[str] = []
     for number in range(slices):
-        mischief = threading.Thread(target=_mischief, args=(number, slices, database, service.pid, trouble))
-        mischief.start()
+        disturbance = threading.Thread(target=_disturb, args=(number, slices, database, service.pid, outages))
+        disturbance.start()
         load.run(crowd.server, crowd.clients(number), SLICE)
-        mischief.join()
-        wrongs += [f"after {(number + 1) * SLICE:.0f} s: {wrong}" for wrong in watch.wrongs()]
+        disturbance.join()
+        broken_invariants += [
+            f"after {(number + 1) * SLICE:.0f} s: {invariant}" for invariant in watch.broken_invariants()
+        ]
         samples[number] = watch.sample()
         if number % 6 == 5:
             done, total = samples[number], crowd.statuses.total()
             print(
                 f"{(number + 1) * SLICE / 60:4.0f} min: {total:9,} requests, {done.megabytes:6.0f} MB in workers, "
-                f"{done.connections} connections, {sum(crowd.faults.values())} faults, {len(wrongs)} wrongs",
+                f"{done.connections} connections, {sum(crowd.faults.values())} faults, {len(broken_invariants)} broken invariants",
                 flush=True,
             )
     for (kind, status), count in sorted(crowd.statuses.items()):
         print(f"  {kind:<28} {status or 'lost'}  {count:,}")
-    return [f"{count} x {fault}" for fault, count in crowd.faults.items()] + wrongs + _grown(samples, slices)
+    return [f"{count} x {fault}" for fault, count in crowd.faults.items()] + broken_invariants + _grown(samples, slices)
 
 
-def _mischief(number: int, slices: int, database: servers.ServerProcess, master: int, trouble: Trouble) -> None:
-    """What befalls the service in this slice, some seconds into it."""
+def _disturb(number: int, slices: int, database: servers.ServerProcess, master: int, outages: Outages) -> None:
+    """Restart the database or reload the service in some of the slices, after a quarter of the slice."""
     time.sleep(SLICE / 4)
     if number % 15 == 7:
-        with trouble.now():
+        with outages.outage():
             database.stop() if number % 2 else database.kill()
             time.sleep(1)
             database.start()
@@ -273,7 +275,7 @@ def _mischief(number: int, slices: int, database: servers.ServerProcess, master:
 
 
 def _grown(samples: dict[int, Sample], slices: int) -> list[str]:
-    """Whether memory or connections grew in the second half, in which nothing is reloaded."""
+    """Return sentences for growth of memory or connections in the second half, in which the service is not reloaded."""
     half = [samples[number] for number in range(slices // 2 + 1, slices)]
     third = max(1, len(half) // 3)
     early, late = half[:third], half[-third:]
@@ -298,9 +300,9 @@ def main() -> int:
     arguments = parser.parse_args()
     print(f"machine: {claims.machine()}")
     with serve_pair.database_server(arguments.database) as database:
-        complaints = soak(arguments, database)
-    print("\n".join(complaints) or "everything held")
-    return bool(complaints)
+        failed_checks = soak(arguments, database)
+    print("\n".join(failed_checks) or "all checks passed")
+    return bool(failed_checks)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How fast a claim could be at most: its bare SQL in a loop, with nothing around it.
+"""Measure the upper limit for claims on a database: the bare SQL of a claim in a loop.
 
     python bench/sql_limit.py DATABASE_URL
 
 One process is one client.  The statements are those of the service's write path for a claim of three classes on one
 provider by a new consumer: lock the provider, read its inventories and their usage, read the consumer, raise the
-generation, insert the consumer, its allocations and the row of the feed, commit.  Nothing but the driver is used.
+generation, insert the consumer, its allocations and the row of the feed, commit.  Only the driver is used.
 
 The database must be empty: the tables are made for the run and dropped after it.
 """
@@ -47,9 +47,9 @@ FEED = "INSERT INTO provider_changes (writer_id, seq, provider_id, what) VALUES 
 
 
 def prepare(engine: sa.Engine, providers: int) -> list[str]:
-    """The uuids of new providers with room, in tables made for them."""
+    """Create the tables and providers with inventories; return the uuids of the providers."""
     if sa.inspect(engine).get_table_names():
-        raise SystemExit("this database has tables; name an empty one, for what is in it is dropped at the end")
+        raise SystemExit("this database has tables; give an empty one, because all tables are dropped at the end")
     tables.metadata.create_all(engine)
     uuids = [str(uuid.uuid4()) for _ in range(providers)]
     inventory: dict[str, Any] = {"total": 10**9, "reserved": 0, "allocation_ratio": 1.0}
@@ -65,14 +65,14 @@ def prepare(engine: sa.Engine, providers: int) -> list[str]:
 
 
 class Claimer:
-    """One connection that claims."""
+    """A connection that claims."""
 
     def __init__(self, url: str) -> None:
         engine = _engine(url)
         with engine.begin() as db:
             self.writer = db.execute(sa.insert(tables.change_writers)).inserted_primary_key[0]  # type: ignore[index]
         self.sqlite = engine.dialect.name == "sqlite"
-        self._pooled = engine.raw_connection()  # closes what it holds when it is no longer held itself
+        self._pooled = engine.raw_connection()  # kept, because the connection is closed when this object is collected
         self.db = cast(Any, self._pooled.driver_connection)
         if self.sqlite:
             self.db.isolation_level = None
@@ -94,14 +94,14 @@ class Claimer:
         return rows
 
     def claim(self, provider: str) -> None:
-        """One claim of all classes by a new consumer."""
+        """Claim one unit of each class for a new consumer."""
         consumer = str(uuid.uuid4())
         self.seq += 1
         if self.sqlite:
             self._run("BEGIN IMMEDIATE")
         [(provider_id, generation)] = self._run(LOCK, provider)
-        room = self._run(INVENTORY, provider_id)
-        assert all((used or 0) + 1 <= (total - reserved) * ratio for _, total, reserved, ratio, *_, used in room)
+        inventories = self._run(INVENTORY, provider_id)
+        assert all((used or 0) + 1 <= (total - reserved) * ratio for _, total, reserved, ratio, *_, used in inventories)
         assert not self._run(CONSUMER, consumer)
         self._run(RAISE, provider_id, generation)
         self._run(NEW_CONSUMER, consumer)
@@ -119,7 +119,7 @@ def _engine(url: str) -> sa.Engine:
 
 
 def client(url: str, providers: list[str], start: Any, seconds: float, done: Any) -> None:
-    """Claim for some seconds, from the moment when all clients are ready; put the number of claims on `done`."""
+    """Claim for some seconds once all clients are ready; put the number of claims on `done`."""
     claimer = Claimer(url)
     claims = 0
     start.wait()
@@ -131,7 +131,7 @@ def client(url: str, providers: list[str], start: Any, seconds: float, done: Any
 
 
 def measure(url: str, clients: int, shared: bool, seconds: float) -> float:
-    """Claims a second."""
+    """Return the claims per second of a number of clients."""
     engine = _engine(url)
     providers = prepare(engine, 1 if shared else 2 * clients)
     try:
@@ -154,12 +154,12 @@ def measure(url: str, clients: int, shared: bool, seconds: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", metavar="DATABASE_URL")
-    parser.add_argument("--clients", type=int, default=8, help="the number beside 1")
+    parser.add_argument("--clients", type=int, default=8, help="the number of clients in addition to the run with 1")
     parser.add_argument("--seconds", type=float, default=5)
     arguments = parser.parse_args()
     for clients, shared in ((1, False), (arguments.clients, False), (arguments.clients, True)):
         rate = measure(arguments.url, clients, shared, arguments.seconds)
-        where = "all on one provider" if shared else "each on providers of its own"
+        where = "all on one provider" if shared else "each on its own providers"
         print(f"{clients} client{'s, ' + where if clients > 1 else ''}: {rate:,.0f} claims/s", flush=True)
 
 

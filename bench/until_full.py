@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A cloud from empty to nearly full: clients look for a place and claim it, until there is hardly any left.
+"""Fill a cloud from empty to nearly full: clients find candidates and claim them.
 
     python bench/until_full.py [--hosts 10000] [--clients 4] [--until 0.95] [--workers 2] [--database mariadb]
 
-A private database server gets so many hosts of one kind, and this project serves them under uWSGI.  Every client asks
-for an instance of an eighth or a quarter of a host, with limit=10, and claims one of the places found.  Told are, for
-each part of the way, how long searches and claims took, how many claims came too late, and the rate of searches with a
-claim: a service that searches by trying hosts in turn gets slower the fuller the cloud is.
+A private database server gets hosts of one kind, and this project serves them under uWSGI.  Every client asks for an
+eighth or a quarter of a host, with limit=10, and claims one of the candidates.  For each tenth of the capacity the
+report has the latency of searches and claims, the number of refused claims, and the rate of searches with a claim: a
+service that tries the hosts one by one becomes slower as the cloud fills up.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ import fill
 import load
 import serve_pair
 
-#: The parts of the way that are told of.
-_PARTS = 10
+#: The number of reported stages.
+_STAGES = 10
 
 
 @dataclasses.dataclass
-class Part:
-    """What happened while the cloud was in one part of its way."""
+class Stage:
+    """The measurements of one stage of usage."""
 
     searches: list[float] = dataclasses.field(default_factory=list)
     claims: list[float] = dataclasses.field(default_factory=list)
@@ -44,7 +44,7 @@ class Part:
     ended: float = 0.0
 
     def line(self) -> str:
-        """In milliseconds."""
+        """Return the line of the report, in milliseconds."""
         rate = len(self.claims) / (self.ended - self.began)
         others = ", ".join(f"{count} x {status}" for status, count in sorted(self.refused.items(), key=str)) or "none"
         return f"{_spread(self.searches)}   {_spread(self.claims)}   {rate:8.1f}/s   not 204: {others}"
@@ -56,44 +56,44 @@ def _spread(seconds: list[float]) -> str:
 
 
 class Cloud:
-    """How full it is, and what was seen on the way."""
+    """The usage of the cloud, and the measurements by stage."""
 
     def __init__(self, hosts: int, until: float) -> None:
         self._hosts, self._until = hosts, until
         self._taken = 0.0
-        self.parts = [Part() for _ in range(_PARTS)]
+        self.stages = [Stage() for _ in range(_STAGES)]
 
     @property
     def full(self) -> bool:
-        """Whether it is as full as it is meant to get."""
+        """Whether the usage has reached its target."""
         return self._taken >= self._until * self._hosts
 
     def clients(self, server: load.Server, count: int) -> Iterator[load.Client]:
-        """Clients that take what they find until it is full."""
+        """Return clients that find and claim until the cloud is full."""
         return (self._client(server, random.Random(number)) for number in range(count))
 
     def _client(self, server: load.Server, chance: random.Random) -> load.Client:
         while not self.full:
-            part = self.parts[min(int(self._taken / self._hosts * _PARTS), _PARTS - 1)]
+            stage = self.stages[min(int(self._taken / self._hosts * _STAGES), _STAGES - 1)]
             share = chance.choice((0.125, 0.25))
             began = time.perf_counter()
-            part.began = min(part.began, began)
+            stage.began = min(stage.began, began)
             answer = yield server.request("GET", f"/allocation_candidates?resources={_part_of_a_host(share)}&limit=10")
             found = json.loads(answer.body)["allocation_requests"]
             searched = time.perf_counter()
-            part.searches.append(searched - began)
+            stage.searches.append(searched - began)
             if not found:
-                # What is left is in pieces too small for this one.
-                part.refused["nothing found"] += 1
+                # The free capacity of every host is too small for this request.
+                stage.refused["nothing found"] += 1
                 continue
             body = {**chance.choice(found), **candidates.OWNER}
             answer = yield server.request("PUT", f"/allocations/{claims.new_uuid()}", body)
-            part.ended = time.perf_counter()
-            part.claims.append(part.ended - searched)
+            stage.ended = time.perf_counter()
+            stage.claims.append(stage.ended - searched)
             if answer.status == 204:
                 self._taken += share
             else:
-                part.refused[answer.status] += 1
+                stage.refused[answer.status] += 1
 
 
 def _part_of_a_host(share: float) -> str:
@@ -106,7 +106,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--until", type=float, default=0.95, help="the part of all capacity that is to be used")
+    parser.add_argument("--until", type=float, default=0.95, help="the fraction of the capacity to be used at the end")
     parser.add_argument("--workers", type=int, default=2, help="processes of the service")
     parser.add_argument("--database", choices=["mariadb", "postgresql"], default="mariadb")
     arguments = parser.parse_args()
@@ -117,13 +117,13 @@ def main() -> int:
         fill.fill(url, "flat", arguments.hosts)
         cloud = Cloud(arguments.hosts, arguments.until)
         server = claims.reached(service, "admin")
-        look = f"/allocation_candidates?resources={_part_of_a_host(0.25)}&limit=1"
-        load.run(server, [claims.reader(server, look) for _ in range(4 * arguments.workers)], 0)
+        search = f"/allocation_candidates?resources={_part_of_a_host(0.25)}&limit=1"
+        load.run(server, [claims.reader(server, search) for _ in range(4 * arguments.workers)], 0)
         load.run(server, cloud.clients(server, arguments.clients), math.inf)
-    print(f"{'':11}{'search, half, 99 %':>21}{'claim, half, 99 %':>21}  (milliseconds)")
-    for number, part in enumerate(cloud.parts):
-        if part.claims:
-            print(f"{number / _PARTS:4.0%} - {(number + 1) / _PARTS:4.0%}{part.line()}")
+    print(f"{'':11}{'search, p50, p99':>21}{'claim, p50, p99':>21}  (milliseconds)")
+    for number, stage in enumerate(cloud.stages):
+        if stage.claims:
+            print(f"{number / _STAGES:4.0%} - {(number + 1) / _STAGES:4.0%}{stage.line()}")
     return 0
 
 
