@@ -254,7 +254,8 @@ def soak(arguments: argparse.Namespace, database: servers.ServerProcess) -> list
             done, total = samples[number], crowd.statuses.total()
             print(
                 f"{(number + 1) * SLICE / 60:4.0f} min: {total:9,} requests, {done.megabytes:6.0f} MB in workers, "
-                f"{done.connections} connections, {sum(crowd.faults.values())} faults, {len(broken_invariants)} broken invariants",
+                f"{done.connections} connections, {sum(crowd.faults.values())} faults, "
+                f"{len(broken_invariants)} broken invariants",
                 flush=True,
             )
     for (kind, status), count in sorted(crowd.statuses.items()):
