@@ -10,12 +10,12 @@
 #   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache
 #                    and haproxy from Debian's packages, the client of SQLite, and what uWSGI and mod_wsgi are compiled with;
 #                    starts none of them
-#   make lint        style, types, layers, spelling, dangerous habits, warnings of the documents
+#   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
 #   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0
-#   make samples     write etc/placement/*.sample and docs/api/generated anew, from the code
-#   make bench       how fast a running server is: that of `make serve`, or others   (ARGS='--help')
-#   make clean       remove what the others made, but not ./var
+#   make samples     regenerate etc/placement/*.sample and docs/api/generated from the code
+#   make bench       measure a running server: that of `make serve`, or others   (ARGS='--help')
+#   make clean       remove what the other targets made, except ./var
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)

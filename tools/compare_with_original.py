@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Whether two Placement services say the same about the same data: every GET, at every version that changes one.
+"""Compare the replies of two Placement services on the same data: every GET, at every version that changes one.
 
     compare_with_original.py record http://placement:8778 before.jsonl --token "$TOKEN"
     compare_with_original.py compare before.jsonl http://placement:8778 --token "$TOKEN"
 
-An operator records what the service says before it is replaced, and compares afterwards; two services that run side by
-side are compared by their URLs.  It only reads, needs nothing but Python, and is one file to copy.  What is asked
-follows from the answers: all providers, classes, traits, consumers, projects and users that can be found, and the lists
-filtered by each.  Order where none is promised, request ids and the time of the answer do not count.
+An operator records the replies of a service before it is replaced, and compares afterwards; two running services are
+compared by their URLs.  The program only reads, is a single file and needs only Python.  The requests follow from
+the replies: all providers, classes, traits, consumers, projects and users that can be found, and the lists filtered by
+each.  Undefined order, request ids and the time of the reply are ignored.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-#: The versions at which the answer to some GET changes.
+#: The versions at which the reply to some GET changes.
 VERSIONS = (
     *("1.0", "1.1", "1.2", "1.3", "1.4", "1.6", "1.9", "1.10", "1.12", "1.14", "1.15", "1.17", "1.18", "1.19", "1.21"),
     *("1.22", "1.24", "1.25", "1.27", "1.28", "1.29", "1.31", "1.34", "1.38", "1.39"),
 )
 HEADERS = ("content-type", "openstack-api-version", "cache-control", "last-modified")
-#: The status where a recording has no answer.
+#: The status of requests that a recording does not have.
 NEVER_ASKED = 0
-#: Seconds within which a date is "now".
+#: The largest age, in seconds, of a date that counts as "now".
 NOW = 2
 
 Question = tuple[str, str]
@@ -40,13 +40,13 @@ Answer = dict[str, Any]
 
 
 class Source(Protocol):
-    """What can be asked."""
+    """Answers requests: a service or a recording."""
 
     def ask(self, version: str, path: str) -> Answer: ...
 
 
 class Service:
-    """A service that runs."""
+    """A running service."""
 
     def __init__(self, url: str, token: str) -> None:
         parts = urllib.parse.urlsplit(url)
@@ -57,7 +57,7 @@ class Service:
 
     def ask(self, version: str, path: str) -> Answer:
         headers = {"X-Auth-Token": self._token, "OpenStack-API-Version": f"placement {version}"}
-        for attempt in (1, 2):  # a connection that was kept may be closed by the time it is used again
+        for attempt in (1, 2):  # the server may have closed a kept connection
             try:
                 self._connection.request("GET", self._prefix + path, headers={**headers, "Accept": "application/json"})
                 response = self._connection.getresponse()
@@ -84,7 +84,7 @@ class Service:
 
 
 class Recording:
-    """What a service said at another time."""
+    """The recorded replies of a service."""
 
     def __init__(self, path: Path) -> None:
         with path.open() as file:
@@ -100,7 +100,7 @@ def _age(date: str) -> float:
 
 
 def _canonical(value: Any) -> Any:
-    """The value without order and without ids of requests."""
+    """Return the value with sorted members and elements, and without request ids."""
     if isinstance(value, dict):
         return {name: _canonical(part) for name, part in sorted(value.items()) if name != "request_id"}
     if isinstance(value, list):
@@ -108,14 +108,14 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-class Walk:
-    """Every question worth asking a service, and what it answered."""
+class Replies:
+    """All requests to compare, and the replies of a source."""
 
-    def __init__(self, source: Source, told: argparse.Namespace) -> None:
+    def __init__(self, source: Source, arguments: argparse.Namespace) -> None:
         self._source = source
-        self._most = told.most
-        self._more = told.ask
-        self._versions = told.versions.split(",")
+        self._most = arguments.most
+        self._more = arguments.ask
+        self._versions = arguments.versions.split(",")
 
     def __iter__(self) -> Iterator[tuple[Question, Answer]]:
         paths = dict(self._paths())
@@ -124,10 +124,10 @@ class Walk:
                 yield (version, path), self._source.ask(version, path)
 
     def _paths(self) -> Iterator[tuple[str, int]]:
-        """Each with the first minor version at which it can be asked."""
+        """Yield each path with the first minor version that has it."""
         first = self._source.ask("1.39", "/resource_providers")
         if first["status"] != 200:
-            raise SystemExit(f"The service does not let us look, which would make all answers equal: {first}")
+            raise SystemExit(f"The service refuses the token, which would make all replies equal: {first}")
         providers = self._some("/resource_providers", "resource_providers")
         classes = [entry["name"] for entry in self._some("/resource_classes", "resource_classes")]
         traits = self._some("/traits?associated=true", "traits")
@@ -136,16 +136,16 @@ class Walk:
         yield "/traits?name=startswith:CUSTOM_", 6
         yield from ((f"/resource_classes/{name}", 2) for name in classes)
         yield from ((f"/traits/{name}", 6) for name in traits)
-        had: dict[str, None] = {}
+        class_names: dict[str, None] = {}
         aggregates: dict[str, None] = {}
         for provider in providers:
             here = f"/resource_providers/{provider['uuid']}"
             inventories = self._body(f"{here}/inventories").get("inventories", ())
-            had |= dict.fromkeys(inventories)
+            class_names |= dict.fromkeys(inventories)
             aggregates |= dict.fromkeys(self._body(f"{here}/aggregates").get("aggregates", ()))
             yield from self._of_provider(provider, here, inventories)
         yield from self._of_consumers([provider["uuid"] for provider in providers])
-        yield from self._lists(list(had), list(aggregates), traits)
+        yield from self._lists(list(class_names), list(aggregates), traits)
         yield from ((path, 0) for path in self._more)
 
     @staticmethod
@@ -194,10 +194,10 @@ class Walk:
         answer = self._source.ask("1.39", path)
         return answer["body"] if answer["status"] == 200 else {}
 
-    def _chosen(self, things: list[Any]) -> list[Any]:
-        """All of the things, or as many as are wanted, from the whole length of the list."""
-        step = -(-len(things) // self._most) if self._most else 1
-        return things[:: step or 1]
+    def _chosen(self, elements: list[Any]) -> list[Any]:
+        """Return all elements, or about ``most`` of them, evenly spaced."""
+        step = -(-len(elements) // self._most) if self._most else 1
+        return elements[:: step or 1]
 
 
 def _number(version: str) -> int:
@@ -212,25 +212,28 @@ def _source(named: str, token: str) -> Source:
     return Service(named, token) if named.startswith(("http://", "https://")) else Recording(Path(named))
 
 
-def record(told: argparse.Namespace) -> int:
-    """Write down what a service says."""
-    walk = Walk(_source(told.service, told.token), told)
-    with told.file.open("x") as file:
+def record(arguments: argparse.Namespace) -> int:
+    """Record the replies of a service in a file."""
+    replies = Replies(_source(arguments.service, arguments.token), arguments)
+    with arguments.file.open("x") as file:
         try:
-            for (version, path), answer in _shown(walk):
+            for (version, path), answer in _with_progress(replies):
                 file.write(json.dumps({"version": version, "path": path, "answer": answer}) + "\n")
         except BaseException:
-            told.file.unlink()  # the part would pass for the whole
+            arguments.file.unlink()  # an incomplete file could be taken for a complete one
             raise
     return 0
 
 
-def compare(told: argparse.Namespace) -> int:
-    """Print where two sources differ; 1 if they do.  What only the first could not answer (5xx) is no difference."""
-    walk = Walk(_source(told.before, told.token), told)
-    other = _source(told.after, told.other_token or told.token)
+def compare(arguments: argparse.Namespace) -> int:
+    """Print the differences of two sources; return 1 if there are any.
+
+    Replies of the first with 5xx that the second does not have are not counted as differences.
+    """
+    replies = Replies(_source(arguments.before, arguments.token), arguments)
+    other = _source(arguments.after, arguments.other_token or arguments.token)
     asked = differences = failures = 0
-    for (version, path), answer in _shown(walk):
+    for (version, path), answer in _with_progress(replies):
         asked += 1
         there = other.ask(version, path)
         if answer["status"] >= 500 and there["status"] < 500 and there["status"] != NEVER_ASKED:
@@ -240,48 +243,52 @@ def compare(told: argparse.Namespace) -> int:
             print(f"{version} GET {path}")
             for part in answer:
                 if answer[part] != there[part]:
-                    print(f"  {part}: {json.dumps(answer[part])[: told.width]}")
-                    print(f"  {' ' * len(part)}  {json.dumps(there[part])[: told.width]}")
+                    print(f"  {part}: {json.dumps(answer[part])[: arguments.width]}")
+                    print(f"  {' ' * len(part)}  {json.dumps(there[part])[: arguments.width]}")
     print(f"{asked} answers compared, {differences} differ, {failures} were errors of the first (5xx) only")
     return 1 if differences else 0
 
 
-def _shown(walk: Iterable[tuple[Question, Answer]]) -> Iterator[tuple[Question, Answer]]:
-    """The same, with a line every few seconds that tells how far it is."""
+def _with_progress(replies: Iterable[tuple[Question, Answer]]) -> Iterator[tuple[Question, Answer]]:
+    """Yield the same items, and print the progress every five seconds."""
     last = time.monotonic()
-    for number, (question, answer) in enumerate(walk, 1):
+    for number, (question, answer) in enumerate(replies, 1):
         yield question, answer
         if time.monotonic() > last + 5:
             last = time.monotonic()
             print(f"{number} answers, now at version {question[0]}", file=sys.stderr)
 
 
-def _told(argv: list[str] | None) -> argparse.Namespace:
+def _parsed(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     both = argparse.ArgumentParser(add_help=False)
     both.add_argument("--token", default="admin", help="sent as X-Auth-Token (default: %(default)s)")
-    both.add_argument("--most", type=int, default=0, metavar="N", help="ask for N things of a kind at most, from all")
+    both.add_argument(
+        "--most", type=int, default=0, metavar="N", help="request about N objects of each kind at most, evenly spaced"
+    )
     both.add_argument("--versions", default=",".join(VERSIONS), metavar="1.N,...", help="default: %(default)s")
-    both.add_argument("--ask", action="append", default=[], metavar="PATH", help="ask this too")
-    one = commands.add_parser("record", parents=[both], help="write down what a service says")
-    one.add_argument("service", help="its URL")
-    one.add_argument("file", type=Path, help="where to; it must not exist")
+    both.add_argument("--ask", action="append", default=[], metavar="PATH", help="request this path, too")
+    one = commands.add_parser("record", parents=[both], help="record the replies of a service")
+    one.add_argument("service", help="the URL of the service")
+    one.add_argument("file", type=Path, help="the file to write; it must not exist")
     one.set_defaults(action=record)
-    two = commands.add_parser("compare", parents=[both], help="print where two services differ; exit code 1 if they do")
-    two.add_argument("before", help="the URL of a service, or a file that was recorded")
+    two = commands.add_parser(
+        "compare", parents=[both], help="print the differences of two services; exit code 1 if there are any"
+    )
+    two.add_argument("before", help="the URL of a service, or a recorded file")
     two.add_argument("after", help="likewise")
-    two.add_argument("--other-token", help="the token of the second, if it is another")
-    two.add_argument("--width", type=int, default=400, metavar="N", help="characters to show of an answer")
+    two.add_argument("--other-token", help="the token for the second service, if it is different")
+    two.add_argument("--width", type=int, default=400, metavar="N", help="characters to show of a reply")
     two.set_defaults(action=compare)
     return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit code."""
-    told = _told(argv)
+    """Run a command line and return the exit code."""
+    arguments = _parsed(argv)
     try:
-        return int(told.action(told))
+        return int(arguments.action(arguments))
     except OSError as error:
         raise SystemExit(str(error)) from None
 

@@ -1,7 +1,7 @@
-"""Write the parts of the reference that follow from the code: docs/api/generated.
+"""Generate the parts of the reference that follow from the code: docs/api/generated.
 
 Routes with their versions and policy rules, the JSON schemas of bodies and queries, all errors, and the version
-history.  A test compares the files with what this program would write.  To write them, where the service is installed
+history.  A test compares the files with the output of this program.  To regenerate them, where the service is installed
 from a checkout (``make samples`` does it, too):
 
     python tools/generate_reference.py
@@ -55,8 +55,14 @@ SECTIONS = {
     "/usages": "api-project-usages",
     "/reshaper": "api-reshaper",
 }
-#: Modules that declare no failures, and do more than that when they are imported.
-APART = ("placement.tests", "placement.wsgi.api", "placement.db.migrations", "placement.testing", "placement.direct")
+#: Modules that are not imported: they declare no failures, and importing them has side effects.
+NOT_IMPORTED = (
+    "placement.tests",
+    "placement.wsgi.api",
+    "placement.db.migrations",
+    "placement.testing",
+    "placement.direct",
+)
 
 
 def reference() -> dict[str, str]:
@@ -73,7 +79,7 @@ def reference() -> dict[str, str]:
 
 
 def endpoints() -> Iterator[tuple[str, str, Any]]:
-    """Path, method and endpoint of every route; a method that has changed has several endpoints."""
+    """Yield path, method and endpoint of every route; a method can have several endpoints, by version."""
     for path, methods in routes.TABLE.items():
         for method, served in methods.items():
             for endpoint in served if isinstance(served, tuple) else (served,):
@@ -100,7 +106,7 @@ def routes_page() -> str:
 
 
 def links(path: str, method: str, endpoint: Any) -> Iterator[str]:
-    """References to the section that describes a route, and to its schemas."""
+    """Yield references to the section that describes a route, and to its schemas."""
     section = SECTIONS.get(path) or SECTIONS[f"{method} {path}"]
     yield f":ref:`section <{section}>`"
     for part in ("query", "body"):
@@ -109,7 +115,7 @@ def links(path: str, method: str, endpoint: Any) -> Iterator[str]:
 
 
 def span(since: mv.Version, until: mv.Version | None) -> str:
-    """The versions from ``since`` to the last one before ``until``, in words."""
+    """Return the range of versions from ``since`` to the last one before ``until``, in range_in_words."""
     if until is None:
         return f"from {since}" if since > mv.MINIMUM else "all"
     return f"{since} to {max(version for version in VERSIONS if version < until)}"
@@ -134,15 +140,16 @@ def schemas_page() -> str:
 
 def schema_section(path: str, method: str, part: str, endpoint: Any, document: Any) -> Iterator[str]:
     yield f".. _{label(method, path, part)}:\n\n" + title(f"{method} {path}: {part}", "-")
-    alive = [v for v in VERSIONS if v >= endpoint.since and (endpoint.until is None or v < endpoint.until)]
-    rendered = [(version, layout(document.render(version))) for version in alive]
-    firsts = [0] + [index for index in range(1, len(alive)) if rendered[index][1] != rendered[index - 1][1]]
-    for first, end in zip(firsts, [*firsts[1:], len(alive)], strict=True):
-        yield f"{words(alive[first], alive[end - 1])}:\n\n.. code-block:: json\n\n{indented(rendered[first][1])}\n\n"
+    versions = [v for v in VERSIONS if v >= endpoint.since and (endpoint.until is None or v < endpoint.until)]
+    rendered = [(version, layout(document.render(version))) for version in versions]
+    firsts = [0] + [index for index in range(1, len(versions)) if rendered[index][1] != rendered[index - 1][1]]
+    for first, end in zip(firsts, [*firsts[1:], len(versions)], strict=True):
+        held = range_in_words(versions[first], versions[end - 1])
+        yield f"{held}:\n\n.. code-block:: json\n\n{indented(rendered[first][1])}\n\n"
 
 
 def layout(value: Any, indent: int = 0) -> str:
-    """JSON, with each object on one line if it is short enough, else with a line for each member."""
+    """Return JSON with each short object on one line, and other objects with a line for each member."""
     line = json.dumps(value)
     if not isinstance(value, dict) or len(line) + indent <= 80:
         return line
@@ -151,7 +158,7 @@ def layout(value: Any, indent: int = 0) -> str:
     return "{\n" + ",\n".join(members) + f"\n{' ' * indent}}}"
 
 
-def words(first: mv.Version, last: mv.Version) -> str:
+def range_in_words(first: mv.Version, last: mv.Version) -> str:
     if last == mv.LATEST:
         return f"From version {first} on" if first > mv.MINIMUM else "All versions"
     return f"Versions {first} to {last}" if first != last else f"Version {first}"
@@ -167,7 +174,7 @@ def label(method: str, path: str, part: str) -> str:
 def failures() -> list[type[errors.Failure]]:
     """Every failure that has a sentence of its own, whichever module declares it."""
     for module in pkgutil.walk_packages(placement.__path__, "placement."):
-        if not module.name.startswith(APART):
+        if not module.name.startswith(NOT_IMPORTED):
             with contextlib.suppress(ImportError):  # needs an extra that is not installed; these declare no failures
                 importlib.import_module(module.name)
     kinds = [errors.Failure]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The whole way of an operator, on private servers: from the original to this project, and back.
+"""Switch a database from the original to this project and back, on private servers.
 
     python tools/switch_and_back.py --original 'COMMAND {port} {database}' [--databases mariadb] [--revision ID]
 
-The command starts the original in the foreground, on an empty database too (both fields are filled in); it is ended by
-SIGTERM.  The original makes the tables; they get rows as its races leave behind, and more through its API.  Everything
-it says is recorded; then this project takes the database over, must say the same, writes, and gives the database back;
-then the original must say what this project said.
+The command starts the original in the foreground, also on an empty database (both fields are filled in); SIGTERM ends
+it.  The original makes the tables; they get rows as its race conditions leave them, and more through its API.  All its
+replies are recorded.  Then this project takes over the database, must give the same replies, writes, and releases the
+database; then the original must give the same replies as this project.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from tests.db.portrait import portrait
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPARE = [sys.executable, str(ROOT / "tools" / "compare_with_original.py")]
-#: What no list leads to.
+#: Consumers that no list contains.
 HIDDEN = [f"/allocations/{consumer}" for consumer in (original.GHOST, original.OWNERLESS, original.LOST)]
 MORE = [argument for path in HIDDEN for argument in ("--ask", path)]
 
 
 @contextlib.contextmanager
 def original_at(template: str, database: str) -> Iterator[str]:
-    """The URL of the original, on a database."""
+    """Run the original on a database; yield its URL."""
     port = children.free_port()
     url = f"http://127.0.0.1:{port}"
-    directory = children.run_directory()  # not here, where it would find our package under its own name
-    plain = database.replace("+psycopg", "+psycopg2")  # the driver that it has
+    directory = children.run_directory()  # not the repository, owner package has the same name
+    plain = database.replace("+psycopg", "+psycopg2")  # the driver of the original
     command = shlex.split(template.format(port=port, database=plain))
     log = directory / f"original-{port}.log"
     child = children.Child(command, log, signal.SIGTERM, cwd=directory)
@@ -62,17 +62,21 @@ def original_at(template: str, database: str) -> Iterator[str]:
         child.stop()
 
 
-def manage(database: str, *words: str) -> None:
+def manage(database: str, *options: str) -> None:
     """Run placement-manage."""
     conf = children.run_directory() / "manage.conf"
     conf.write_text(f"[placement_database]\nconnection = {database}\n")
     subprocess.run(
-        [sys.executable, "-m", "placement.cmd.manage", "--config-file", str(conf), *words], cwd=ROOT, check=True
+        [sys.executable, "-m", "placement.cmd.manage", "--config-file", str(conf), *options], cwd=ROOT, check=True
     )
 
 
 def send(url: str, method: str, path: str, body: Any = None, version: str = "1.39") -> Any:
-    """The parsed answer; raises unless it is a success."""
+    """Send a request and return the parsed reply.
+
+    Raises:
+        urllib.error.HTTPError: The reply is an error.
+    """
     headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": f"placement {version}"}
     data = None if body is None else json.dumps(body).encode()
     headers |= {} if data is None else {"Content-Type": "application/json"}
@@ -83,7 +87,7 @@ def send(url: str, method: str, path: str, body: Any = None, version: str = "1.3
 
 
 def use(url: str, tag: str) -> None:
-    """Do with a service what its clients do: make, claim, move, give back, rename and remove."""
+    """Write through the API of a service as clients do: create, claim, move, release, rename and delete."""
     name = f"CUSTOM_{tag.upper()}"
     send(url, "PUT", f"/resource_classes/{name}")
     send(url, "PUT", f"/traits/{name}_TRAIT")
@@ -105,7 +109,7 @@ def use(url: str, tag: str) -> None:
     spare = str(uuid.uuid4())
     send(url, "POST", "/resource_providers", {"name": f"{tag}-spare", "uuid": spare})
     send(url, "DELETE", f"/resource_providers/{spare}")
-    time.sleep(3)  # or what was written last would be "now" in one recording and not in the next
+    time.sleep(3)  # otherwise the newest dates would be "now" in one recording and not in the next
 
 
 def _replace(url: str, provider: str, what: str, value: Any) -> None:
@@ -119,8 +123,8 @@ def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
     for number, consumer in enumerate(consumers):
         root, child = nodes[number % len(nodes)]
         held = {root: {"resources": {"VCPU": 2, "MEMORY_MB": 100 + number}}, child: {"resources": {name: 1}}}
-        whose = {"project_id": f"{tag}-{number % 2}", "user_id": f"user-{number % 3}"}
-        body = {"allocations": held, **whose, "consumer_generation": None}
+        owner = {"project_id": f"{tag}-{number % 2}", "user_id": f"user-{number % 3}"}
+        body = {"allocations": held, **owner, "consumer_generation": None}
         if number % 3 == 0:
             old = [{"resource_provider": {"uuid": at}, "resources": there["resources"]} for at, there in held.items()]
             send(url, "PUT", f"/allocations/{consumer}", {"allocations": old}, version="1.7")
@@ -136,7 +140,7 @@ def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
 
 
 def rows(engine: sa.Engine) -> dict[str, list[Any]]:
-    """All rows of all tables of the original, but its revision."""
+    """Return all rows of the tables of the original, except its revision."""
     with engine.connect() as connection:
         found = {}
         for name in original.ROWS:
@@ -146,12 +150,12 @@ def rows(engine: sa.Engine) -> dict[str, list[Any]]:
 
 
 def compared(before: str, after: str, versions: list[str]) -> int:
-    """Whether answers differ, as an exit code."""
+    """Compare the replies of two sources; return the exit code."""
     return subprocess.run([*COMPARE, "compare", before, after, *MORE, *versions]).returncode
 
 
 def recorded(url: str, name: str, versions: list[str]) -> str:
-    """The name of the file with all that the service says."""
+    """Record all replies of a service; return the name of the file."""
     file = children.run_directory() / f"{name}.jsonl"
     file.unlink(missing_ok=True)
     subprocess.run([*COMPARE, "record", url, str(file), *MORE, *versions], check=True)
@@ -159,7 +163,7 @@ def recorded(url: str, name: str, versions: list[str]) -> str:
 
 
 def there_and_back(template: str, server: servers.Server, revision: str, versions: list[str]) -> int:
-    """How many of the comparisons failed."""
+    """Run all steps on one server; return the number of failed comparisons."""
     database = server.create_database()
     engine = sa.create_engine(database, poolclass=sa.NullPool)
     failed = 0
@@ -167,14 +171,16 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     def step(what: str, wrong: Any = False) -> None:
         nonlocal failed
         failed += bool(wrong)
-        print(f"{server.kind} {revision}: {what}{': NOT SO' if wrong else ''}", flush=True)
+        print(f"{server.kind} {revision}: {what}{': FAILED' if wrong else ''}", flush=True)
 
     with original_at(template, database):
         pass
     with engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM traits"))  # the original inserts them again, beside those of the rows
+        connection.execute(
+            sa.text("DELETE FROM traits")
+        )  # the original inserts them again, in addition to those of the rows
         original.fill(connection)
-        # A provider without a root is hidden by the original, and shown by this project as its own.
+        # The original hides a provider without a root; this project shows it as its own root.
         connection.execute(
             sa.text("UPDATE resource_providers SET root_provider_id = id WHERE root_provider_id IS NULL")
         )
@@ -192,39 +198,41 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     manage(database, "db", "sync")
     step("sync changes no row", rows(engine) != data)
     with running.uwsgi(database) as service:
-        step("this project says the same as the original", compared(before, service.url, versions))
+        step("this project gives the same replies as the original", compared(before, service.url, versions))
         use(service.url, "ours")
         after = recorded(service.url, "after", versions)
     data = rows(engine)
     manage(database, "db", "release", "--revision", revision)
     step("release changes no row", rows(engine) != data)
-    step("the tables are the original's", portrait(engine) != tables)
+    step("the tables are those of the original", portrait(engine) != tables)
     with original_at(template, database) as url:
-        step("the original says the same as this project", compared(url, after, versions))
+        step("the original gives the same replies as this project", compared(url, after, versions))
         use(url, "back")
         again = recorded(url, "again", versions)
     manage(database, "db", "sync")
     with running.uwsgi(database) as service:
-        step("this project, back again, says the same as the original", compared(again, service.url, versions))
+        step("this project, used again, gives the same replies as the original", compared(again, service.url, versions))
     return failed
 
 
 def main() -> int:
-    """The exit code."""
+    """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--original", metavar="COMMAND", required=True)
     parser.add_argument("--databases", default="sqlite,mariadb,postgresql")
     parser.add_argument("--revision", choices=(original.NEWEST, original.OLDER), default=original.NEWEST)
-    parser.add_argument("--versions", metavar="1.N,...", help="those to compare (default: those that change an answer)")
-    told = parser.parse_args()
-    versions = ["--versions", told.versions] if told.versions else []
+    parser.add_argument(
+        "--versions", metavar="1.N,...", help="versions to compare (default: those that change a reply)"
+    )
+    arguments = parser.parse_args()
+    versions = ["--versions", arguments.versions] if arguments.versions else []
     children.begin_run()
     try:
-        ways = (
-            there_and_back(told.original, servers.shared(kind), told.revision, versions)
-            for kind in told.databases.split(",")
+        failures = (
+            there_and_back(arguments.original, servers.shared(kind), arguments.revision, versions)
+            for kind in arguments.databases.split(",")
         )
-        return min(1, sum(ways))
+        return min(1, sum(failures))
     finally:
         children.end_run()
 

@@ -15,20 +15,20 @@ An example is two blocks, a request and the reply to it::
 
        {"resource_providers": []}
 
-Long lines of a head are folded: an indented line belongs to the one before it.  ``HTTP/1.1`` after the path may be left
-out, and ``...`` in place of a header says that there are others.
+Long lines of a head are folded: an indented line continues the previous one.  ``HTTP/1.1`` after the path is optional,
+and ``...`` in place of a header stands for further headers.
 
-A page runs from top to bottom against a service of its own.  The headers of ``DEFAULTS`` are added to a request that
-does not show them, and ``Content-Type: application/json`` to one with a body.  Of a reply, the status line, the headers
-that are shown and the body are compared.  In what is expected, ``...`` stands for any text, the string ``"..."`` for
-any value, for any number of elements in a list, and as a key for any further members of an object.
+The examples of a page run in order against a new service.  The headers of ``DEFAULTS`` are added to a request that does
+not show them, and ``Content-Type: application/json`` to one with a body.  Of a reply, the status line, the headers that
+are shown and the body are compared.  In an expected reply ``...`` matches any text; the string ``"..."`` matches any
+value, any number of elements in a list, and, as a key, any further members of an object.
 
-Comments in the page say what the reader does not see:
+Comments in the page are directives that the rendered page does not show:
 
-- ``.. example-setup:`` with an indented block: requests that run at this place and have to succeed, at the latest
-  version unless they show another;
-- ``.. example-unordered:`` between a request and its reply: the order of list elements does not matter;
-- ``.. example-none:`` with a reason: the page has no examples on purpose.
+- ``.. example-setup:`` with an indented block: requests that are sent here and must succeed, at the latest version
+  unless they show another;
+- ``.. example-unordered:`` between a request and its reply: the order of list elements is not compared;
+- ``.. example-none:`` with a reason: the page has no examples.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from typing import Any
 
 import webob
 
-#: The service that the examples address, and who asks: headers that a request need not show.
+#: The host of the service in the examples, and the headers of a request that does not show them.
 HOST = "placement.example.com"
 DEFAULTS = {"Host": HOST, "X-Auth-Token": "admin", "X-Roles": "admin,service"}
 LATEST = "placement latest"
@@ -54,11 +54,11 @@ _DIRECTIVE = re.compile(r"( *)\.\. (?:(code-block|sourcecode):: *http|(example-(
 
 
 class Malformed(ValueError):
-    """A block that is no example; the text names its line."""
+    """A block is not a valid example; the message has its line."""
 
 
 class Mismatch(AssertionError):
-    """A reply that is not the one shown; the text names the line of the example and what differs."""
+    """A reply differs from the page; the message has the line of the example and the difference."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Example:
-    """A request and the reply that the page shows; without a reply, a set-up request."""
+    """A request and the reply that the page shows; a set-up request has no reply."""
 
     request: Request
     reply: Reply | None = None
@@ -90,7 +90,7 @@ class Example:
 @dataclass
 class Page:
     examples: list[Example] = field(default_factory=list)
-    #: Why the page has no examples; None where it must have some.
+    #: The reason for having no examples, or None.
     none: str | None = None
 
 
@@ -108,7 +108,11 @@ class _Block:
 
 
 def parse(text: str) -> Page:
-    """Return the examples of a page; raises Malformed."""
+    """Return the examples of a page.
+
+    Raises:
+        Malformed: A block is not a valid example, or the page has neither examples nor a reason.
+    """
     page = Page()
     pending: Request | None = None
     ordered = True
@@ -145,17 +149,17 @@ def _blocks(text: str) -> Iterator[_Block]:
         if found is None:
             continue
         indent = len(found[1])
-        while number < len(lines) and _belongs(lines[number], indent):
+        while number < len(lines) and _is_in_block(lines[number], indent):
             number += 1
         yield _Block(start + 1, found[3] or "http", found[4], _dedented(lines[start + 1 : number]))
 
 
-def _belongs(line: str, indent: int) -> bool:
+def _is_in_block(line: str, indent: int) -> bool:
     return not line.strip() or len(line) - len(line.lstrip()) > indent
 
 
 def _dedented(lines: list[str]) -> list[str]:
-    """The lines without their common indentation, options of the directive, and blank lines at both ends."""
+    """Return the lines without common indentation, directive options, and blank lines at both ends."""
     margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     cut = [line[margin:].rstrip() for line in lines]
     while cut and (not cut[0] or re.match(r":[a-z-]+:", cut[0])):
@@ -192,7 +196,7 @@ def _reply(line: int, content: list[str], ordered: bool) -> Reply:
 
 
 def _head_and_body(content: list[str], fold: str) -> tuple[list[str], str]:
-    """The lines of the head, folded ones joined by ``fold``, and what follows the first blank line."""
+    """Return the lines of the head, folded ones joined by ``fold``, and the text after the first blank line."""
     blank = content.index("") if "" in content else len(content)
     head: list[str] = []
     for text in content[:blank]:
@@ -218,7 +222,11 @@ def _headers(line: int, head: list[str]) -> dict[str, str]:
 
 
 def run(page: Page, application: Any) -> None:
-    """Send every request of the page to a WSGI application; raises Mismatch."""
+    """Send every request of the page to a WSGI application, and compare the replies.
+
+    Raises:
+        Mismatch: A reply differs from the page, or a set-up request failed.
+    """
     for example in page.examples:
         reply = _ask(application, example.request)
         if example.reply is not None:
@@ -240,14 +248,18 @@ def _ask(application: Any, request: Request) -> webob.Response:
 
 
 def compare(expected: Reply, actual: webob.Response) -> None:
-    """Raises Mismatch unless the reply is the one expected."""
+    """Compare a reply with the expected one.
+
+    Raises:
+        Mismatch: They differ.
+    """
     try:
         _same("status", expected.status, actual.status)
         for name, value in expected.headers.items():
             _same(f"header {name}", value, actual.headers.get(name))
         _same_body(expected, actual)
     except Mismatch as mismatch:
-        raise Mismatch(f"line {expected.line}: {mismatch}\nthe reply:\n{_written(actual)}") from None
+        raise Mismatch(f"line {expected.line}: {mismatch}\nthe reply:\n{_formatted(actual)}") from None
 
 
 def _same_body(expected: Reply, actual: webob.Response) -> None:
@@ -267,14 +279,14 @@ def _same(what: str, expected: str, actual: str | None) -> None:
         raise Mismatch(f"{what}: {expected!r} is shown, {actual!r} came")
 
 
-def _written(reply: webob.Response) -> str:
+def _formatted(reply: webob.Response) -> str:
     headers = "\n".join(f"{name}: {value}" for name, value in reply.headers.items())
     body = json.dumps(reply.json, indent=2) if reply.content_type == "application/json" else reply.text
     return f"HTTP/1.1 {reply.status}\n{headers}\n\n{body}"
 
 
 def matches(expected: Any, actual: Any, ordered: bool = True) -> bool:
-    """Whether a JSON value is the one that a page shows."""
+    """Whether a JSON value matches the value that a page shows."""
     if expected == ANY:
         return True
     if type(expected) is not type(actual):
@@ -305,7 +317,7 @@ def _matches_list(expected: list[Any], actual: list[Any]) -> bool:
 
 
 def _matches_set(expected: list[Any], actual: list[Any]) -> bool:
-    """Whether each expected element has an actual one of its own."""
+    """Whether expected and actual elements can be paired, in any order."""
     remaining = list(actual)
     for element in expected:
         if element == ANY:

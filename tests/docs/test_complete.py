@@ -22,7 +22,7 @@ SUCCESSES = {
     for example in examples.parse(text).examples
     if example.reply is not None and example.reply.status.startswith("2")
 }
-#: Recorded schemas of what each route takes, by version.
+#: The recorded schemas of bodies and queries, by version.
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "tests/unit/schemas").glob("*.json"))}
 
 
@@ -34,7 +34,7 @@ def test_every_method_of_a_route_has_an_example_that_succeeds(path):
 
 
 def properties(schema: Any) -> Iterator[str]:
-    """The names of all properties in a JSON schema, at any depth."""
+    """Yield the names of all properties in a JSON schema, at any depth."""
     if isinstance(schema, dict):
         yield from schema.get("properties", ())
         for value in schema.values():

@@ -1,4 +1,4 @@
-"""Every example in docs/api is what the service answers."""
+"""Every example in docs/api matches the replies of the service."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ PAGES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.rst"
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_shows_what_the_service_answers(name, database):
+def test_the_examples_of_a_page_match_the_service(name, database):
     page = examples.parse(PAGES[name].read_text())
     examples.run(page, deploy.loadapp(web.configuration(), database))

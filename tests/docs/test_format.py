@@ -1,4 +1,4 @@
-"""Examples are found, refused and compared as tests/docs/examples.py says."""
+"""Parsing, running and comparing of examples, as tests/docs/examples.py describes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ Some text.
 
 
 def replying(status="200 OK", body=None, headers=()):
-    """An application with one reply, and the requests that it was sent."""
+    """Return an application with a fixed reply, and the list of requests that it receives."""
     seen = []
 
     @webob.dec.wsgify
@@ -87,7 +87,7 @@ def page(reply, request="GET / HTTP/1.1", between=""):
     return examples.parse(f"\n{between}\n".join(blocks))
 
 
-def test_the_parts_of_a_page_are_found():
+def test_a_page_is_parsed():
     trait, provider, thing, gone = examples.parse(PAGE).examples
     assert (trait.request.method, trait.request.path, trait.request.body) == ("PUT", "/traits/CUSTOM_A", "")
     assert trait.request.headers == {"OpenStack-API-Version": "placement latest"}
@@ -126,16 +126,16 @@ REPLY = ".. code-block:: http\n\n   HTTP/1.1 200 OK\n\n"
         (".. example-unordered:\n\n" + REQUEST + REPLY, "line 1: example-unordered stands between"),
     ],
 )
-def test_what_is_no_example_is_refused(text, reason):
+def test_a_malformed_page_is_refused(text, reason):
     with pytest.raises(Malformed, match=reason):
         examples.parse(text)
 
 
-def test_a_page_may_say_why_it_has_no_examples():
+def test_a_page_without_examples_states_the_reason():
     assert examples.parse(".. example-none: it is a table\n   of contents\n").none == "it is a table of contents"
 
 
-def test_requests_are_sent_with_what_they_show_and_with_defaults():
+def test_requests_are_sent_with_their_headers_and_the_defaults():
     application, seen = replying(status="204 No Content")
     text = ".. example-setup:\n\n   PUT /a?b=1\n\n   {}\n\n   GET /c\n   x-auth-token: other\n\n" + REQUEST + REPLY
     with pytest.raises(Mismatch):
@@ -150,7 +150,7 @@ def test_requests_are_sent_with_what_they_show_and_with_defaults():
     assert "OpenStack-API-Version" not in third.headers
 
 
-def test_a_set_up_has_to_succeed():
+def test_a_failed_set_up_request_is_a_mismatch():
     application, _ = replying(status="409 Conflict", body={"why": "taken"})
     text = ".. example-setup:\n\n   PUT /traits/A\n\n" + REQUEST + REPLY
     with pytest.raises(Mismatch, match=r"(?s)line 1: set-up PUT /traits/A: 409 Conflict.*taken"):
@@ -168,7 +168,7 @@ ACTUAL = {"status": "409 Conflict", "body": {"a": [1, 2], "id": "req-1"}, "heade
         'HTTP/1.1 409 Conflict\nAllow: ...\n\n{"...": "...", "a": "..."}',
     ],
 )
-def test_the_same_reply_passes(reply):
+def test_a_matching_reply_passes(reply):
     application, _ = replying(**ACTUAL)
     examples.run(page(reply), application)
 
@@ -186,7 +186,7 @@ def test_the_same_reply_passes(reply):
         ('HTTP/1.1 409 Conflict\n\n{"a": [1, 2]}', "body"),
     ],
 )
-def test_another_reply_is_a_mismatch(reply, reason):
+def test_a_different_reply_is_a_mismatch(reply, reason):
     application, _ = replying(**ACTUAL)
     with pytest.raises(Mismatch) as raised:
         examples.run(page(reply), application)
@@ -194,14 +194,14 @@ def test_another_reply_is_a_mismatch(reply, reason):
     assert str(raised.value).startswith("line 6: ")
 
 
-def test_an_empty_body_is_not_any_body():
+def test_an_empty_body_matches_only_an_empty_body():
     application, _ = replying(status="204 No Content")
     examples.run(page("HTTP/1.1 204 No Content"), application)
     with pytest.raises(Mismatch):
         examples.run(page('HTTP/1.1 204 No Content\n\n{"a": 1}'), application)
 
 
-def test_order_matters_unless_the_page_says_otherwise():
+def test_the_order_of_elements_counts_except_after_example_unordered():
     application, _ = replying(body=[1, 2])
     with pytest.raises(Mismatch):
         examples.run(page("HTTP/1.1 200 OK\n\n[2, 1]"), application)
@@ -223,7 +223,7 @@ def test_order_matters_unless_the_page_says_otherwise():
         (["...", 2, "..."], [1, 2, 3]),
     ],
 )
-def test_dots_stand_for_anything(expected, actual):
+def test_dots_match_anything(expected, actual):
     assert matches(expected, actual)
 
 
@@ -245,7 +245,7 @@ def test_dots_stand_for_anything(expected, actual):
         ([[1, 2]], [[2, 1]]),
     ],
 )
-def test_differences_are_seen(expected, actual):
+def test_different_values_do_not_match(expected, actual):
     assert not matches(expected, actual)
 
 
@@ -260,5 +260,5 @@ def test_differences_are_seen(expected, actual):
         ([4, "..."], [1, 2], False),
     ],
 )
-def test_lists_without_order_are_compared_element_by_element(expected, actual, same):
+def test_unordered_lists_match_if_their_elements_do(expected, actual, same):
     assert matches(expected, actual, ordered=False) is same

@@ -1,4 +1,4 @@
-"""The generated parts of the reference are what the code says."""
+"""The generated parts of the reference match the code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tools import generate_reference
 
 
-def test_no_generated_file_is_stale():
+def test_the_generated_files_are_up_to_date():
     generated = {path.name: path.read_text() for path in generate_reference.GENERATED.iterdir()}
     if generated != generate_reference.reference():
-        pytest.fail("docs/api/generated is stale: write it anew with `python tools/generate_reference.py`")
+        pytest.fail("docs/api/generated is stale: regenerate it with `python tools/generate_reference.py`")

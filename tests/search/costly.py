@@ -1,4 +1,4 @@
-"""Queries that once took gigabytes or minutes, and worlds for them.
+"""Queries that took gigabytes or minutes before searches had budgets, and worlds for them.
 
 Some query strings are as long as an operator can allow, 64 KiB.
 """
@@ -24,7 +24,7 @@ class CostlyQuery(NamedTuple):
 
 
 class Large(World):
-    """A world to which a provider is added in constant time."""
+    """A world that adds a provider in constant time."""
 
     def host(self, name: str, parent: str | None = None, **more: Any) -> None:  # type: ignore[override]
         self.ids[name] = len(self.ids) + 1
@@ -37,20 +37,20 @@ def uuid(number: int) -> str:
 
 @functools.cache
 def line(depth: int) -> Snapshot:
-    """Providers that are each a child of the one before."""
+    """Return one tree in which each provider is the child of the previous one."""
     members: list[tuple[int, int | None]] = [(number, number - 1 if number else None) for number in range(depth)]
     return _nested(members)
 
 
 @functools.cache
 def star(count: int) -> Snapshot:
-    """One tree: a root and ``count - 1`` children."""
+    """Return one tree of a root and ``count - 1`` children."""
     return _nested([(number, 0 if number else None) for number in range(count)])
 
 
 @functools.cache
 def deep_tree(count: int) -> Snapshot:
-    """A deep tree in which a provider can have several children."""
+    """Return a deep tree in which a provider can have several children."""
     chance = random.Random(1)
     return _nested(
         [(number, chance.randint(max(number - 3, 0), number - 1) if number else None) for number in range(count)]
@@ -59,7 +59,7 @@ def deep_tree(count: int) -> Snapshot:
 
 def _nested(members: list[tuple[int, int | None]]) -> Snapshot:
     world = Large()
-    # Without walking up thousands of ancestors for each provider.
+    # Avoids a walk over thousands of ancestors for each provider.
     world.root = lambda _name: uuid(0)  # type: ignore[method-assign]
     for number, parent in members:
         world.host(uuid(number), None if parent is None else uuid(parent), VCPU=8, MEMORY_MB=64, DISK_GB=64, PGPU=4)
@@ -68,7 +68,7 @@ def _nested(members: list[tuple[int, int | None]]) -> Snapshot:
 
 @functools.cache
 def hosts(count: int, children: int, traits: int = 3) -> Snapshot:
-    """Hosts with ``traits`` traits and ``children`` children each."""
+    """Return hosts with ``traits`` traits and ``children`` children each."""
     world = Large()
     names = [f"CUSTOM_TRAIT_WITH_A_NAME_{number}" for number in range(traits)]
     for host in range(count):
@@ -81,10 +81,10 @@ def hosts(count: int, children: int, traits: int = 3) -> Snapshot:
 
 @functools.cache
 def shared_pools(hosts: int, pools: int) -> Snapshot:
-    """Hosts with which all pools share."""
+    """Return hosts and pools; every pool shares with every host."""
     world = Large()
     for host in range(hosts):
-        # Each has another amount of disk, so that no two trees have the same canonical form.
+        # The amounts of disk differ, so that no two trees have the same canonical form.
         world.host(uuid(host), VCPU=64, MEMORY_MB=4096, DISK_GB=100 + host, aggregates=["A", f"B{host}"])
     for pool in range(pools):
         more = {"IPV4_ADDRESS": 100}
@@ -94,7 +94,7 @@ def shared_pools(hosts: int, pools: int) -> Snapshot:
 
 @functools.cache
 def classes(providers: int, count: int) -> Snapshot:
-    """One tree of which every provider has ``count`` resource classes."""
+    """Return one tree whose providers have ``count`` resource classes each."""
     world = Large()
     stock = {f"CUSTOM_{number}": 50 + number for number in range(count)}
     for number in range(providers):

@@ -1,4 +1,4 @@
-"""Combining on problems written by hand: no index, no numpy, no database."""
+"""Combining of tree problems that are written by hand, without index and database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = 100
 
 
 def devices(groups: int, count: int, *, isolate: bool = True, root: int = ROOT, each: int = 1) -> TreeProblem:
-    """A root with ``count`` children, each of which can supply any of the groups."""
+    """Return a problem of a root with ``count`` children, each of which can supply any of the groups."""
     requirements = Requirements(tuple(Demand(f"_{number}", {"PGPU": 1}) for number in range(groups)), isolate=isolate)
     children = tuple(range(root + 1, root + 1 + count))
     facts = {child: ProviderFacts((child, root), available={"PGPU": each}) for child in children}
@@ -40,24 +40,24 @@ def test_the_examples_in_the_docstrings(module: types.ModuleType) -> None:
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
-def test_every_way_to_give_devices_to_groups_is_a_candidate(isolate: bool) -> None:
+def test_every_assignment_of_devices_to_groups_is_a_candidate(isolate: bool) -> None:
     found = [assigned(candidate) for candidate in combine(devices(3, 4, isolate=isolate))]
     assert found == [*itertools.permutations(range(ROOT + 1, ROOT + 5), 3)]
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
-def test_more_groups_than_devices_is_seen_before_anything_is_assigned(isolate: bool) -> None:
-    # One by one, 16 devices for 17 groups have 16! dead ends.
+def test_more_groups_than_devices_are_refused_before_any_assignment(isolate: bool) -> None:
+    # Backtracking alone would visit 16! dead ends.
     assert not [*combine(devices(17, 16, isolate=isolate))]
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
-def test_the_first_candidates_do_not_wait_for_the_others(isolate: bool) -> None:
-    # There are 16! of them.
+def test_candidates_are_generated_lazily(isolate: bool) -> None:
+    # The problem has 16! candidates.
     assert len([*itertools.islice(combine(devices(16, 16, isolate=isolate)), 1000)]) == 1000
 
 
-def test_a_group_with_many_providers_leaves_the_few_to_groups_that_have_no_others() -> None:
+def test_a_group_with_a_larger_domain_avoids_the_providers_that_other_groups_need() -> None:
     # Groups 1 and 2 fit on providers 1 and 2 only, so group 0 has to take the third.
     requirements = Requirements(tuple(Demand(name, {}) for name in "012"), isolate=True)
     facts = {provider: ProviderFacts((provider, ROOT)) for provider in range(1, 5)}
@@ -73,7 +73,7 @@ def test_the_common_ancestor_may_be_assigned_last() -> None:
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["interchangeable devices", "devices that differ"])
-def test_the_same_dead_end_is_not_met_in_every_way(alike: bool) -> None:
+def test_a_dead_end_is_not_repeated_for_every_permutation(alike: bool) -> None:
     """Twelve groups have 12! assignments, but the two classes always need a second provider of one tree."""
     names = [f"_{number}" for number in range(12)]
     children, processors, disks = range(1, 13), tuple(range(20, 40)), tuple(range(40, 60))
@@ -84,8 +84,8 @@ def test_the_same_dead_end_is_not_met_in_every_way(alike: bool) -> None:
     assert not [*combine(TreeProblem(requirements, (*domains, processors, disks), facts))]
 
 
-def test_an_assigned_provider_is_not_interchangeable_with_its_twin() -> None:
-    """With two twins there is no solution, because the root has nothing left; with one of them twice there is."""
+def test_an_assigned_provider_is_not_interchangeable_with_an_equal_one() -> None:
+    """Using both children has no solution, as the root is used up; using one of them twice has."""
     requirements = Requirements(
         (Demand("_root", {"VCPU": 1}), Demand("_A", {}), Demand("_B", {}), Demand("_C", {"VCPU": 1})),
         same_subtrees=(frozenset({"_A", "_B", "_C"}),),
@@ -96,14 +96,14 @@ def test_an_assigned_provider_is_not_interchangeable_with_its_twin() -> None:
     assert [*map(assigned, found)] == [(ROOT, 1, 1, 1), (ROOT, 2, 2, 2)]
 
 
-def test_a_provider_that_is_in_other_domains_is_not_interchangeable_with_its_twin() -> None:
+def test_equal_providers_in_different_domains_are_not_interchangeable() -> None:
     requirements = Requirements((Demand("_A", {}), Demand("_B", {})), same_subtrees=(frozenset({"_A", "_B"}),))
     facts = {child: ProviderFacts((child, ROOT)) for child in (1, 2, 3)}
     found = combine(TreeProblem(requirements, ((1, 2), (2, 3)), facts))
     assert [*map(assigned, found)] == [(2, 2)]
 
 
-def test_groups_that_meet_on_one_provider_are_summed() -> None:
+def test_amounts_of_groups_on_one_provider_are_summed() -> None:
     requirements = Requirements((Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 5}), Demand("_A", {"VCPU": 2})))
 
     def candidates(available: int) -> list[Candidate]:
@@ -125,7 +125,7 @@ def test_one_provider_cannot_supply_two_isolated_groups() -> None:
     assert not [*combine(TreeProblem(requirements, ((1,), (1,)), {1: ProviderFacts((1,))}))]
 
 
-def test_one_provider_meets_the_traits_alone_or_not_at_all() -> None:
+def test_a_single_provider_must_have_all_required_traits() -> None:
     requirements = Requirements((Demand("", {"VCPU": 1}),), required=(frozenset({"T0"}), frozenset({"T1", "T2"})))
     assert not [*combine(TreeProblem(requirements, ((1,),), {1: ProviderFacts((1,), frozenset({"T1", "T2"}))}))]
     assert len([*combine(TreeProblem(requirements, ((1,),), {1: ProviderFacts((1,), frozenset({"T0", "T2"}))}))]) == 1
@@ -144,7 +144,7 @@ EVEN = tuple(2 * half for half in (230, 195, 154, 206, 163, 244, 150, 164, 194, 
 
 
 def packing(root: int, *available: int) -> TreeProblem:
-    """Groups that demand even amounts of devices with so much available."""
+    """Return a problem of groups that demand even amounts, on devices with the given amounts available."""
     requirements = Requirements(tuple(Demand(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN)))
     devices = enumerate(available, root + 1)
     facts = {child: ProviderFacts((child, root), available={"VGPU": amount}) for child, amount in devices}
@@ -152,7 +152,10 @@ def packing(root: int, *available: int) -> TreeProblem:
 
 
 def odd(root: int, difference: int = 0) -> TreeProblem:
-    """Just enough in total, but each device has an odd amount: only trying 4**17 assignments shows it."""
+    """Return a problem without a solution whose proof needs up to 4**17 assignments.
+
+    The total is just enough, but each device has an odd amount and every demand is even.
+    """
     each = sum(EVEN) // 4
     assert (each % 2, sum(EVEN) % 4) == (1, 0)
     return packing(root, each - difference, each + difference, each, each)
@@ -161,21 +164,21 @@ def odd(root: int, difference: int = 0) -> TreeProblem:
 # --- limits ---
 
 
-def test_a_tree_that_takes_too_much_work_is_given_up() -> None:
+def test_a_tree_above_its_work_limit_is_abandoned() -> None:
     budget = Budget()
     assert not choose([odd(0)], budget=budget)
     assert budget.shortage == "operations"
 
 
-def test_trees_that_are_given_up_leave_work_for_others() -> None:
+def test_abandoned_trees_do_not_use_up_the_budget_of_others() -> None:
     budget = Budget()
     hard = [odd(100 * number, 2 * number) for number in range(20)]
     assert [assigned(one)[0] for one in choose([*hard, packing(5000, *[5000] * 4)], 1, budget=budget)] == [5001]
     assert budget.shortage == "operations"
 
 
-def test_the_budget_ends_a_search_of_large_trees() -> None:
-    """Each has another number of devices, so that no two have the same canonical form."""
+def test_the_budget_limits_a_search_of_large_trees() -> None:
+    """The numbers of devices differ, so that no two trees have the same canonical form."""
     budget = Budget()
     requirements = Requirements(tuple(Demand(f"_{number}", {"VGPU": 1}) for number in range(250)), isolate=True)
     problems = []
@@ -186,7 +189,7 @@ def test_the_budget_ends_a_search_of_large_trees() -> None:
     assert budget.shortage == "operations"
 
 
-def test_trees_that_need_little_work_have_as_much_again() -> None:
+def test_small_trees_may_use_twice_the_fruitless_budget() -> None:
     budget = Budget()
     budget.count_fruitless(2 * FRUITLESS - 1)
     assert not budget.fruitless_exhausted()
@@ -196,7 +199,7 @@ def test_trees_that_need_little_work_have_as_much_again() -> None:
     assert budget.shortage == "operations"
 
 
-def test_fruitless_work_leaves_less_for_the_trees_that_follow_and_for_the_rest_of_the_same() -> None:
+def test_fruitless_work_reduces_the_allowance_of_the_same_and_of_later_trees() -> None:
     budget = Budget()
     limit = WorkLimit(budget, 0)
     limit.work = 80_000
@@ -208,7 +211,7 @@ def test_fruitless_work_leaves_less_for_the_trees_that_follow_and_for_the_rest_o
     limit.finish()
     assert budget.allowance(0) == (FRUITLESS - 80_000) * 7 // 64
     for _ in range(1000):
-        budget.count_fruitless(500)  # so little is not counted
+        budget.count_fruitless(500)  # amounts as small as this are not counted
     assert budget.allowance(0) == (FRUITLESS - 80_000) * 7 // 64
 
 
@@ -227,7 +230,7 @@ def test_the_budget_is_charged_once_for_all_work() -> None:
 
 
 def test_easy_trees_do_no_fruitless_work() -> None:
-    """However many candidates there are, and trees that are refused at once."""
+    """Neither many candidates nor trees that are refused at once count as fruitless."""
     budget = Budget(fruitless=1000)
     problems = [devices(5, 5 - number % 2, isolate=number % 3 > 0, root=100 * number) for number in range(50)]
     assert len(choose(problems, budget=budget)) > 1000
@@ -237,7 +240,7 @@ def test_easy_trees_do_no_fruitless_work() -> None:
 # --- the choice among trees ---
 
 
-def test_choosing_goes_round_the_trees_or_through_them() -> None:
+def test_the_strategies_choose_round_robin_or_tree_by_tree() -> None:
     problems = [devices(2, 2, root=root) for root in (100, 200, 300)]
 
     def trees(strategy: str) -> list[int]:
@@ -247,7 +250,7 @@ def test_choosing_goes_round_the_trees_or_through_them() -> None:
     assert trees(DEPTH_FIRST) == [1, 1, 2, 2]
 
 
-def test_a_limit_is_not_exceeded_and_all_are_returned_without() -> None:
+def test_choose_returns_up_to_its_limit_or_all_candidates() -> None:
     problems = [devices(2, 3, root=root) for root in (100, 200)]
     assert [len(choose(problems, limit)) for limit in (0, 1, 5, 12, 13, None)] == [0, 1, 5, 12, 12, 12]
 
@@ -285,7 +288,7 @@ def test_the_constraint_that_refuses_a_tree_is_reported(alone: bool) -> None:
     assert refusals(TreeProblem(traits, domains, facts)) == {"required": 1}
 
 
-def test_rules_that_one_provider_always_meets_are_reported() -> None:
+def test_rules_about_several_providers_are_reported() -> None:
     facts = {1: ProviderFacts((1, ROOT)), 2: ProviderFacts((2, ROOT))}
     groups = Demand("_A", {"VCPU": 1}), Demand("_B", {"DISK_GB": 1})
     apart = Requirements(groups, same_subtrees=(frozenset({"_A", "_B"}),))
@@ -297,7 +300,7 @@ def test_rules_that_one_provider_always_meets_are_reported() -> None:
 
 
 def test_the_deepest_refusal_is_reported() -> None:
-    """Isolation refuses the second group one of two providers, but the third group is what has none."""
+    """Isolation excludes one provider of the second group, but the search fails at the third group."""
     requirements = Requirements(
         (Demand("_A", {}), Demand("_B", {}), Demand("_C", {})),
         isolate=True,
@@ -308,7 +311,7 @@ def test_the_deepest_refusal_is_reported() -> None:
     assert refusals(problem) == {"same_subtree": 1}
 
 
-def test_trees_that_share_a_search_are_each_reported() -> None:
+def test_each_of_several_equal_trees_is_reported() -> None:
     problems = [devices(3, 2, root=root)._replace(tree=root) for root in (100, 200, 300)]
     refused: list[tuple[int, str]] = []
     assert not choose(problems, refused=lambda *refusal: refused.append(refusal))
@@ -334,7 +337,7 @@ def test_a_tree_with_some_candidates_of_its_own_is_not_reported() -> None:
     assert refusals(*both) == {}
 
 
-def test_trees_that_are_given_up_are_reported() -> None:
+def test_abandoned_trees_are_reported() -> None:
     assert refusals(odd(0), odd(100)) == {"work limit": 2}
     exhausted = Budget(fruitless=-FRUITLESS)
     assert refusals(devices(2, 2), budget=exhausted) == {"work limit": 1}

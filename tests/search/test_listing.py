@@ -39,7 +39,7 @@ def filters(draw: st.DrawFn, world: World) -> ProviderFilter:
 
 @examples(300)
 @given(data=st.data(), world=worlds())
-def test_each_provider_is_judged_by_itself(data: st.DataObject, world: World) -> None:
+def test_a_provider_is_listed_if_it_matches_every_filter(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     for _ in range(5):
         wanted = data.draw(filters(world))
@@ -50,7 +50,7 @@ def test_each_provider_is_judged_by_itself(data: st.DataObject, world: World) ->
         assert found == sorted(found)
 
 
-def test_any_number_of_conditions_can_be_given() -> None:
+def test_a_filter_may_have_many_conditions() -> None:
     world = World()
     world.host("one", aggregates=["A"])
     world.host("many", aggregates=[f"A{number}" for number in range(2000)])
@@ -59,8 +59,8 @@ def test_any_number_of_conditions_can_be_given() -> None:
     assert find_providers(ProviderFilter(group=group), snapshot) == [snapshot.by_uuid["many"]]
 
 
-def test_a_list_is_in_the_order_in_which_providers_were_made() -> None:
-    """Also where a new one has the slot of one that is gone."""
+def test_providers_are_listed_in_the_order_of_creation() -> None:
+    """The order holds although a new provider takes the slot of a deleted one."""
     world = World()
     for name in ("gone", "old"):
         world.host(name)

@@ -13,7 +13,7 @@ from tests import caller, web
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
-#: Asks a service for candidates, with more parameters; returns the names of the devices in them.
+#: Returns the names of the devices in the candidates of a service, for additional query parameters.
 Candidates = Callable[..., list[str]]
 
 
@@ -51,7 +51,7 @@ def uuid(number: int) -> str:
 @pytest.mark.parametrize(
     ("strategy", "hosts"), [("breadth-first", "012012"), ("depth-first", "001122")], ids=["breadth", "depth"]
 )
-def test_the_strategy_decides_whether_hosts_take_turns(
+def test_the_strategy_determines_the_order_of_hosts(
     service: Callable[..., Candidates], strategy: str, hosts: str
 ) -> None:
     candidates = service(allocation_candidates_generation_strategy=strategy)
@@ -60,7 +60,7 @@ def test_the_strategy_decides_whether_hosts_take_turns(
 
 
 @pytest.mark.parametrize(("most", "count", "of_ten"), [(4, 4, 4), (1, 1, 1), (0, 0, 0), (-1, 6, 6), (100, 6, 6)])
-def test_the_configured_limit_holds_for_requests_with_none_or_a_larger_one(
+def test_the_configured_limit_applies_to_requests_without_a_lower_one(
     service: Callable[..., Candidates], most: int, count: int, of_ten: int
 ) -> None:
     candidates = service(max_allocation_candidates=most)
@@ -70,9 +70,9 @@ def test_the_configured_limit_holds_for_requests_with_none_or_a_larger_one(
 
 
 def test_with_random_order_every_candidate_can_come_first(service: Callable[..., Candidates]) -> None:
-    """Without it a cloud fills from one end, and concurrent clients get the same host."""
+    """Without random order concurrent clients get the same host, and hosts fill up one after the other."""
     candidates = service(randomize_allocation_candidates=True)
-    # That one of the six never comes first has a chance of one in ten million.
+    # The probability that one of the six never comes first is one in ten million.
     assert {candidates("&limit=1")[0] for _ in range(100)} == set(candidates())
 
 

@@ -38,7 +38,7 @@ def check(query: SearchQuery, world: World) -> None:
 
 @examples(400)
 @given(data=st.data(), world=crowds())
-def test_trees_without_room_are_counted_once(data: st.DataObject, world: World) -> None:
+def test_trees_with_little_capacity_are_counted_once(data: st.DataObject, world: World) -> None:
     check(data.draw(crowded_queries()), world)
 
 
@@ -63,7 +63,7 @@ def test_trees_that_lead_to_the_same_candidates_are_counted() -> None:
     assert refused_in_combining(found) == 3
 
 
-def test_hosts_that_share_a_search_are_each_counted() -> None:
+def test_each_of_several_equal_trees_is_counted() -> None:
     groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
     found = find(SearchQuery(groups, isolate=True), pool_and_hosts(3).snapshot())
     assert found.refusals.combining == {"group_policy": 3}
@@ -72,7 +72,7 @@ def test_hosts_that_share_a_search_are_each_counted() -> None:
     assert found.obstacle == "combination"
 
 
-def test_trees_that_were_not_searched_are_not_counted() -> None:
+def test_unsearched_trees_are_not_counted() -> None:
     groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
     world = pool_and_hosts(3)
     world.host("big", VCPU=8)

@@ -1,4 +1,4 @@
-"""Combining finds what trying every assignment finds, also in problems that no real tree would pose."""
+"""Combining finds what brute force finds, also for problems that no real tree has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mappings = tuple[tuple[str, frozenset[int]], ...]
 
 
 def random_problem(chance: random.Random) -> TreeProblem:
-    """Up to five providers for up to six demands, with many constraints and few providers: those cases are hard."""
+    """Return a problem of up to six demands, with few providers and many constraints, as hard problems have."""
     count = chance.randint(2, 5)
     facts: dict[int, ProviderFacts] = {}
     for number in range(count):
@@ -79,7 +79,7 @@ def allowed(problem: TreeProblem, assigned: tuple[int, ...]) -> bool:
     )
 
 
-def naive(problem: TreeProblem) -> Iterator[Mappings]:
+def brute_force(problem: TreeProblem) -> Iterator[Mappings]:
     for assigned in itertools.product(*problem.domains):
         if allowed(problem, assigned):
             mappings: dict[str, set[int]] = {}
@@ -89,8 +89,8 @@ def naive(problem: TreeProblem) -> Iterator[Mappings]:
 
 
 @pytest.mark.parametrize("piece", range(4))
-def test_combining_finds_what_trying_every_assignment_finds(piece: int) -> None:
-    """Seeds are counted, not drawn by Hypothesis: some mistakes show in one problem of ten thousand."""
+def test_combining_finds_what_brute_force_finds(piece: int) -> None:
+    """Seeds are enumerated instead of drawn by Hypothesis, because some errors show in one problem of ten thousand."""
     for number in range(piece, scaled(12_000), 4):
         problem = random_problem(random.Random(number))
         found = [
@@ -98,4 +98,4 @@ def test_combining_finds_what_trying_every_assignment_finds(piece: int) -> None:
             for candidate in combine(problem)
         ]
         # Two ways to share the classes of the unsuffixed group among the same providers are two candidates.
-        assert Counter(found) == Counter(naive(problem)), problem
+        assert Counter(found) == Counter(brute_force(problem)), problem

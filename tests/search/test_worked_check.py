@@ -60,7 +60,7 @@ def world() -> World:
         ({"DISK_GB": 10, "SRIOV_NET_VF": 4}, None, None, 28, 8, 6),
     ],
 )
-def test_worked_check(
+def test_the_worked_example_has_these_numbers(
     world: World,
     resources: dict[str, int],
     required: str | None,
@@ -79,7 +79,7 @@ def test_worked_check(
     assert len(body["provider_summaries"]) == summaries
 
 
-def test_the_five_are_these(world: World) -> None:
+def test_the_five_candidates_of_three_classes(world: World) -> None:
     found = find(SearchQuery((Group(resources=THREE),)), world.snapshot())
     users = [{found.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in found.candidates]
     assert sorted(map(sorted, users)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]
