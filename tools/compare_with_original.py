@@ -127,7 +127,7 @@ class Replies:
         """Yield each path with the first minor version that has it."""
         first = self._source.ask("1.39", "/resource_providers")
         if first["status"] != 200:
-            raise SystemExit(f"The service refuses the token, which would make all replies equal: {first}")
+            raise SystemExit(f"The service does not let us look, which would make all replies equal: {first}")
         providers = self._some("/resource_providers", "resource_providers")
         classes = [entry["name"] for entry in self._some("/resource_classes", "resource_classes")]
         traits = self._some("/traits?associated=true", "traits")
