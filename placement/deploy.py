@@ -17,9 +17,8 @@ from placement.db.bulkhead import Bulkhead
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.errors import StartError
-from placement.http.api import Api, Layer
+from placement.http.api import Api, Deployment, Layer
 from placement.http.application import Application
-from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.middleware.authentication import Authentication
 from placement.middleware.cross_origin import cross_origin
@@ -56,17 +55,18 @@ LAYERS: Layers = (
 APIS: tuple[Api, ...] = (routes.PLACEMENT,)
 
 
-def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
+def assemble(deployment: Deployment, layers: Layers = LAYERS) -> WSGIApplication:
     """Return the APIs of the service, each in its own layers, all in the shared ones."""
     applications = {
-        api.prefix: _layered(Application(api, service), (*api.layers, Negotiation), service) for api in service.apis
+        api.prefix: _layered(Application(api, deployment), (*api.layers, Negotiation), deployment)
+        for api in deployment.apis
     }
-    return _layered(Dispatch(applications), layers, service)
+    return _layered(Dispatch(applications), layers, deployment)
 
 
-def _layered(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:
+def _layered(application: WSGIApplication, layers: Iterable[Layer], deployment: Deployment) -> WSGIApplication:
     for layer in reversed(tuple(layers)):
-        application = layer(application, service)
+        application = layer(application, deployment)
     return application
 
 
@@ -95,7 +95,7 @@ def loadapp(
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
-    application = assemble(Service(conf, database, _policy(conf), index, APIS), layers)
+    application = assemble(Deployment(conf, database, _policy(conf), index, APIS), layers)
     LOG.info("Placement %s starts with Python %s.", package.version(), platform.python_version())
     return application
 

@@ -13,11 +13,10 @@ from oslo_context.context import RequestContext
 from placement import conf as options
 from placement import deploy, routes
 from placement import microversion as mv
-from placement.http.api import Api, Table
+from placement.http.api import Api, Deployment, Table
 from placement.http.application import Application
 from placement.http.environ import API, CONTEXT, REQUEST_ID, VERSION
 from placement.http.request import Request
-from placement.http.service import Service
 from placement.policy import Policy
 
 
@@ -49,7 +48,7 @@ def application(table: Table, **overrides: Any) -> Application:
     """The innermost application: no layers, so a test sets the caller and the version itself."""
     conf = configuration(**overrides)
     api = dataclasses.replace(routes.PLACEMENT, routes=table)
-    return Application(api, Service(conf, None, Policy(conf), None, (api,)))
+    return Application(api, Deployment(conf, None, Policy(conf), None, (api,)))
 
 
 def service(table: Table, database: Any = None, **overrides: Any) -> Any:
@@ -61,7 +60,7 @@ def service(table: Table, database: Any = None, **overrides: Any) -> Any:
 def mounted(*apis: Api, conf: cfg.ConfigOpts | None = None, database: Any = None) -> Any:
     """These APIs in the shared layers."""
     conf = conf or configuration()
-    return deploy.assemble(Service(conf, database, Policy(conf), None, apis))
+    return deploy.assemble(Deployment(conf, database, Policy(conf), None, apis))
 
 
 def ask(

@@ -1,18 +1,14 @@
-"""What all requests share."""
+"""What all requests of a service share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 
 from placement.db.database import Database
 from placement.index.live import LiveIndex
 from placement.policy import Policy
-
-if TYPE_CHECKING:
-    from placement.http.api import Api
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +19,3 @@ class Service:
     database: Database
     policy: Policy
     index: LiveIndex
-    apis: tuple[Api, ...]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from placement.errors import StartError
-from placement.http.api import Layer
+from placement.http.api import Deployment, Layer
 from placement.http.environ import API, CONTEXT
 from placement.http.failures import Unauthenticated, respond
 from placement.http.service import Service
@@ -20,11 +20,11 @@ _KEYSTONE = "[api]auth_strategy is keystone:"
 class Authentication:
     """Has the strategy of ``[api]auth_strategy`` authenticate requests, but for the open paths of an API."""
 
-    def __init__(self, application: WSGIApplication, service: Service, strategy: Layer | None = None) -> None:
+    def __init__(self, application: WSGIApplication, deployment: Deployment, strategy: Layer | None = None) -> None:
         """Raises StartError."""
         self._application = application
-        strategy = strategy or _STRATEGIES[service.conf.api.auth_strategy]
-        self._authenticated = strategy(Identity(application), service)
+        strategy = strategy or _STRATEGIES[deployment.conf.api.auth_strategy]
+        self._authenticated = strategy(Identity(application), deployment)
         #: The path that an empty one stands for.  OpenStack Placement requires a token for it with noauth2.
         self._empty_path = "" if strategy is Noauth2 else "/"
 

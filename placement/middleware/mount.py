@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from placement.http.api import Deployment
 from placement.http.environ import API
-from placement.http.service import Service
 
 
 class Mount:
@@ -15,11 +15,11 @@ class Mount:
     So all layers further in see the paths of the API, and its links begin where it is mounted.
     """
 
-    def __init__(self, application: WSGIApplication, service: Service) -> None:
+    def __init__(self, application: WSGIApplication, deployment: Deployment) -> None:
         """Raises ValueError unless exactly one API has no prefix, and all prefixes differ."""
         self._application = application
-        by_prefix = {api.prefix: api for api in service.apis}
-        if "" not in by_prefix or len(by_prefix) < len(service.apis):
+        by_prefix = {api.prefix: api for api in deployment.apis}
+        if "" not in by_prefix or len(by_prefix) < len(deployment.apis):
             raise ValueError("One API, and only one, must be mounted at each prefix, and one without.")
         self._root = by_prefix.pop("")
         # /a/b goes before /a.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placement import deploy
 from placement.db.database import Database
-from placement.http.service import Service
+from placement.http.api import Deployment
 from placement.index.live import LiveIndex
 from placement.policy import Policy
 from tests import caller, web
@@ -15,5 +15,5 @@ _POLICY = Policy(_CONF)
 
 def placement(database: Database) -> caller.Caller:
     """Calls the service with all its layers."""
-    service = Service(_CONF, database, _POLICY, LiveIndex(database), deploy.APIS)
+    service = Deployment(_CONF, database, _POLICY, LiveIndex(database), deploy.APIS)
     return caller.inside(deploy.assemble(service))

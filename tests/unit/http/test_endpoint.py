@@ -8,10 +8,10 @@ import pytest
 
 from placement import errors, routes
 from placement import microversion as mv
+from placement.http.api import Deployment
 from placement.http.application import Application
 from placement.http.endpoint import accepts_json, endpoint, media_type
 from placement.http.response import no_content, ok
-from placement.http.service import Service
 from placement.policy import Policy
 from placement.schemas import provider as schema
 from tests import web
@@ -225,7 +225,7 @@ def reads():
 def put(reads):
     conf = web.configuration(placement__max_traits_per_request=3)
     api = dataclasses.replace(routes.PLACEMENT, routes=TABLE)
-    app = Application(api, Service(conf, reads, Policy(conf), None, (api,)))
+    app = Application(api, Deployment(conf, reads, Policy(conf), None, (api,)))
     return lambda name, body: ask(app, "PUT", f"/looked_up/{name}", JSON, body)
 
 
