@@ -56,9 +56,9 @@ def inside(application: Any) -> Caller:
             "wsgi.input": io.BytesIO(content),
             "wsgi.errors": io.StringIO(),
         }
-        told: list[tuple[str, list[tuple[str, str]]]] = []
-        chunks = application(environ, lambda status, headers, *_error: told.append((status, headers)))
-        status, headers = told[0]
+        started: list[tuple[str, list[tuple[str, str]]]] = []
+        chunks = application(environ, lambda status, headers, *_error: started.append((status, headers)))
+        status, headers = started[0]
         return _answer(int(status.split()[0]), b"".join(chunks), headers)
 
     return call

@@ -163,17 +163,17 @@ def watch(directory: Path, run: int) -> None:
     """Wait for the run to end, then end its children and remove its directory."""
     while os.getppid() == run and not select.select([sys.stdin], [], [], 0.5)[0]:
         pass
-    told: dict[int, float] = {}
+    signalled: dict[int, float] = {}
     while running := _running(directory):
         for pid, stop_with in running.items():
             with contextlib.suppress(ProcessLookupError):
-                if pid not in told:
-                    told[pid] = time.monotonic()
+                if pid not in signalled:
+                    signalled[pid] = time.monotonic()
                     os.kill(pid, stop_with)
-                elif time.monotonic() > told[pid] + _GRACE:
+                elif time.monotonic() > signalled[pid] + _GRACE:
                     os.killpg(pid, signal.SIGKILL)
         time.sleep(0.02)
-    for pid in told:  # what remains of a process group without its leader
+    for pid in signalled:  # what remains of a process group without its leader
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
     shutil.rmtree(directory, ignore_errors=True)

@@ -42,8 +42,8 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
         os.close(reading)
         _work(work, at_most, writing)
     os.close(writing)
-    with open(reading, "rb") as told:
-        content = told.read()
+    with open(reading, "rb") as pipe:
+        content = pipe.read()
     os.waitpid(child, 0)
     if not content:
         raise RuntimeError("the process ended without a word")

@@ -1,6 +1,6 @@
-"""Programs in Python that begin at once: forks of a process that has imported what takes them a second to import.
+"""Python programs that start quickly: forks of a process that has already imported the modules they need.
 
-A program is a process of its own, and ends as usual.  Its command line is that of a shell: `python -m module`,
+A program is a separate process, and ends as usual.  Its command line is that of a shell: `python -m module`,
 `python -c code`, or the path of a script.  Python's own options and PYTHON... variables are the same for all.
 """
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 #: Seconds that a program may take; one that hangs is killed before the run ends.
-_PATIENCE = 300.0
+_TIMEOUT = 300.0
 
 
 class Preloaded:
@@ -44,9 +44,9 @@ class Preloaded:
         )
         atexit.register(self._end)
 
-    def popen(self, argv: Sequence[str], **asked: Any) -> Program:
-        """The program, as subprocess.Popen would have started it."""
-        return Program(self, argv, **asked)
+    def popen(self, argv: Sequence[str], **request: Any) -> Program:
+        """Start a program like subprocess.Popen."""
+        return Program(self, argv, **request)
 
     def run(
         self, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
@@ -54,18 +54,18 @@ class Preloaded:
         """Return the exit code and the output, like subprocess.run; killed if it takes too long."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             program = self.popen(argv, stdout=out, stderr=err, env=env, cwd=cwd)
-            watchdog = threading.Timer(_PATIENCE, program.kill)
+            watchdog = threading.Timer(_TIMEOUT, program.kill)
             watchdog.start()
             code = program.wait()
             watchdog.cancel()
             watchdog.join()
             return subprocess.CompletedProcess(argv, code, out.read(), err.read())
 
-    def ask(self, **asked: Any) -> int:
-        """Read the number that the process answers with."""
+    def ask(self, **request: Any) -> int:
+        """Send a request to the process, and return the number that it replies with."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        print(json.dumps(request), file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
 
     def _end(self) -> None:
@@ -92,7 +92,7 @@ class Program:
         self._parent = parent
         self.pid = parent.ask(
             words=argv[1:] if argv[0] == sys.executable else argv,
-            said=[f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (stdout, stderr)],
+            outputs=[f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (stdout, stderr)],
             environment=dict(os.environ if env is None else env),
             directory=str(cwd or Path.cwd()),
             leads=start_new_session,
@@ -103,7 +103,7 @@ class Program:
         os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait for the end, and return the exit code."""
         if self.returncode is None:
             self.returncode = self._parent.ask(wait=self.pid)
         return self.returncode
@@ -111,13 +111,13 @@ class Program:
 
 @functools.cache
 def service() -> Preloaded:
-    """For programs that use the service."""
+    """Return the process for programs that use the service."""
     return Preloaded("placement.wsgi", "waitress")
 
 
 @functools.cache
 def client() -> Preloaded:
-    """For the `openstack` command, which imports all its plugins each time."""
+    """Return the process for the `openstack` command, which imports all its plugins each time."""
     entries = itertools.chain.from_iterable(installed.entry_points for installed in metadata.distributions())
     plugins = {entry.module for entry in entries if entry.group.startswith("openstack.")}
     return Preloaded("tests.installed", "openstackclient.shell", *sorted(plugins))
@@ -126,19 +126,19 @@ def client() -> Preloaded:
 def _forked() -> list[str] | None:
     """Fork on each request; returns the command line in the child, and None in the parent at the end."""
     while line := sys.stdin.readline():
-        asked = json.loads(line)
-        if "wait" in asked:
-            _answer(os.waitstatus_to_exitcode(os.waitpid(asked["wait"], 0)[1]))
+        request = json.loads(line)
+        if "wait" in request:
+            _answer(os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1]))
         elif os.fork() == 0:
-            return _become(**asked)
+            return _become(**request)
     return None
 
 
 def _become(
-    words: list[str], said: list[str], environment: dict[str, str], directory: str, *, leads: bool
+    words: list[str], outputs: list[str], environment: dict[str, str], directory: str, *, leads: bool
 ) -> list[str]:
     """Set up this process as subprocess.Popen would have, and report that."""
-    files = [os.open("/dev/null", os.O_RDONLY), *(os.open(path, os.O_WRONLY | os.O_APPEND) for path in said)]
+    files = [os.open("/dev/null", os.O_RDONLY), *(os.open(path, os.O_WRONLY | os.O_APPEND) for path in outputs)]
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)

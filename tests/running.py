@@ -124,13 +124,13 @@ def configured(database_url: str, options: Options | None) -> Path:
     """A new directory with a placement.conf."""
     directory = children.run_directory() / f"service-{secrets.token_hex(4)}"
     directory.mkdir()
-    told = configparser.RawConfigParser()
-    told.read_dict({
+    configuration = configparser.RawConfigParser()
+    configuration.read_dict({
         "api": {"auth_strategy": "noauth2"},
         "placement_database": {"connection": database_url, "sync_on_startup": True},
     })  # fmt: skip
     for section, values in (options or {}).items():
-        told.read_dict({section: dict(values)})
+        configuration.read_dict({section: dict(values)})
     with (directory / "placement.conf").open("w") as file:
-        told.write(file)
+        configuration.write(file)
     return directory

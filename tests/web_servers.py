@@ -20,7 +20,7 @@ from tests.servers import Missing
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "etc"
-#: The sites of Debian's package come after such a file.
+#: The main configuration; the packaged one of Debian includes the sites in the same way.
 _APACHE = """\
 ServerRoot {directory}
 ServerName localhost
@@ -44,7 +44,11 @@ def uwsgi(database_url: str, options: Options | None = None) -> Iterator[Service
 
 
 def uwsgi_command(database_url: str, options: Options | None = None) -> tuple[list[str], int, Path]:
-    """What starts uWSGI with etc/uwsgi/placement.ini, its port, and the directory it writes to.  Raises Missing."""
+    """Return the command that starts uWSGI with etc/uwsgi/placement.ini, its port and its directory.
+
+    Raises:
+        Missing: uWSGI is not installed.
+    """
     binary, port, directory = running.uwsgi_binary(), children.free_port(), running.configured(database_url, options)
     home, paths = _python()
     sample = filled(
@@ -121,7 +125,7 @@ def haproxy(behind: Service) -> Iterator[Service]:
 
 
 def filled(sample: str, changes: Mapping[str, str]) -> str:
-    """The sample, each of the texts replaced; raises if one is not in it."""
+    """Return a sample with texts replaced; each text must be in it."""
     text = (SAMPLES / sample).read_text()
     for old, new in changes.items():
         assert old in text, f"{sample} has no {old!r}"
@@ -153,11 +157,11 @@ def _unprivileged() -> list[str]:
 
 
 def _python() -> tuple[str, list[str]]:
-    """Where an embedded Python has its home, and where it finds the service and what that needs."""
+    """Return the home of an embedded Python, and its paths to the service and its requirements."""
     home = Path(sys.prefix)
     if os.geteuid() != 0 or all(path.stat().st_mode & 0o001 for path in (home, *home.parents)):
         return sys.prefix, [str(ROOT)]
-    # It asks access() whether this is a virtual environment, which does not count the right that root's nobody has.
+    # Python checks for a virtual environment by access(), which ignores the capability of the unprivileged user.
     return sys.base_prefix, [str(ROOT), sysconfig.get_path("purelib")]
 
 
@@ -165,7 +169,7 @@ def _mod_wsgi() -> Path:
     """The mod_wsgi that belongs to this Python; raises Missing."""
     for module in Path(sysconfig.get_path("platlib")).glob("mod_wsgi/server/mod_wsgi-py*.so"):
         return module
-    # Debian's, where Debian's Python is of the same version.
+    # The package of Debian, if its Python has the same version.
     module = _MODULES / "mod_wsgi.so-{}.{}".format(*sys.version_info)
     if module.exists():
         return module

@@ -172,7 +172,7 @@ def label(method: str, path: str, part: str) -> str:
 
 
 def failures() -> list[type[errors.Failure]]:
-    """Every failure that has a sentence of its own, whichever module declares it."""
+    """Return every failure with its own sentence, of all modules."""
     for module in pkgutil.walk_packages(placement.__path__, "placement."):
         if not module.name.startswith(NOT_IMPORTED):
             with contextlib.suppress(ImportError):  # needs an extra that is not installed; these declare no failures

@@ -22,7 +22,7 @@ from placement.db.database import opened
 from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok
-from tests import children, doors, identity, running, servers, web
+from tests import children, identity, permissions, running, servers, web
 from tests.conftest import missing
 
 pytestmark = [
@@ -113,8 +113,8 @@ def status(*arguments, **headers):
 )
 def test_each_token_opens_the_right_doors(service, keystone, user, scope, kind):
     headers = {"X-Auth-Token": keystone.token(user, scope)}
-    with doors.asking(service.port, headers, keystone.project_id("mine")) as caller:
-        doors.check(caller.walk(), kind, legacy=False, scope="system" if kind == "system" else "project")
+    with permissions.calling(service.port, headers, keystone.project_id("mine")) as caller:
+        permissions.check(caller.send_all(), kind, legacy=False, scope="system" if kind == "system" else "project")
 
 
 def test_identity_headers_of_a_client_are_ignored(service, keystone):

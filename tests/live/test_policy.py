@@ -7,7 +7,7 @@ import re
 import pytest
 
 from placement import policy, routes
-from tests import doors, running, servers
+from tests import permissions, running, servers
 
 pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
@@ -49,31 +49,31 @@ def port(backend, legacy):
 @pytest.mark.parametrize("name", CALLERS)
 def test_each_caller_gets_through_the_right_doors(port, legacy, name):
     roles, project, kind = CALLERS[name]
-    with doors.asking(port, {"X-Auth-Token": f"somebody:{project}", "X-Roles": roles}, MINE) as caller:
-        doors.check(caller.walk(), kind, legacy=legacy)
+    with permissions.calling(port, {"X-Auth-Token": f"somebody:{project}", "X-Roles": roles}, MINE) as caller:
+        permissions.check(caller.send_all(), kind, legacy=legacy)
 
 
 @pytest.mark.parametrize("roles", ["admin,manager,member,reader", "service", "reader", ""])
 def test_no_door_opens_to_a_token_of_the_system(port, legacy, roles):
     headers = {"X-Auth-Token": f"somebody:{MINE}", "X-Roles": roles, "OpenStack-System-Scope": "all"}
-    with doors.asking(port, headers, MINE) as caller:
-        doors.check(caller.walk(), "system", legacy=legacy, scope="system")
+    with permissions.calling(port, headers, MINE) as caller:
+        permissions.check(caller.send_all(), "system", legacy=legacy, scope="system")
 
 
 @pytest.mark.parametrize("headers", [{}, {"X-Auth-Token": "nobody"}, {"OpenStack-System-Scope": "all"}])
 def test_the_root_is_open_to_all(port, headers):
-    with doors.asking(port, headers, MINE) as caller:
-        root = doors.Door("", "GET", "/", 200, frozenset(), frozenset())
-        assert caller.knock(root).status == 200
+    with permissions.calling(port, headers, MINE) as caller:
+        root = permissions.Operation("", "GET", "/", 200, frozenset(), frozenset())
+        assert caller.send(root).status == 200
 
 
 def test_the_table_knows_every_route_and_every_rule(backend):
     served = {(method, path) for path, methods in routes.TABLE.items() for method in methods} - {("GET", "/")}
-    assert {(door.method, _template(door.path)) for door in doors.DOORS} == {
+    assert {(operation.method, _template(operation.path)) for operation in permissions.OPERATIONS} == {
         (method, re.sub("{.*?}", "{}", path)) for method, path in served
     }
-    assert len(doors.DOORS) == len(served)
-    assert {door.rule for door in doors.DOORS} == {rule.name for rule in policy.RULES} - {
+    assert len(permissions.OPERATIONS) == len(served)
+    assert {operation.rule for operation in permissions.OPERATIONS} == {rule.name for rule in policy.RULES} - {
         "admin_api",
         "service_api",
         "admin_or_service_api",

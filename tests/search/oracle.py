@@ -1,4 +1,4 @@
-"""The rules of a search (docs: api-candidates) once more, by brute force: the product of everything, filtered.
+"""A second implementation of the rules of a search (docs: api-candidates), by brute force: all combinations, filtered.
 
 Nothing here uses the search or the index.  Where the two disagree, the documentation decides.
 """

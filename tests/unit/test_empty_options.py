@@ -1,4 +1,4 @@
-"""Every option with an empty value: the service works, or one line at start names the option and says why."""
+"""Every option with an empty value: the service works, or one line at start names the option and the reason."""
 
 from __future__ import annotations
 

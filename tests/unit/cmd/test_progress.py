@@ -48,7 +48,7 @@ def test_nothing_is_printed_after_the_end(capfd):
     assert not progress._printer.is_alive()
 
 
-def test_lines_of_very_long_work_come_twice_a_minute():
+def test_the_pause_between_lines_grows_to_thirty_seconds():
     progress, pauses = Progress("Counting"), []
 
     class Ended:

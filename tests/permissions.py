@@ -1,6 +1,6 @@
 """The rights of each kind of caller, written from the documentation (docs: policy) and not from the program.
 
-A request without body that policy lets in ends in a status that is known beforehand, so that "not 403" is never
+The status of an allowed request without a body is known beforehand, so that "not 403" is never
 mistaken for "allowed".  A caller that creates a class or a trait can also delete it, so all find the same state.
 """
 
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 UUID = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a11"  # of no provider and no consumer
 
-# The rule; the request; the status for who may; who may; who else may where the defaults are the legacy ones.  A reader
-# is one of the project that the request is about.
+# The rule; the request; the status for allowed callers; the allowed callers; further ones with the legacy defaults.
+# A reader has a token of the project that the request is about.
 _TABLE = """
 resource_classes:update               PUT    /resource_classes/CUSTOM_POLICY             201 admin,service        =
 resource_classes:list                 GET    /resource_classes                           200 admin,service        =
@@ -55,8 +55,8 @@ reshaper:reshape                      POST   /reshaper                          
 """
 
 
-class Door(NamedTuple):
-    """A rule, and a request that it guards."""
+class Operation(NamedTuple):
+    """A policy rule, and a request that it guards."""
 
     rule: str
     method: str
@@ -65,29 +65,31 @@ class Door(NamedTuple):
     secure: frozenset[str]
     legacy: frozenset[str]
 
-    def lets_in(self, caller: str, *, legacy: bool) -> bool:
+    def allows(self, caller: str, *, legacy: bool) -> bool:
         """Whether this kind of caller is allowed; a kind that the table does not name is not."""
         return caller in (self.legacy if legacy else self.secure)
 
 
-def _door(line: str) -> Door:
+def _operation(line: str) -> Operation:
     rule, method, path, status, secure, legacy = line.split()
-    may = frozenset(secure.split(","))
-    return Door(f"placement:{rule}", method, path, int(status), may, may | set(legacy.strip("=+").split(",")))
+    allowed = frozenset(secure.split(","))
+    return Operation(
+        f"placement:{rule}", method, path, int(status), allowed, allowed | set(legacy.strip("=+").split(","))
+    )
 
 
-DOORS = [_door(line) for line in _TABLE.strip().splitlines()]
+OPERATIONS = [_operation(line) for line in _TABLE.strip().splitlines()]
 
 
 class Answer(NamedTuple):
-    """The response to a door's request; ``said`` is the last line of a refusal."""
+    """The response to a request; ``reason`` is the last line of a refusal."""
 
     status: int
-    said: str
+    reason: str
 
 
 @contextlib.contextmanager
-def asking(port: int, headers: dict[str, str], project: str) -> Iterator[Caller]:
+def calling(port: int, headers: dict[str, str], project: str) -> Iterator[Caller]:
     """A caller with these headers; requests about a project are about this one."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     with contextlib.closing(connection):
@@ -102,10 +104,10 @@ class Caller:
         self._headers = {"Content-Type": "application/json", "OpenStack-API-Version": "placement 1.39", **headers}
         self._project = project
 
-    def knock(self, door: Door) -> Answer:
-        """Return the response to the request of the door."""
-        path = door.path.format(uuid=UUID, project=self._project)
-        self._connection.request(door.method, path, headers=self._headers)
+    def send(self, operation: Operation) -> Answer:
+        """Return the response to the request of an operation."""
+        path = operation.path.format(uuid=UUID, project=self._project)
+        self._connection.request(operation.method, path, headers=self._headers)
         answer = self._connection.getresponse()
         text = answer.read().decode()
         if answer.status < 400:
@@ -113,18 +115,20 @@ class Caller:
         [error] = json.loads(text)["errors"]
         return Answer(answer.status, error["detail"].splitlines()[-1].strip())
 
-    def walk(self) -> dict[Door, Answer]:
-        """Return the responses of all doors, in the order of the table."""
-        return {door: self.knock(door) for door in DOORS}
+    def send_all(self) -> dict[Operation, Answer]:
+        """Return the responses of all operations, in the order of the table."""
+        return {operation: self.send(operation) for operation in OPERATIONS}
 
 
-def check(answers: dict[Door, Answer], kind: str, *, legacy: bool, scope: str = "project") -> None:
+def check(answers: dict[Operation, Answer], kind: str, *, legacy: bool, scope: str = "project") -> None:
     """Raise unless each request is allowed, or refused with the reason, as in the table for this kind of caller."""
-    for door, answer in answers.items():
-        if scope == "project" and door.lets_in(kind, legacy=legacy):
-            assert answer.status == door.status, (door, answer)
+    for operation, answer in answers.items():
+        if scope == "project" and operation.allows(kind, legacy=legacy):
+            assert answer.status == operation.status, (operation, answer)
         else:
             # The refusal of a token of the wrong scope names only the rule.
-            told = f"Policy does not allow {door.rule} to be performed." if scope == "project" else door.rule
-            assert answer == (403, told), door
-        assert answer.said or answer.status < 400, (door, "a path that nobody serves is no door")
+            expected = (
+                f"Policy does not allow {operation.rule} to be performed." if scope == "project" else operation.rule
+            )
+            assert answer == (403, expected), operation
+        assert answer.reason or answer.status < 400, (operation, "the service has no such route")
