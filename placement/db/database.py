@@ -31,6 +31,8 @@ from placement.db.transaction import Collision, Prerequisite, Reading, Transacti
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
+#: What is entered for the length of an attempt: a lock where the database needs one.
+_Lock = contextlib.AbstractContextManager[None]
 
 
 class _WriteLock:
@@ -67,9 +69,9 @@ class Database:
         self.bulkhead = bulkhead.Bulkhead()
         self.writers = feed.Writers()
         sqlite = self.url.get_backend_name() == "sqlite"
-        self._write_lock: Any = _WriteLock() if sqlite else contextlib.nullcontext()
+        self._write_lock: _Lock = _WriteLock() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which reads use too.
-        self._read_lock: Any = self._write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
+        self._read_lock: _Lock = self._write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
 
     def time_statements(self) -> None:
         """Publish the seconds of every statement from now on; called once, at start."""

@@ -47,7 +47,7 @@ def create(req: Request, uuid: str) -> Reply:
         return provider.record, record
 
     provider, record = req.write(work)
-    location = req.url(f"/resource_providers/{uuid}/inventories/{record.resource_class}")
+    location = req.absolute_url(f"/resource_providers/{uuid}/inventories/{record.resource_class}")
     return created(location, _one(provider, record), NOW)
 
 

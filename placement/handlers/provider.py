@@ -52,7 +52,7 @@ def create(req: Request) -> Reply:
     provider = req.write(
         lambda db: LockedProvider.create(db, uuid=uuid, name=body["name"], parent_uuid=parent_uuid).record
     )
-    location = req.url(f"/resource_providers/{uuid}")
+    location = req.absolute_url(f"/resource_providers/{uuid}")
     if req.version >= mv.PROVIDER_BODY:
         return ok(_present(provider, req), NOW, location)
     return created(location)

@@ -79,7 +79,7 @@ def _create(req: Request, name: str) -> bool:
 
 
 def _location(req: Request, name: str) -> str:
-    return req.url(f"/resource_classes/{name}")
+    return req.absolute_url(f"/resource_classes/{name}")
 
 
 def _present(name: str, req: Request) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def _check_name(_req: Request, name: str) -> None:
 @endpoint(since=mv.TRAITS, policy="placement:traits:update", path=_check_name)
 def ensure(req: Request, name: str) -> Reply:
     """Create the custom trait unless it exists."""
-    location = req.url(f"/traits/{name}")
+    location = req.absolute_url(f"/traits/{name}")
     if req.write(lambda db: Trait.create(db, name)):
         return created(location, modified=NOW)
     trait = req.read(lambda db: Trait.find(db, name))

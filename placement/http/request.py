@@ -11,6 +11,7 @@ import webob
 from oslo_config import cfg
 
 from placement import errors
+from placement.db import retry
 from placement.db.database import Database
 from placement.db.transaction import Reading, Transaction
 from placement.http.environ import CONTEXT, SERVICE, VERSION
@@ -78,7 +79,7 @@ class Request(webob.Request):
         script_name = self.environ.get("SCRIPT_NAME", "")
         return quote(script_name.encode("latin-1")) if script_name else ""
 
-    def url(self, path: str) -> str:
+    def absolute_url(self, path: str) -> str:
         """Return the absolute URL of a path of this API, for Location (docs: api-locations).
 
         WebOb's ``host_url`` repeats any Host header, and leaves out the port of the scheme; this one repeats only what
@@ -122,12 +123,18 @@ class Request(webob.Request):
         """Return what ``work(db)`` returns; each statement sees what is committed when it runs."""
         return self.service.database.read(work)
 
-    def write(self, work: Callable[[Transaction], Result], **options: Any) -> Result:
+    def write(
+        self,
+        work: Callable[[Transaction], Result],
+        *,
+        attempts: int = retry.ATTEMPTS,
+        exhausted: type[errors.Conflict] = errors.TooManyConflicts,
+    ) -> Result:
         """Return what ``work(db)`` returns, once it is committed.
 
-        ``work`` may run several times, each time in a new transaction.  Options are those of ``Database.write``.
+        ``work`` may run several times, each time in a new transaction.  The options are those of ``Database.write``.
         """
-        return self.service.database.write(work, **options)
+        return self.service.database.write(work, attempts=attempts, exhausted=exhausted)
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
         """Ask the policy whether the caller may do ``rule``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import logging
@@ -94,7 +93,7 @@ def stream(pieces: Iterable[bytes], content_type: str) -> Reply:
     A handler that returns a stream has ended when the pieces are made.  The status is on its way by then: an error in
     ``pieces`` goes to the log, and ends the connection before the end of the body.
     """
-    return Reply(status=_STATUS[200], headerlist=[("content-type", content_type)], app_iter=_guarded(pieces))
+    return Reply(status=_STATUS[200], headerlist=[("content-type", content_type)], app_iter=_Guarded(pieces))
 
 
 def newest(dates: Iterable[datetime | None]) -> datetime | Age:
@@ -149,16 +148,32 @@ def _pieces(name: str, items: Iterable[Any]) -> list[bytes]:
     return [*pieces()]
 
 
-def _guarded(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the pieces; log an error before the server gets it, and close them if the client goes away."""
-    with contextlib.ExitStack() as stack:
-        if close := getattr(pieces, "close", None):
-            stack.callback(close)
+class _Guarded:
+    """The pieces of a stream, with an error logged before the server gets it.
+
+    Not a generator: one that has not begun ignores ``close``, and the client may go away before the first piece.
+    """
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+        self._remaining = iter(pieces)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
         try:
-            yield from pieces
+            return next(self._remaining)
+        except StopIteration:
+            raise
         except Exception:
             LOG.exception("A reply was cut off by an unexpected error")
             raise
+
+    def close(self) -> None:
+        """Close the pieces, if they can be closed; the server calls it at the end of every reply (PEP 3333)."""
+        if close := getattr(self._pieces, "close", None):
+            close()
 
 
 def _http_date(modified: datetime | Age) -> str:

@@ -145,7 +145,7 @@ def test_without_cors_options_is_not_an_allowed_method(app):
 
 @endpoint()
 def place(req):
-    return ok([req.url("/x"), req.mount_path])
+    return ok([req.absolute_url("/x"), req.mount_path])
 
 
 @pytest.mark.parametrize(("trusted", "url"), [(True, "https://public:8/prefix/x"), (False, "http://localhost:80/x")])

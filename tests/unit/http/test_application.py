@@ -29,7 +29,7 @@ def both(_req, name, resource_class):
 
 @endpoint()
 def make(req):
-    return created(req.url("/things/x"))
+    return created(req.absolute_url("/things/x"))
 
 
 @endpoint()

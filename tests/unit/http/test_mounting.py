@@ -64,7 +64,7 @@ def user(req):
 
 @endpoint()
 def create(req):
-    return created(req.url("/things/1"), {"self": f"{req.mount_path}/things/1"})
+    return created(req.absolute_url("/things/1"), {"self": f"{req.mount_path}/things/1"})
 
 
 @endpoint(since=Version(1, 5))

@@ -7,6 +7,7 @@ from placement import errors
 from placement import microversion as mv
 from placement.http.environ import REQUEST_ID, SERVICE, VERSION
 from placement.http.request import Request
+from placement.http.response import Reply
 from placement.schemas import provider as schema
 
 
@@ -25,6 +26,12 @@ def test_a_request_is_a_webob_request():
     assert isinstance(req, webob.Request)
     assert (req.method, req.path_qs, req.GET["c"]) == ("GET", "/a/b?c=d", "d")
     assert req.accept.acceptable_offers(["text/plain", "text/html"]) == [("text/html", 1.0)]
+
+
+@pytest.mark.parametrize(("own", "base"), [(Request, webob.Request), (Reply, webob.Response)])
+def test_no_attribute_of_webob_means_something_else(own, base):
+    assert not [name for name in vars(own) if not name.startswith("__") and hasattr(base, name)]
+    assert "GET /a?b=c" in str(Request(webob.Request.blank("/a?b=c").environ))
 
 
 def test_attributes_are_not_stored_in_the_environ():
@@ -77,9 +84,9 @@ def test_an_unchecked_parameter_is_read_without_validation():
 )
 def test_urls_are_absolute_and_links_prefixed(environ, url, mount_path):
     req = request(**environ)
-    assert req.url("/a/b") == url
+    assert req.absolute_url("/a/b") == url
     assert req.mount_path == mount_path
 
 
 def test_a_name_outside_ascii_is_quoted_in_a_url():
-    assert request(HTTP_HOST="h").url("/traits/\N{SNOWMAN}") == "http://h/traits/%E2%98%83"
+    assert request(HTTP_HOST="h").absolute_url("/traits/\N{SNOWMAN}") == "http://h/traits/%E2%98%83"

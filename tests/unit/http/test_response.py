@@ -136,6 +136,21 @@ def test_a_stream_is_closed_when_the_client_goes_away():
     assert closed == [True]
 
 
+def test_a_stream_is_closed_when_the_client_goes_away_before_the_first_piece():
+    class Pieces:
+        closed = False
+
+        def __iter__(self):
+            return iter([b"x"])
+
+        def close(self):
+            self.closed = True
+
+    pieces = Pieces()
+    sent(stream(pieces, "text/plain")).close()
+    assert pieces.closed
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -18,7 +18,7 @@ ADMIN = {"HTTP_X_AUTH_TOKEN": "admin"}
 
 @endpoint()
 def where(req):
-    return ok([req.url("/there"), web.user(req).user_id])
+    return ok([req.absolute_url("/there"), web.user(req).user_id])
 
 
 @pytest.fixture(scope="module")
