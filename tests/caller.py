@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
     @property
     def error(self) -> Any:
-        """The one error of a refusal."""
+        """The only error of an error document."""
         [error] = self.body["errors"]
         return error
 
@@ -33,7 +33,7 @@ Caller = Callable[..., Answer]
 
 
 def inside(application: Any) -> Caller:
-    """Calls an application in this process."""
+    """Return a caller of an application in this process."""
 
     def call(method: str, path: str, minor: int = 39, body: Any = None) -> Answer:
         path, _, query = path.partition("?")
@@ -69,7 +69,7 @@ ADMIN = {"X-Auth-Token": "admin", "X-Roles": ROLES}
 
 
 def over_http(url: str, identity: Mapping[str, str] = ADMIN) -> Caller:
-    """Calls a service, of any implementation; ``identity`` are the headers that identify the caller."""
+    """Return a caller of a service of any implementation; ``identity`` are the headers that identify the client."""
     address = urllib.parse.urlsplit(url)
     headers = {**identity, "Content-Type": "application/json"}
 

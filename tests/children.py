@@ -1,4 +1,4 @@
-"""Processes that never outlive the test run: databases, services.
+"""Child processes that never outlive the test run: databases, services.
 
 Each is recorded in the run's directory.  A watcher, in a session of its own, waits until the run ends - by itself, by
 Ctrl-C or by SIGKILL - then kills every process that is still recorded, by its id, and removes the directory.
@@ -87,7 +87,7 @@ class Child:
         self._note = run_directory() / "children" / f"{self.pid}.{int(stop_with)}.{born(self.pid)}"
         try:
             self._note.touch()
-        except OSError:  # the run is over: a process that outlives it can start nothing
+        except OSError:  # the run has ended: a process that outlives it cannot start children
             self._process.kill()
             self._process.wait()
             raise
@@ -98,7 +98,7 @@ class Child:
         return not alive(self.pid)
 
     def disown(self) -> None:
-        """Leave its end to the watcher: it runs as long as the run, not as long as this process."""
+        """Let the process run until the end of the test run, when the watcher ends it."""
         self._process.returncode = 0  # else Popen warns that it still runs
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
 
 
 class Node(servers.MariaDB):
-    """A node; the one without the address of another begins the cluster."""
+    """A node; the one without a neighbour starts the cluster."""
 
     def __init__(self, directory: Path, beside: Node | None = None) -> None:
         super().__init__(directory, password=beside.password if beside else None)
@@ -66,7 +66,7 @@ class Node(servers.MariaDB):
 
 
 class Cluster:
-    """Two nodes."""
+    """A cluster of two nodes."""
 
     def __init__(self) -> None:
         directory = children.run_directory()
@@ -96,7 +96,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster() -> Iterator[Cluster]:
-    """A cluster of the caller's own; raises Missing."""
+    """Provide a cluster that only the caller uses; raises Missing."""
     Node.check_installed()
     made = Cluster()
     try:

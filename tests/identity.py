@@ -1,4 +1,4 @@
-"""A real Keystone of which the tests are the only users: SQLite, fernet tokens, a free port of 127.0.0.1.
+"""A real Keystone that only the tests use: SQLite, fernet tokens, a free port of 127.0.0.1.
 
 As a program, with the directory of a Keystone, it serves that; it creates the database first if there is none.
 """
@@ -80,10 +80,10 @@ class Keystone:
         """Shut it down; `start` starts it again on the same port, with the same data."""
         self._child.stop()
 
-    # --- what the tests put into it ---
+    # --- projects, users and services ---
 
     def create_project(self, name: str) -> None:
-        """A project of that name."""
+        """Create a project."""
         self._administer("POST", "/projects", {"project": {"name": name, "domain_id": "default"}})
 
     def project_id(self, name: str) -> str:
@@ -91,7 +91,7 @@ class Keystone:
         return self._id("projects", name)
 
     def create_user(self, name: str, roles: Mapping[str, list[str]]) -> None:
-        """A user with these roles, by project, or in "system" or "domain"."""
+        """Create a user with roles by project, or in "system" or "domain"."""
         asked = {"user": {"name": name, "domain_id": "default", "password": PASSWORD}}
         user_id = str(self._administer("POST", "/users", asked)["user"]["id"])
         for place, names in roles.items():
@@ -99,7 +99,7 @@ class Keystone:
                 self._administer("PUT", f"{self._place(place)}/users/{user_id}/roles/{self._id('roles', role)}")
 
     def create_service(self, kind: str, url: str) -> None:
-        """A service in the catalog."""
+        """Create a service in the catalog."""
         service_id = self._administer("POST", "/services", {"service": {"type": kind, "name": kind}})["service"]["id"]
         for interface in ("internal", "public"):
             where = {"service_id": service_id, "interface": interface, "url": url, "region_id": REGION}
@@ -146,7 +146,7 @@ class Keystone:
         issued = int(time.time() + min(seconds, 0)) - 60
         return fernet.encrypt_at_time(msgpack.packb(payload), issued).decode().rstrip("=")
 
-    # --- how it is asked ---
+    # --- requests ---
 
     def ask(
         self, method: str, path: str, body: Any = None, token: str = "", subject: str = ""
@@ -203,7 +203,7 @@ class Keystone:
 
 @contextlib.contextmanager
 def keystone() -> Iterator[Keystone]:
-    """A Keystone of the caller's own; raises Missing."""
+    """Provide a Keystone that only the caller uses; raises Missing."""
     Keystone.check_installed()
     started = Keystone(children.run_directory() / f"keystone-{secrets.token_hex(4)}")
     started.start()
@@ -227,7 +227,7 @@ def serve(directory: Path, port: int) -> None:
             configuration, "bootstrap", f"--bootstrap-password={PASSWORD}", f"--bootstrap-region-id={REGION}", *places
         )
     os.environ["OS_KEYSTONE_CONFIG_FILES"] = configuration
-    sys.argv[1:] = []  # it would take them for its own
+    sys.argv[1:] = []  # Keystone would parse them
     waitress.serve(wsgi.initialize_public_application(), host="127.0.0.1", port=port, threads=4)
 
 

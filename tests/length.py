@@ -4,5 +4,5 @@ from __future__ import annotations
 
 import hypothesis
 
-#: Whether it is ``make test-long``.
+#: Whether this is a run of ``make test-long``.
 LONG = hypothesis.settings.default.max_examples > 100

@@ -31,7 +31,7 @@ def send(port: int, request: bytes, seconds: float = 60) -> Reply:
     """Return the reply to these bytes; raises ValueError if a line of its head has control characters."""
     received = bytearray()
     with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=seconds)) as connection:
-        # A server may answer, and close, before it has read everything.
+        # A server may reply and close before it has read the whole request.
         with contextlib.suppress(OSError):
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)

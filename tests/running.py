@@ -1,4 +1,4 @@
-"""The real service in processes of its own, for tests that talk HTTP to it, crowd it or kill it."""
+"""The real service in separate processes, for tests that send HTTP requests and load to it, or kill it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Service:
         self._child.wait_until(ready)
 
     def stop(self) -> None:
-        """End it as its operator would."""
+        """Stop it in order."""
         self._child.stop()
 
     def kill(self) -> None:
@@ -104,7 +104,7 @@ def embedded(database_url: str, options: Options | None = None) -> Iterator[Serv
 
 
 def uwsgi_binary() -> str:
-    """The uWSGI that belongs to this Python; raises Missing."""
+    """Return the path of the uWSGI of this environment; raises Missing."""
     binary = Path(sys.executable).with_name("uwsgi")
     if not binary.exists():
         raise Missing("uWSGI is not installed: `pip install uwsgi` compiles it; `make servers` gets a compiler")
@@ -112,7 +112,7 @@ def uwsgi_binary() -> str:
 
 
 def run(argv: list[str], port: int, directory: Path, **more: Any) -> Iterator[Service]:
-    """The service that the command starts, for as long as it is used."""
+    """Provide the service that a command starts."""
     service = Service(argv, port, directory, **more)
     try:
         yield service
@@ -121,7 +121,7 @@ def run(argv: list[str], port: int, directory: Path, **more: Any) -> Iterator[Se
 
 
 def configured(database_url: str, options: Options | None) -> Path:
-    """A new directory with a placement.conf."""
+    """Make a directory with a placement.conf, and return it."""
     directory = children.run_directory() / f"service-{secrets.token_hex(4)}"
     directory.mkdir()
     configuration = configparser.RawConfigParser()

@@ -1,4 +1,4 @@
-"""Private database servers for the tests: MariaDB, PostgreSQL, and SQLite as if it were one.
+"""Private database servers for the tests: MariaDB, PostgreSQL, and SQLite with the same interface.
 
 A server has its data in the run's directory, listens on a free port of 127.0.0.1 and a socket there, and is as durable
 as in production: every COMMIT reaches the disk.  As root it runs as another user, because the servers refuse root.
@@ -32,7 +32,7 @@ class Missing(Exception):
 
 
 class Server:
-    """A database server of which the tests are the only users."""
+    """A database server that only the tests use."""
 
     kind: ClassVar[str]
     _numbers = itertools.count(1)
@@ -77,7 +77,7 @@ class SQLite(Server):
 
 
 class ServerProcess(Server):
-    """What MariaDB and PostgreSQL have in common."""
+    """The common part of MariaDB and PostgreSQL."""
 
     user: ClassVar[str]
     driver: ClassVar[str]
@@ -273,7 +273,7 @@ KINDS: dict[str, type[Server]] = {server.kind: server for server in (SQLite, Mar
 
 
 def shared(kind: str) -> Server:
-    """The server of this run, started by whichever of its processes asks first; raises Missing."""
+    """Return the server of this run, started by the first process that needs it; raises Missing."""
     cls = KINDS[kind]
     cls.check_installed()
     directory = children.run_directory() / kind
@@ -294,7 +294,7 @@ def shared(kind: str) -> Server:
 
 @contextlib.contextmanager
 def private(kind: str) -> Iterator[ServerProcess]:
-    """A server of the caller's own, to kill and restart; raises Missing."""
+    """Provide a server that the caller may kill and restart; raises Missing."""
     cls = KINDS[kind]
     assert issubclass(cls, ServerProcess), f"{kind} has no server"
     cls.check_installed()
@@ -308,7 +308,7 @@ def private(kind: str) -> Iterator[ServerProcess]:
 
 
 def _program(name: str) -> str | None:
-    """Where the program is; Debian keeps PostgreSQL's out of PATH, the newest version last."""
+    """Return the path of a program; Debian installs those of PostgreSQL outside of PATH, by version."""
     places = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]
     places += map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -int(path.parent.name)))
     return shutil.which(name, path=":".join(places))

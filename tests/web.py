@@ -33,7 +33,7 @@ REQUEST = "req-00000000-0000-4000-8000-000000000000"
 
 
 def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.ConfigOpts:
-    """Options by name, ``group__option=value``, over those of files; noauth2 by default."""
+    """Return a configuration: options by name, ``group__option=value``, over those of files; noauth2 by default."""
     conf = cfg.ConfigOpts()
     options.register(conf)
     values = {"api__auth_strategy": "noauth2", "placement_database__connection": "sqlite://", **overrides}
@@ -45,20 +45,20 @@ def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.Con
 
 
 def application(table: Table, **overrides: Any) -> Application:
-    """The innermost application: no layers, so a test sets the caller and the version itself."""
+    """Return the innermost application, without layers: the test sets the caller and the version."""
     conf = configuration(**overrides)
     api = dataclasses.replace(routes.PLACEMENT, routes=table)
     return Application(api, Deployment(conf, None, Policy(conf), None, (api,)))
 
 
 def service(table: Table, database: Any = None, **overrides: Any) -> Any:
-    """The application with all its layers."""
+    """Return the application with all its layers."""
     conf = configuration(**overrides)
     return mounted(dataclasses.replace(routes.PLACEMENT, routes=table), conf=conf, database=database)
 
 
 def mounted(*apis: Api, conf: cfg.ConfigOpts | None = None, database: Any = None) -> Any:
-    """These APIs in the shared layers."""
+    """Return the application of several APIs in the shared layers."""
     conf = conf or configuration()
     return deploy.assemble(Deployment(conf, database, Policy(conf), None, apis))
 
@@ -93,7 +93,7 @@ def ask_inside(
 
 
 def user(req: Request) -> User:
-    """The caller of a request."""
+    """Return the caller of a request."""
     context = req.environ[CONTEXT]
     return User(context.user_id, context.project_id, [*context.roles], context.system_scope)
 

@@ -9,9 +9,10 @@ from placement.search.query.query import Group, SearchQuery
 
 
 def query_string(query: SearchQuery, name: Callable[[str], str] = str) -> str:
-    """At the latest microversion.
+    """Return the query string of a search query, at the latest microversion.
 
-    :param name: the name of a trait, an aggregate or a provider over HTTP.
+    Args:
+        name: returns the name of a trait, or the uuid of an aggregate or a provider, in the service.
     """
     return urlencode(list(_pairs(query, name)))
 

@@ -267,7 +267,10 @@ def refusals(*problems: TreeProblem, budget: Budget | None = None, limit: int | 
 def two(
     *domains: tuple[int, ...], isolate: bool = False, skip_shared: bool = False, may_repeat: bool = False
 ) -> TreeProblem:
-    """Two groups of one PGPU each.  Provider 10 is the root of 11 and 12, which have one PGPU; 20 is shared."""
+    """Return a problem of two groups of one PGPU each.
+
+    Provider 10 is the root of 11 and 12, which have one PGPU each; provider 20 is shared.
+    """
     requirements = Requirements((Demand("_A", {"PGPU": 1}), Demand("_B", {"PGPU": 1})), isolate=isolate)
     one = {"PGPU": 1}
     facts = {number: ProviderFacts((number, 10), available=one) for number in (11, 12)}

@@ -51,7 +51,7 @@ def test_rules_record_the_sets_before_and_after(data: st.DataObject, world: Worl
 
 
 def pairs(hosts: int, *, isolate: bool = False, amount: int = 1) -> Found:
-    """Two groups, on hosts with one device of two units each."""
+    """Return the result for two groups, on hosts with one device of two units each."""
     world = World()
     for number in range(hosts):
         world.host(f"cn{number}")

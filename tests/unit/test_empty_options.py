@@ -30,7 +30,7 @@ def every_option():
 
 @pytest.fixture
 def restored_logging():
-    """Restore the logging of the process after the service has configured it."""
+    """Restore the logging of the process after a test."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     named = [each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)]

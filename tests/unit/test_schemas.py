@@ -51,7 +51,7 @@ CLAIM = {
 
 
 def documents():
-    """Each body and query under its name: ``provider.CREATE``."""
+    """Return each body and query by its name, such as ``provider.CREATE``."""
     found = {}
     for module in sorted(module.name for module in pkgutil.iter_modules(schemas.__path__)):
         for name, value in vars(importlib.import_module(f"placement.schemas.{module}")).items():
