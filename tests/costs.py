@@ -28,14 +28,18 @@ class Cost(NamedTuple):
 
 
 def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
-    """The cost of ``work()``, whose result must be small; raises RuntimeError if it fails.
+    """Return the cost of ``work()``, whose result must be small.
 
-    :param at_most: mebibytes of memory more than this process has; with more, the work fails.
+    Args:
+        at_most: the memory, in mebibytes, that the work may allocate.
+
+    Raises:
+        RuntimeError: The work failed, or needed more memory.
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # eventlet, which another test may have imported, and Python itself warn of forks beside threads.  The child
-        # calls nothing that waits for a thread, and ends itself.
+        # eventlet, which another test may have imported, and Python itself warn of forks of a process with threads.
+        # The child calls nothing that waits for a thread, and exits.
         warnings.filterwarnings("ignore", "(?s).*fork", DeprecationWarning)
         child = os.fork()
     if child == 0:

@@ -18,9 +18,9 @@ LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
 class Node(servers.MariaDB):
     """A node; the one without a neighbour starts the cluster."""
 
-    def __init__(self, directory: Path, beside: Node | None = None) -> None:
-        super().__init__(directory, password=beside.password if beside else None)
-        self._beside = beside
+    def __init__(self, directory: Path, neighbour: Node | None = None) -> None:
+        super().__init__(directory, password=neighbour.password if neighbour else None)
+        self._neighbour = neighbour
         self._group_port, self._transfer_port, self._state_port = (children.free_port() for _ in range(3))
 
     @classmethod
@@ -46,8 +46,8 @@ class Node(servers.MariaDB):
             *("--wsrep-on=ON", f"--wsrep-provider={LIBRARY}", f"--wsrep-node-address={address}"),
             *("--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-sst-method=rsync"),
             f"--wsrep-sst-receive-address=127.0.0.1:{self._state_port}",
-            f"--wsrep-cluster-address=gcomm://{f'127.0.0.1:{self._beside._group_port}' if self._beside else ''}",
-            *(() if self._beside else ("--wsrep-new-cluster",)),
+            f"--wsrep-cluster-address=gcomm://{f'127.0.0.1:{self._neighbour._group_port}' if self._neighbour else ''}",
+            *(() if self._neighbour else ("--wsrep-new-cluster",)),
             f"--wsrep-provider-options={';'.join(f'{name}={value}' for name, value in provider.items())}",
         ]
 
@@ -71,7 +71,7 @@ class Cluster:
     def __init__(self) -> None:
         directory = children.run_directory()
         first = Node(directory / f"galera-{secrets.token_hex(4)}")
-        self.nodes = [first, Node(directory / f"galera-{secrets.token_hex(4)}", beside=first)]
+        self.nodes = [first, Node(directory / f"galera-{secrets.token_hex(4)}", neighbour=first)]
 
     def start(self) -> None:
         """Return once both nodes are synced."""

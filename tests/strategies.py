@@ -93,13 +93,13 @@ def any_of(of: tuple[str, ...], bits: int) -> tuple[frozenset[str], ...]:
     return tuple(dict.fromkeys(names for names in sets[: 1 + (bits >> 6) // 5] if names))
 
 
-#: The rules that a group may have beside its resources; a query favours one of them.
+#: The rules that a group may have in addition to its resources; a query favours one of them.
 RULES = ("required", "forbidden", "member_of", "not_member_of", "in_tree")
 
 
 @st.composite
 def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int], favourite: str) -> Group:
-    """A group, mostly without rules beside its resources."""
+    """A group, mostly with resources only."""
     odds = draw(st.integers(0, 63))
     rules = {favourite} & {*RULES} if odds & 1 else set()
     if odds & 6 == 6:
