@@ -1,4 +1,4 @@
-"""Makes of the identity headers the context that the policy judges and that log lines show."""
+"""Makes a context from the identity headers: the policy decides by it, and log lines show it."""
 
 from __future__ import annotations
 
