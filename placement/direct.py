@@ -32,7 +32,7 @@ class PlacementDirect:
         with PlacementDirect(conf) as client:
             inventories = client.get(f"/resource_providers/{uuid}/inventories").json()
 
-    The client is a keystoneauth adapter that returns every reply, whatever its status, and is the user of the token
+    The client is a keystoneauth adapter that returns replies of every status, and is the user of the token
     "admin" with noauth2.  Policy, database and everything else are as configured; the configuration is not changed.
     """
 

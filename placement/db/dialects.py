@@ -165,7 +165,7 @@ def upsert(dialect: str, column: sa.Column[Any], **values: sa.ColumnElement[Any]
 
 
 def _set_up_reads(connection: Any, _record: Any) -> None:
-    """Allow snapshots, whatever the server's default isolation, and long texts: GROUP_CONCAT cuts at 1024 bytes."""
+    """Allow snapshots at any default isolation of the server, and long texts: GROUP_CONCAT cuts at 1024 bytes."""
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         cursor.execute(f"SET SESSION group_concat_max_len = {_LONGEST_TEXT}")

@@ -5,7 +5,7 @@ order of their sequence numbers: a reader that has seen number n of a writer has
 that changes what a search can see inserts a row per provider, under its writer and sequence number.  Writers share no
 row, so the feed adds no lock contention.  A reader's position is one sequence number per writer: a vector clock.
 
-A writer and a sequence number name one transaction for ever, even if the database loses its newest commits: writers
+A writer and a sequence number name one transaction permanently, even if the database loses its newest commits: writers
 have random ids, and a number that may have been committed is not used again.  Old rows are deleted from the lowest
 number on.  So a reader that finds the row of its own position has missed nothing, and finds every row after it.
 """

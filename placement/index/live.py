@@ -42,7 +42,7 @@ class LiveIndex:
 
     @property
     def _lock(self) -> threading.Lock:
-        """The lock of this process.  A forked child keeps its parent's snapshot, but its lock may be held for ever."""
+        """The lock of this process.  A forked child keeps its parent's snapshot, but its lock may never be released there."""
         return self._locks.setdefault(os.getpid(), threading.Lock())
 
     @signals.timed("index")

@@ -1,7 +1,7 @@
 """A snapshot brought up to date: what the feed names is read again, everything else is kept.
 
 The functions here run in one transaction that sees a single committed state, feed included (``Database.snapshot``).
-What they return is that state, whatever other transactions commit meanwhile.
+What they return is that state; later commits of other transactions do not affect it.
 """
 
 from __future__ import annotations

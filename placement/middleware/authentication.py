@@ -69,5 +69,5 @@ def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication
 
 _STRATEGIES: dict[str, Layer] = {"noauth2": Noauth2, "keystone": _keystone, "http_basic": HttpBasic}
 
-#: The layer that authenticates by noauth2, whatever the configuration states.
+#: The layer that authenticates by noauth2, regardless of the configuration.
 with_noauth2 = functools.partial(Authentication, strategy=Noauth2)

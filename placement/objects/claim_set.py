@@ -96,8 +96,8 @@ class ClaimSet:
         Raises:
             Collision: A row is no longer as it was read, and the client has stated a generation, or the row has gone.
         """
-        # In one order, whatever is done to each row: transactions about the same consumers wait for each other, and
-        # form no circle.
+        # In one order for inserts, updates and deletes together: transactions about the same consumers wait for each
+        # other without a deadlock.
         in_order = sorted(self._claims, key=lambda claim: claim.consumer)
         for new, several in itertools.groupby(in_order, self._is_new):
             if new:

@@ -27,7 +27,7 @@ _FEW_NAMES = 8
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """For whom a consumer holds something: the names of its project, its user and its type."""
+    """The owner of a consumer: the names of its project, its user and its consumer type."""
 
     project: str
     user: str

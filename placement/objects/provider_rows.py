@@ -1,6 +1,6 @@
 """Locks on the rows of providers, and the statements that advance generations.
 
-Only locked providers, trees and claim sets use this module.  Whatever changes a provider locks its row first, so that
+Only locked providers, trees and claim sets use this module.  Every change of a provider locks its row first, so that
 all changes of one provider happen one after another; a transaction that locks several rows locks them in the order of
 their ids, so that concurrent transactions wait for each other and do not deadlock (docs/adr/0003).
 """
@@ -79,7 +79,7 @@ def advance_for_usage(db: Transaction, ids: Collection[int], optional: Collectio
         return
     among = {"ids": sorted(both)}
     if len(both) > 1:
-        # An update takes its locks in whatever order it finds the rows.
+        # An UPDATE takes its locks in the order in which it finds the rows.
         db.execute(_LOCK, among)
     if db.execute(_ADVANCE_ALL, among | {"now": utcnow()}).rowcount != len(both):
         both &= {provider.id for provider in ResourceProvider.of_ids(db, both)}

@@ -37,7 +37,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
         ReshapedProviderNotFound, ReshapedGenerationConflict: A provider is not as the client states.
         UnknownResourceClass: A new inventory or a claim is of a class that does not exist.
         InventoryInUse: A class that would go is allocated.
-        Failure: Whatever ``ClaimSet.place`` raises.
+        Failure: As ``ClaimSet.place``.
     """
     ids = ResourceProvider.ids(db, set(inventories).union(*(claim.resources for claim in claims)))
     # Compared before the locks, too, only so that this refusal comes before those about consumers.

@@ -31,7 +31,7 @@ _SHARE = 2
 class Settings:
     """What a deployment prefers and allows, the same for every search."""
 
-    #: The most candidates that a search may return, whatever the query requests; None: no bound.
+    #: The most candidates that a search may return, also if the query requests more; None: no bound.
     max_candidates: int | None = None
     #: ``choose.BREADTH_FIRST`` or ``choose.DEPTH_FIRST``.
     strategy: str = BREADTH_FIRST

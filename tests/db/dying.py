@@ -34,7 +34,7 @@ def die(_connection: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def told(story_run: StoryRun, database: Database, plan: Plan) -> int:
+def reported(story_run: StoryRun, database: Database, plan: Plan) -> int:
     """Return the status of the response; the connections are new."""
     with opened(database.url) as fresh:
         planted(fresh, plan)
@@ -46,7 +46,7 @@ def killed(story_run: StoryRun, database: Database, plan: Plan) -> bool:
     database.dispose()  # a child must not inherit connections, not even idle ones
     child = os.fork()
     if child == 0:
-        told(story_run, database, plan)
+        reported(story_run, database, plan)
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
@@ -55,7 +55,7 @@ def tell(write: Write, database: Database) -> int:
     """Return the number of children that died; raises AssertionError if one left something half done."""
     story_run, undisturbed = StoryRun(write, database), Plan()
     before = story_run.state(), story_run.changes()
-    assert told(story_run, database, undisturbed) == write.status
+    assert reported(story_run, database, undisturbed) == write.status
     after = story_run.state(), story_run.changes()
     assert after[1] == write.changes
     deaths = [(at, False) for at, _ in enumerate(undisturbed.seen, 1)]
@@ -67,7 +67,7 @@ def tell(write: Write, database: Database) -> int:
         found = story_run.state(), story_run.changes()
         assert found in (before, after), f"{write.name}: killed at {at}: {found}"
         if found == before:
-            assert told(story_run, database, Plan()) == write.status
+            assert reported(story_run, database, Plan()) == write.status
             assert (story_run.state(), story_run.changes()) == after
     return len(deaths)
 

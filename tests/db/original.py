@@ -104,15 +104,15 @@ INSTANCE, MIGRATION, SECOND, CROWD = map(uuid, ("111", "222", "333", "444"))
 #: A consumer without allocations; allocations without a consumer; and allocations of deleted things.
 GHOST, OWNERLESS, LOST = map(uuid, ("6057", "0", "1057"))
 #: The project and user of consumers written below version 1.8.
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNKNOWN_OWNER = "00000000-0000-0000-0000-000000000000"
 
 #: Per table its columns, and rows.
 ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "resource_classes": ("id name", [(CUSTOM_FPGA, "CUSTOM_FPGA")]),
     "traits": ("id name", [(1, "HW_CPU_X86_AVX"), (2, "MISC_SHARES_VIA_AGGREGATE"), (3, "CUSTOM_GOLD")]),
     "placement_aggregates": ("id uuid", [(1, AGGREGATE), (2, uuid("b99"))]),
-    "projects": ("id external_id", [(1, "project-a"), (2, "project-b"), (3, NOBODY)]),
-    "users": ("id external_id", [(1, "alice"), (2, "bob"), (3, NOBODY)]),
+    "projects": ("id external_id", [(1, "project-a"), (2, "project-b"), (3, UNKNOWN_OWNER)]),
+    "users": ("id external_id", [(1, "alice"), (2, "bob"), (3, UNKNOWN_OWNER)]),
     "consumer_types": ("id name", [(1, "INSTANCE"), (2, "MIGRATION")]),
     "resource_providers": (
         "id uuid name generation root_provider_id parent_provider_id",

@@ -14,7 +14,7 @@ from placement.db.database import Database
 from placement.db.tables import provider_changes, resource_providers
 from tests.caller import Answer, Caller
 from tests.db.in_process import placement
-from tests.db.writes import NOBODY, Names, Write
+from tests.db.writes import NO_PROVIDER, Names, Write
 
 _REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
 
@@ -51,7 +51,7 @@ class StoryRun:
     def changes(self) -> dict[str, str]:
         """Return the changes in the feed since then, by the name of the provider."""
         uuids = self._ids | self._uuids()
-        names = {value: name for name, value in self.names.items()} | {"": NOBODY}
+        names = {value: name for name, value in self.names.items()} | {"": NO_PROVIDER}
         rows = self._rows() - self._earlier
         assert len({row.provider_id for row in rows}) == len(rows), "two rows of one change"
         return {names[uuids.get(row.provider_id, "")]: row.what for row in rows}

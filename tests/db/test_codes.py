@@ -69,8 +69,8 @@ def test_errors_of_the_server_have_the_class_of_the_table(backend, database):
 
 def test_the_tables_have_what_is_written_down_here_and_a_reason_each():
     kinds = [*MYSQL.items(), *OF_CLIENTS.items()]
-    told = {number: meaning for meaning, text in kinds for number in text.split()}
-    assert {str(number): code.error_class for number, code in codes.MYSQL.items()} == told
+    reported = {number: meaning for meaning, text in kinds for number in text.split()}
+    assert {str(number): code.error_class for number, code in codes.MYSQL.items()} == reported
     states = {state for text in POSTGRESQL.values() for state in text.split()}
     assert states >= codes.POSTGRESQL.keys()
     assert {state[:2] for state in states} >= codes.POSTGRESQL_CLASSES.keys()

@@ -67,14 +67,17 @@ def test_an_old_connection_is_replaced(connected, age, same):
 
 
 @pytest.fixture
-def told():
+def reported():
     """Lists of the driver's connections that were opened, and that were closed."""
     opened, closed = [], []
-    heard = [("connect", lambda one, _record: opened.append(one)), ("close", lambda one, _record: closed.append(one))]
-    for name, listener in heard:
+    received = [
+        ("connect", lambda one, _record: opened.append(one)),
+        ("close", lambda one, _record: closed.append(one)),
+    ]
+    for name, listener in received:
         sa.event.listen(sa.pool.Pool, name, listener)
     yield opened, closed
-    for name, listener in heard:
+    for name, listener in received:
         sa.event.remove(sa.pool.Pool, name, listener)
 
 
@@ -87,17 +90,17 @@ def use(url):
             assert run(lambda db: db.execute(sa.select(1)).scalar()) == 1
 
 
-def test_no_connection_is_left_open_at_the_end(database, told):
-    opened, closed = told
+def test_no_connection_is_left_open_at_the_end(database, reported):
+    opened, closed = reported
     use(database.url)
     assert len(opened) == 3, "for writes, for reads, and for the health check"
     assert {id(one) for one in closed} == {id(one) for one in opened}
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:/one?vfs=memdb&uri=true"])
-def test_a_database_in_memory_has_one_connection(told, url):
+def test_a_database_in_memory_has_one_connection(reported, url):
     """Otherwise it would find no tables, or locks would not be waited for."""
-    opened, _ = told
+    opened, _ = reported
     use(url)
     assert len(opened) == 1
 
@@ -120,9 +123,9 @@ def test_parameters_are_added_to_the_url(connected, backend):
 @pytest.mark.parametrize(("mode", "strict"), [("TRADITIONAL", True), ("ANSI_QUOTES", False)])
 def test_the_sql_mode_of_mysql_is_ours_to_choose(connected, mode, strict):
     database = connected(mysql_sql_mode=mode)
-    told = database.read(lambda db: db.execute(sa.text("SELECT @@SESSION.sql_mode")).scalar())
-    assert ("STRICT_TRANS_TABLES" in told) is strict
-    assert mode in told
+    reported = database.read(lambda db: db.execute(sa.text("SELECT @@SESSION.sql_mode")).scalar())
+    assert ("STRICT_TRANS_TABLES" in reported) is strict
+    assert mode in reported
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -140,12 +143,12 @@ def statement_log():
     logger.setLevel(before)
 
 
-@pytest.mark.parametrize(("verbosity", "told"), [(0, (False, False)), (50, (True, False)), (100, (True, True))])
-def test_statements_are_logged_if_they_shall_be(connected, caplog, statement_log, verbosity, told):
+@pytest.mark.parametrize(("verbosity", "reported"), [(0, (False, False)), (50, (True, False)), (100, (True, True))])
+def test_statements_are_logged_if_they_shall_be(connected, caplog, statement_log, verbosity, reported):
     database = connected(connection_debug=verbosity)
     database.read(lambda db: db.execute(sa.select(sa.literal("asked") + "x")).all())
     lines = [record.getMessage() for record in caplog.records if record.name.startswith("sqlalchemy.engine")]
-    assert (any("SELECT" in line for line in lines), any(line.startswith("Row (") for line in lines)) == told
+    assert (any("SELECT" in line for line in lines), any(line.startswith("Row (") for line in lines)) == reported
 
 
 def test_statements_say_where_they_come_from_if_they_shall(connected):

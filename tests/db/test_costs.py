@@ -19,7 +19,7 @@ from tests.length import LONG
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
-SECONDS, MEBIBYTES, TOLD = 20, 300, 200_000
+SECONDS, MEBIBYTES, REPLY_SIZE = 20, 300, 200_000
 #: The limits of a body.
 LIMIT = 2**24
 GUARD = {"resource_provider_generation": 0}
@@ -132,9 +132,9 @@ def sent(app: Any, method: str, path: str, content: bytes) -> tuple[int, int]:
         "wsgi.input": io.BytesIO(content),
         "wsgi.errors": io.StringIO(),
     }
-    told: list[str] = []
-    length = sum(map(len, app(environ, lambda status, _headers, *_error: told.append(status))))
-    return int(told[0].split()[0]), length
+    reported: list[str] = []
+    length = sum(map(len, app(environ, lambda status, _headers, *_error: reported.append(status))))
+    return int(reported[0].split()[0]), length
 
 
 @pytest.mark.parametrize("name", BODIES if LONG else SHORT)
@@ -160,6 +160,6 @@ def test_no_body_takes_more_than_it_may(url: str, name: str) -> None:
     (got, length), unchanged = found.result
     assert got == status
     assert unchanged
-    assert length < TOLD
+    assert length < REPLY_SIZE
     assert found.seconds < SECONDS
     assert found.mebibytes < MEBIBYTES

@@ -54,16 +54,17 @@ def test_sessions_have_our_settings_with_any_server_settings(backend, database):
         db.execute(sa.select(1))
         raise LookupError
 
-    with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as told:
+    with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as reported:
         settings, wanted = SETTINGS[backend.kind]
-        told.write(lambda _: None)
-        told.engine.dispose()
+        reported.write(lambda _: None)
+        reported.engine.dispose()
         with pytest.raises(LookupError):
-            told.write(fail)  # the first transaction of its connection, which rolls back only itself
-        for run in (told.read, told.write, told.snapshot):
+            reported.write(fail)  # the first transaction of its connection, which rolls back only itself
+        for run in (reported.read, reported.write, reported.snapshot):
             assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == wanted
         levels = [
-            run(lambda db: db.execute(sa.text(ISOLATION[backend.kind])).scalar()) for run in (told.write, told.snapshot)
+            run(lambda db: db.execute(sa.text(ISOLATION[backend.kind])).scalar())
+            for run in (reported.write, reported.snapshot)
         ]
     assert [level.replace("-", " ").lower() for level in levels] == ["read committed", "repeatable read"]
 

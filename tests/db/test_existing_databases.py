@@ -118,7 +118,7 @@ class TestRead:
             "user_id": "alice",
         }
         assert read(f"/allocations/{MIGRATION}")["consumer_type"] == "MIGRATION"
-        assert read(f"/allocations/{CROWD}")["project_id"] == original.NOBODY
+        assert read(f"/allocations/{CROWD}")["project_id"] == original.UNKNOWN_OWNER
         assert read(f"/allocations/{CROWD}")["consumer_type"] == "unknown"
 
     @pytest.mark.parametrize("consumer", [GHOST, OWNERLESS, LOST])

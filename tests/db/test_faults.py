@@ -36,16 +36,16 @@ class Trial:
         """Run the write by the plan; return its status, after checking that the database agrees with it."""
         story_run, planned = StoryRun(self.write, self.database), Plan(at, injected, **plan)
         status, body, _ = self._ask(story_run, planned)
-        told = f"{status} {body} after {planned.done} of {injected} at {planned.victim!r}"
-        assert planned.done, told
+        reported = f"{status} {body} after {planned.done} of {injected} at {planned.victim!r}"
+        assert planned.done, reported
         found, unchanged, changed = (
             (story_run.state(), story_run.changes()),
             (self._before, {}),
             (self._after, self.write.changes),
         )
         allowed = {503: [unchanged, changed], 409: [unchanged]} | {self.write.status: [changed]}
-        assert status in allowed, told
-        assert found in allowed[status], told
+        assert status in allowed, reported
+        assert found in allowed[status], reported
         return status
 
     def _ask(self, story_run: StoryRun, plan: Plan) -> Answer:

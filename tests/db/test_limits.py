@@ -82,7 +82,7 @@ THREE = {HOST: {"VCPU": 1, "MEMORY_MB": 1}, DEVICES[0]: {"VCPU": 1}}
 FOUR = {HOST: {"VCPU": 1, "MEMORY_MB": 1}, DEVICES[0]: {"VCPU": 1, "DISK_GB": 1}}
 
 
-def told(answer):
+def reported(answer):
     assert answer.status == 400
     return "4 allocations; there may be 3 at most ([placement]max_allocations_per_request)" in answer.error["detail"]
 
@@ -90,11 +90,11 @@ def told(answer):
 def test_a_claim_may_write_so_many_allocations(serve):
     call = serve(max_allocations_per_request=3)
     consumer = str(uuid.uuid4())
-    assert told(call("PUT", f"/allocations/{consumer}", 39, claim(FOUR)))
+    assert reported(call("PUT", f"/allocations/{consumer}", 39, claim(FOUR)))
     assert call("GET", f"/allocations/{consumer}").body["allocations"] == {}
     assert call("PUT", f"/allocations/{consumer}", 39, claim(THREE)).status == 204
     listed = [{"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in FOUR.items()]
-    assert told(call("PUT", f"/allocations/{consumer}", 0, {"allocations": listed}))
+    assert reported(call("PUT", f"/allocations/{consumer}", 0, {"allocations": listed}))
 
 
 def test_several_claims_count_together_and_an_end_counts_as_one(serve):
@@ -102,12 +102,12 @@ def test_several_claims_count_together_and_an_end_counts_as_one(serve):
     one = {HOST: {"VCPU": 1}}
     four = {str(uuid.uuid4()): claim(one) for _ in range(4)}
     three = dict(list(four.items())[:3])
-    assert told(call("POST", "/allocations", 39, four))
+    assert reported(call("POST", "/allocations", 39, four))
     inventories = {HOST: {"resource_provider_generation": 1, "inventories": {}}}
-    assert told(call("POST", "/reshaper", 39, {"inventories": inventories, "allocations": four}))
+    assert reported(call("POST", "/reshaper", 39, {"inventories": inventories, "allocations": four}))
     assert call("POST", "/allocations", 39, three).status == 204
     ends = {consumer: claim({}, 1) for consumer in three}
-    assert told(call("POST", "/allocations", 39, ends | {str(uuid.uuid4()): claim({})}))
+    assert reported(call("POST", "/allocations", 39, ends | {str(uuid.uuid4()): claim({})}))
     assert call("POST", "/allocations", 39, ends).status == 204
 
 

@@ -362,19 +362,19 @@ class TestOnlineDataMigrations:
         assert [run("db", "online_data_migrations", "--max-count", "9").code for _ in range(2)] == [1, 2]
 
     def test_long_work_prints_the_number_of_migrated_rows(self, capsys):
-        steps, told = iter([3, 4]), []
+        steps, reported = iter([3, 4]), []
 
         def slow(_database, _limit):
             done = next(steps, 0)
             deadline = time.monotonic() + 20
-            while not done and "7 rows" not in "".join(told) and time.monotonic() < deadline:
-                told.append(capsys.readouterr().err)
+            while not done and "7 rows" not in "".join(reported) and time.monotonic() < deadline:
+                reported.append(capsys.readouterr().err)
                 time.sleep(0.01)
             return online.Counts(done, done)
 
         with Progress("Migrating", "rows migrated", first=0.01) as progress:
             assert manage._migrate(None, {"slow": slow}, None, progress) == 0
-        assert "Migrating: 7 rows migrated, " in "".join(told)
+        assert "Migrating: 7 rows migrated, " in "".join(reported)
 
     @pytest.mark.parametrize("count", ["0", "-1", "x", "1.5", ""])
     def test_a_bad_count_is_refused(self, run, count):

@@ -175,19 +175,19 @@ def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(eng
 
 
 def test_state_has_a_finding(engine):
-    def told():
+    def reported():
         return schema.state(engine).value, schema.finding(engine)
 
-    assert told() == ("missing", 'The database has no tables yet. Run "placement-manage db sync".')
+    assert reported() == ("missing", 'The database has no tables yet. Run "placement-manage db sync".')
     schema.sync(engine, LAST_COMMON)
-    state, finding = told()
+    state, finding = reported()
     assert state == "older"
     assert LAST_COMMON in finding
     assert schema.head() in finding
     schema.sync(engine)
-    assert told() == ("current", None)
+    assert reported() == ("current", None)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    state, finding = told()
+    state, finding = reported()
     assert state == "newer-unknown"
     assert "ffffffffffff" in finding
 

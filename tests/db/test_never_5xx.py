@@ -100,9 +100,9 @@ def rows(database):
 
 def exchange(app, environ):
     """Status line, headers and content."""
-    told = []
-    content = b"".join(app(environ, lambda *answer: told.append(answer)))
-    [(status, headers)] = [answer[:2] for answer in told]
+    reported = []
+    content = b"".join(app(environ, lambda *answer: reported.append(answer)))
+    [(status, headers)] = [answer[:2] for answer in reported]
     return status, headers, content
 
 
@@ -197,11 +197,11 @@ def assert_well_formed(status_line, headers, content):
     for name, value in headers:
         assert re.fullmatch(r"[A-Za-z-]+", name)
         assert re.fullmatch(r"[\t\x20-\x7e\x80-\xff]*", value), f"{name} would end the header, or break it"
-    told = {name.lower(): value for name, value in headers}
-    assert not content or told["content-length"] == str(len(content))
-    assert not content or "content-type" in told
-    assert re.fullmatch(r"req-[0-9a-f-]{36}", told["x-openstack-request-id"])
-    if told.get("content-type") == "application/json":
+    reported = {name.lower(): value for name, value in headers}
+    assert not content or reported["content-length"] == str(len(content))
+    assert not content or "content-type" in reported
+    assert re.fullmatch(r"req-[0-9a-f-]{36}", reported["x-openstack-request-id"])
+    if reported.get("content-type") == "application/json":
         json.loads(content)
 
 
@@ -209,20 +209,20 @@ def assert_error(status, headers, content, request):
     """(docs: api-accept, api-errors, api-error-codes) The client chooses the form; none contains SQL."""
     if status == 401 or request.method == "HEAD":
         return
-    told = {name.lower(): value for name, value in headers.items()}
+    reported = {name.lower(): value for name, value in headers.items()}
     text = content.decode()
     title = HTTPStatus(status).phrase
-    if told["content-type"] == "application/json":
+    if reported["content-type"] == "application/json":
         [error] = json.loads(content)["errors"]
         assert (error["status"], error["title"]) == (status, title)
-        assert error["request_id"] == told["x-openstack-request-id"]
+        assert error["request_id"] == reported["x-openstack-request-id"]
         assert isinstance(error["detail"], str)
-        version = told.get("openstack-api-version")
+        version = reported.get("openstack-api-version")
         if version is not None:
             assert ("code" in error) == (int(version.rpartition(".")[2]) >= 23)
             assert error.get("code", "placement.").startswith("placement.")
         text = error["detail"]
     else:
-        assert told["content-type"] in ("text/html; charset=UTF-8", "text/plain; charset=UTF-8")
+        assert reported["content-type"] in ("text/html; charset=UTF-8", "text/plain; charset=UTF-8")
         assert title in text
     assert not SQL.search(text), text

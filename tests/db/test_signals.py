@@ -17,7 +17,7 @@ from tests.db.in_process import placement
 from tests.load.storm import holding
 
 
-class Heard(list):
+class Received(list):
     """Records the facts of each event."""
 
     def __init__(self, *names):
@@ -32,12 +32,12 @@ class Heard(list):
 
 
 @pytest.fixture
-def heard():
-    heard = Heard("timing", "driver_error", "retried", "refreshed", "reloaded", "searched")
-    for name, listener in heard.listeners.items():
+def received():
+    received = Received("timing", "driver_error", "retried", "refreshed", "reloaded", "searched")
+    for name, listener in received.listeners.items():
         getattr(signals, name).connect(listener)
-    yield heard
-    for name, listener in heard.listeners.items():
+    yield received
+    for name, listener in received.listeners.items():
         getattr(signals, name).disconnect(listener)
 
 
@@ -49,15 +49,15 @@ def host(service, total=4):
     return provider
 
 
-def test_a_search_publishes_its_outcome_and_obstacle(database, heard):
+def test_a_search_publishes_its_outcome_and_obstacle(database, received):
     service = placement(database)
     for _ in range(3):
         host(service)
 
     def search(query):
         assert service("GET", f"/allocation_candidates?{query}").status == 200
-        [(seconds, *outcome)] = heard.of("searched")
-        heard.clear()
+        [(seconds, *outcome)] = received.of("searched")
+        received.clear()
         assert 0 < seconds < 60
         return outcome
 
@@ -71,15 +71,15 @@ def test_a_search_publishes_its_outcome_and_obstacle(database, heard):
     assert search(f"{isolated}&group_policy=isolate") == [0, False, "combination"]
 
 
-def test_the_index_publishes_what_it_missed_and_why_it_reads_everything(database, heard):
+def test_the_index_publishes_what_it_missed_and_why_it_reads_everything(database, received):
     service, live_index = placement(database), LiveIndex(database, verify_interval=0)
 
     def refresh():
-        heard.clear()
+        received.clear()
         live_index.current()
-        [(seconds, missed, providers)] = heard.of("refreshed")
+        [(seconds, missed, providers)] = received.of("refreshed")
         assert 0 < seconds < 600
-        return [cause for (cause,) in heard.of("reloaded")], missed, providers
+        return [cause for (cause,) in received.of("reloaded")], missed, providers
 
     host(service)
     assert refresh() == (["start"], 0, 1)
@@ -94,21 +94,21 @@ def test_the_index_publishes_what_it_missed_and_why_it_reads_everything(database
         connection.execute(sa.delete(resource_providers).where(resource_providers.c.id == gone))
     database.write(lambda db: db.changed(gone, feed.USAGE))
     assert refresh() == (["out_of_step"], 1, 1)
-    assert "index" in [name for name, _ in heard.of("timing")]
+    assert "index" in [name for name, _ in received.of("timing")]
 
 
-def test_an_index_that_differs_publishes_it(database, heard, caplog):
+def test_an_index_that_differs_publishes_it(database, received, caplog):
     service, live_index = placement(database), LiveIndex(database, verify_interval=1e-9)
     host(service)
     live_index.current()
     with database.engine.begin() as connection:  # without a row in the feed
         connection.execute(sa.update(resource_providers).values(generation=resource_providers.c.generation + 7))
-    heard.clear()
+    received.clear()
     live_index.current()
-    assert heard.of("reloaded") == [("differs",)]
+    assert received.of("reloaded") == [("differs",)]
 
 
-def test_a_retry_publishes_its_cause(database, heard):
+def test_a_retry_publishes_its_cause(database, received):
     attempts = []
 
     def work(_db):
@@ -117,20 +117,20 @@ def test_a_retry_publishes_its_cause(database, heard):
             raise Collision
 
     database.write(work)
-    assert heard.of("retried") == [("changed",)]
-    assert heard.of("driver_error") == []
+    assert received.of("retried") == [("changed",)]
+    assert received.of("driver_error") == []
 
 
-def test_no_retry_is_published_after_the_last_attempt(database, heard):
+def test_no_retry_is_published_after_the_last_attempt(database, received):
     def work(_db):
         raise Collision
 
     with pytest.raises(errors.TooManyConflicts):
         database.write(work, attempts=3)
-    assert heard.of("retried") == [("changed",)] * 2
+    assert received.of("retried") == [("changed",)] * 2
 
 
-def test_a_driver_error_is_published_with_its_label(database, heard):
+def test_a_driver_error_is_published_with_its_label(database, received):
     name = str(uuid.uuid4())
     attempts = []
 
@@ -140,15 +140,15 @@ def test_a_driver_error_is_published_with_its_label(database, heard):
 
     database.write(insert)
     database.write(insert)
-    assert heard.of("driver_error") == [("duplicate",)]
-    assert heard.of("retried") == [("duplicate",)]
+    assert received.of("driver_error") == [("duplicate",)]
+    assert received.of("retried") == [("duplicate",)]
     with pytest.raises(sa.exc.SQLAlchemyError):
         database.write(lambda db: db.execute(sa.text("SELEKT 1")))
-    assert heard.of("driver_error")[1:] == [("bug",)]
+    assert received.of("driver_error")[1:] == [("bug",)]
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_deadlock_is_published_as_one(database, heard):
+def test_a_deadlock_is_published_as_one(database, received):
     service = placement(database)
     one, other = host(service), host(service)
     barrier = threading.Barrier(2)
@@ -165,36 +165,36 @@ def test_a_deadlock_is_published_as_one(database, heard):
 
         database.write(work)
 
-    heard.clear()
+    received.clear()
     threads = [threading.Thread(target=lock, args=pair) for pair in [(one, other), (other, one)]]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     # The attempt that is run again may collide a second time.
-    assert set(heard.of("driver_error")) == {("deadlock",)}
-    assert heard.of("retried") == heard.of("driver_error")
+    assert set(received.of("driver_error")) == {("deadlock",)}
+    assert received.of("retried") == received.of("driver_error")
 
 
-def test_each_statement_and_commit_is_timed_once_statements_are_timed(database, heard):
+def test_each_statement_and_commit_is_timed_once_statements_are_timed(database, received):
     service = placement(database)
     provider = host(service)
     service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider]))  # creates its project and user
-    heard.clear()
+    received.clear()
     claim = holding([provider])
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
-    assert [name for name, _ in heard.of("timing")].count("sql") == 1  # COMMIT
+    assert [name for name, _ in received.of("timing")].count("sql") == 1  # COMMIT
 
     database.time_statements()
-    heard.clear()
+    received.clear()
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
-    spent = heard.of("timing")
+    spent = received.of("timing")
     statements = [seconds for name, seconds in spent if name == "sql"]
     whole = sum(seconds for name, seconds in spent if name == "database")
     # A claim is at most eight statements, COMMIT counted; SQLite has BEGIN, too.
     assert 6 <= len(statements) <= 9
     assert 0 < sum(statements) < whole
-    heard.clear()
+    received.clear()
     with pytest.raises(sa.exc.SQLAlchemyError):
         database.read(lambda db: db.execute(sa.text("SELEKT 1")))
-    assert [name for name, _ in heard.of("timing")] == ["sql", "database"]
+    assert [name for name, _ in received.of("timing")] == ["sql", "database"]

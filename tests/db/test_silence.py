@@ -103,27 +103,27 @@ def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, da
     url = database.url.render_as_string(hide_password=False)
     conf = web.configuration(placement_database__connection=url, placement_database__read_timeout=40)
 
-    def told(run):
+    def reported(run):
         return run(lambda db: tuple(db.execute(statement).one()))
 
     with contextlib.closing(contextlib.ExitStack()) as stack, program.connected(conf) as command:
         service = connect(conf)
         stack.callback(service.dispose)
-        assert told(service.read) == IN_READS[backend.kind]
-        assert told(service.write) == IN_WRITES[backend.kind]
-        assert told(command.read) == told(command.write) == IN_COMMANDS[backend.kind]
+        assert reported(service.read) == IN_READS[backend.kind]
+        assert reported(service.write) == IN_WRITES[backend.kind]
+        assert reported(command.read) == reported(command.write) == IN_COMMANDS[backend.kind]
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, database, monkeypatch):
     def limits(engine):
         with engine.connect() as connection:
-            told.append(tuple(connection.execute(sa.text(LIMITS[backend.kind])).one()))
+            reported.append(tuple(connection.execute(sa.text(LIMITS[backend.kind])).one()))
 
-    told = []
+    reported = []
     monkeypatch.setattr(schema, "sync", limits)
     deploy.loadapp(web.configuration(placement_database__sync_on_startup=True), database)
-    assert told == [IN_COMMANDS[backend.kind]]
+    assert reported == [IN_COMMANDS[backend.kind]]
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)

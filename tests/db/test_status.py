@@ -160,10 +160,10 @@ def test_warnings_alone_are_1(check, filled):
 
 def test_json_has_all_of_it(check, filled):
     ran = check("--json")
-    told = json.loads(ran.out)
+    reported = json.loads(ran.out)
     assert ran.code == 2
-    assert told["name"] == "Upgrade Check Results"
-    assert [(check["check"], check["result"]) for check in told["checks"]] == [
+    assert reported["name"] == "Upgrade Check Results"
+    assert [(check["check"], check["result"]) for check in reported["checks"]] == [
         ("Missing Root Provider IDs", "Failure"),
         ("Incomplete Consumers", "Warning"),
         ("Policy File JSON to YAML Migration", "Success"),
@@ -171,13 +171,13 @@ def test_json_has_all_of_it(check, filled):
         ("Identity Service", "Success"),
         ("Used Above Capacity", "Warning"),
     ]
-    assert told["checks"][2] == {
+    assert reported["checks"][2] == {
         "check": "Policy File JSON to YAML Migration",
         "result": "Success",
         "details": None,
         "places": [],
     }
-    assert told["checks"][5]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
+    assert reported["checks"][5]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
 
 
 def test_consumers_are_counted_and_not_their_allocations(filled):

@@ -18,7 +18,7 @@ from typing import Any
 from placement.db.feed import GONE, NAMES, SHAPE, USAGE
 
 #: The key of changes that belong to no provider: names of classes and traits.
-NOBODY = ""
+NO_PROVIDER = ""
 
 
 @dataclass(frozen=True)
@@ -196,18 +196,18 @@ INVENTORIES = (
 )
 
 NAMED = (
-    Write("create a class", (), Call("POST /resource_classes", {"name": "CUSTOM_C_$RUN"}), {NOBODY: NAMES}, 201),
-    Write("ensure a class", (), RESOURCE_CLASS, {NOBODY: NAMES}, 201),
+    Write("create a class", (), Call("POST /resource_classes", {"name": "CUSTOM_C_$RUN"}), {NO_PROVIDER: NAMES}, 201),
+    Write("ensure a class", (), RESOURCE_CLASS, {NO_PROVIDER: NAMES}, 201),
     Write(
         "rename a class",
         (RESOURCE_CLASS, provider("host"), stock("host", CUSTOM_C_RUN=5)),
         Call("PUT /resource_classes/CUSTOM_C_$RUN", {"name": "CUSTOM_D_$RUN"}, 6),
-        {NOBODY: NAMES},
+        {NO_PROVIDER: NAMES},
         200,
     ),
-    Write("delete a class", (RESOURCE_CLASS,), Call("DELETE /resource_classes/CUSTOM_C_$RUN"), {NOBODY: NAMES}),
+    Write("delete a class", (RESOURCE_CLASS,), Call("DELETE /resource_classes/CUSTOM_C_$RUN"), {NO_PROVIDER: NAMES}),
     Write("ensure a trait", (), TRAIT, {}, 201),
-    Write("delete a trait", (TRAIT,), Call("DELETE /traits/CUSTOM_T_$RUN"), {NOBODY: NAMES}),
+    Write("delete a trait", (TRAIT,), Call("DELETE /traits/CUSTOM_T_$RUN"), {NO_PROVIDER: NAMES}),
     Write(
         "set traits",
         (provider("host"), TRAIT, traits("host", 0, "HW_CPU_X86_AVX")),

@@ -87,9 +87,9 @@ def test_what_was_written_is_what_is_loaded(database, world):
     drawn = contents(world.snapshot())
     # A world knows nothing of names, nor of how often something was written; what is compared is everything else.
     assert set(names.values()) > set(world.classes)
-    for told in (loaded, drawn):
-        told["classes"] = told["trait ids"] = None
-        told["providers"] = {uuid: (of[0], *of[3:]) for uuid, of in told["providers"].items()}
+    for reported in (loaded, drawn):
+        reported["classes"] = reported["trait ids"] = None
+        reported["providers"] = {uuid: (of[0], *of[3:]) for uuid, of in reported["providers"].items()}
     assert loaded == drawn
     ids = database.read(lambda db: dict(db.execute(sa.select(traits.c.name, traits.c.id)).all()))
     assert rows.trait_ids == {name: ids[name] for _, name in rows.traits}

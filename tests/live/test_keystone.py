@@ -257,8 +257,8 @@ def whoami(req):
 def configured(access, tmp_path):
     """Calls a service with these options besides the usual ones, and gives what `ask` gives."""
 
-    def begin(database=None, **told):
-        lines = [f"{name} = {value}\n" for name, value in (access | told).items()]
+    def begin(database=None, **reported):
+        lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
         path = tmp_path / "placement.conf"
         path.write_text("[keystone_authtoken]\n" + "".join(lines))
         table = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}
@@ -279,7 +279,7 @@ def configured(access, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {"password": "wrong"},
         {"region_name": "elsewhere"},
@@ -287,8 +287,8 @@ def configured(access, tmp_path):
     ],
     ids=["wrong password", "not in the catalog", "nobody there"],
 )
-def test_a_service_that_cannot_validate_tokens_answers_so_and_logs_why(backend, configured, keystone, caplog, told):
-    ask_it = configured(**told)
+def test_a_service_that_cannot_validate_tokens_answers_so_and_logs_why(backend, configured, keystone, caplog, reported):
+    ask_it = configured(**reported)
     assert away(ask_it(keystone.token("operator", "mine")))
     assert ask_it(path="/")[0] == 200
     assert "No token can be validated" in caplog.text
@@ -303,11 +303,11 @@ WRONG_ACCESS = [
 ]
 
 
-@pytest.mark.parametrize(("told", "sentence", "_"), WRONG_ACCESS)
+@pytest.mark.parametrize(("reported", "sentence", "_"), WRONG_ACCESS)
 def test_the_start_and_a_detailed_health_check_tell_before_any_client_does(
-    backend, database, configured, keystone, caplog, told, sentence, _
+    backend, database, configured, keystone, caplog, reported, sentence, _
 ):
-    ask_it = configured(database, **told)
+    ask_it = configured(database, **reported)
     [error] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert error.startswith(f"No token can be validated: [keystone_authtoken]: {sentence} (")
     assert identity.PASSWORD not in error
@@ -332,13 +332,13 @@ def test_many_health_checks_ask_the_identity_service_once(backend, database, con
     assert caplog.text.count("Making authentication request to") == 1
 
 
-@pytest.mark.parametrize(("told", "sentence", "code"), [({}, "", 0), *WRONG_ACCESS])
+@pytest.mark.parametrize(("reported", "sentence", "code"), [({}, "", 0), *WRONG_ACCESS])
 def test_the_upgrade_check_asks_the_identity_service(
-    backend, access, keystone, database_url, tmp_path, in_process, told, sentence, code
+    backend, access, keystone, database_url, tmp_path, in_process, reported, sentence, code
 ):
     with opened(database_url) as database:
         schema.sync(database.engine)
-    lines = [f"{name} = {value}\n" for name, value in (access | told).items()]
+    lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = {database_url}\n[keystone_authtoken]\n{''.join(lines)}")
     ran = in_process(status_command, "--config-file", str(path), "upgrade", "check", "--json")
@@ -370,10 +370,10 @@ def memcached(tmp_path):
 
 # The client of memcached tests for eventlet, which Keystone installs.
 @pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated")
-@pytest.mark.parametrize("told", [{}, {"memcache_security_strategy": "ENCRYPT", "memcache_secret_key": "x"}])
-def test_what_one_has_validated_the_others_know(backend, configured, keystone, memcached, told):
+@pytest.mark.parametrize("reported", [{}, {"memcache_security_strategy": "ENCRYPT", "memcache_secret_key": "x"}])
+def test_what_one_has_validated_the_others_know(backend, configured, keystone, memcached, reported):
     token = keystone.token("operator", "mine")
-    asks, cannot = configured(memcached_servers=memcached, **told), {"password": "wrong", **told}
+    asks, cannot = configured(memcached_servers=memcached, **reported), {"password": "wrong", **reported}
     assert away(configured(memcached_servers=memcached, **cannot)(token))
     assert asks(token)[0] == 200
     assert configured(memcached_servers=memcached, **cannot)(token)[0] == 200

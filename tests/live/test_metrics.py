@@ -145,8 +145,8 @@ def test_the_page_speaks_both_forms_and_has_no_neighbours(shown):
     [(["/dev/null/x"], "Not a directory"), (["{}", "--port", "{port}"], "Address already in use")],
 )
 def test_metrics_that_cannot_be_served_are_reported_in_one_line(shown, tmp_path, arguments, says):
-    told = [argument.format(tmp_path, port=shown.port) for argument in arguments]
-    done = preloaded.service().run([sys.executable, "-m", "placement.cmd.metrics", *told])
+    reported = [argument.format(tmp_path, port=shown.port) for argument in arguments]
+    done = preloaded.service().run([sys.executable, "-m", "placement.cmd.metrics", *reported])
     assert done.returncode == 1
     assert done.stderr.startswith("placement-metrics: ")
     assert says in done.stderr

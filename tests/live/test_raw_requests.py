@@ -95,13 +95,13 @@ def check(service, log, requests):
     assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", written), written
     lines = written.decode().splitlines()
     assert all(map(LINE.fullmatch, lines)), [line for line in lines if not LINE.fullmatch(line)]
-    told = [match[1] for match in map(ANSWERED.search, lines) if match]
+    reported = [match[1] for match in map(ANSWERED.search, lines) if match]
     for reply in answered:
-        told.remove(str(reply.status))
+        reported.remove(str(reply.status))
     # Other lines belong to connections that were closed without a reply.
     hung_up = [reply for reply in replies if not reply.status]
-    assert set(told) <= {"400"}
-    assert len(told) <= len(hung_up)
+    assert set(reported) <= {"400"}
+    assert len(reported) <= len(hung_up)
     assert {reply.body[:9] for reply in hung_up} <= {b"", b"<!DOCTYPE"}  # Apache's, to what may be HTTP/0.9
     # The web server has a log, too.
     assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|^2026-01-01", service.log.read_bytes(), re.MULTILINE)

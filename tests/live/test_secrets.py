@@ -45,10 +45,10 @@ def served(directory, options, headers):
     # All loggers at DEBUG, except stevedore: oslo.log cannot write entry points as JSON.
     options.setdefault("DEFAULT", {}).update(debug=True, default_log_levels="stevedore=INFO", use_stderr=True)
     options["placement_database"].update(sync_on_startup=True, connection_debug=100)
-    told = configparser.RawConfigParser()
-    told.read_dict(options)
+    reported = configparser.RawConfigParser()
+    reported.read_dict(options)
     with (directory / "placement.conf").open("w") as file:
-        told.write(file)
+        reported.write(file)
     headers |= {"OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
     done = preloaded.service().run(
         [sys.executable, "-c", SERVE, json.dumps(headers)], {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}

@@ -245,8 +245,8 @@ def test_an_unknown_option_value(tmp_path, environment, section, option, value):
     settings = {"api": {"auth_strategy": "noauth2"}, "placement_database": {"connection": f"sqlite:///{tmp_path}/p"}}
     settings.setdefault(section, {})[option] = value
     lines = [
-        f"[{group}]\n" + "".join(f"{name} = {said}\n" for name, said in told.items())
-        for group, told in settings.items()
+        f"[{group}]\n" + "".join(f"{name} = {said}\n" for name, said in reported.items())
+        for group, reported in settings.items()
     ]
     (tmp_path / "placement.conf").write_text("".join(lines))
     line = refused(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 from tests.caller import Caller
 from tests.model.service import Model
 from tests.model.strategies import CLASSES, CONSUMERS, CUSTOM_CLASSES, NO_SUCH_CLASS, NOT_THERE, TRAITS
-from tests.model.things import NOBODY, UNSAID, Claim, Held, Inventory, Refused
+from tests.model.things import UNKNOWN_OWNER, UNSAID, Claim, Held, Inventory, Refused
 
 Things = list[tuple[int, int, int]]
 
@@ -77,7 +77,7 @@ class Clients(RuleBasedStateMachine):
         known = self.model.consumers.get(consumer)
         actual = known.generation if known else None
         believed = {"right": actual, "null": None, "off": (actual or 2) + 1}[belief]
-        project, user = owner if minor >= 8 else (NOBODY, NOBODY)
+        project, user = owner if minor >= 8 else (UNKNOWN_OWNER, UNKNOWN_OWNER)
         type_said = type_ if minor >= 38 else None
         return Claim(consumer, held, project, user, type_said, believed if minor >= 28 else UNSAID)
 
@@ -116,7 +116,7 @@ class Clients(RuleBasedStateMachine):
         for number in range(CONSUMERS):
             consumer = self.uuid("c", number)
             assert self.get(f"/allocations/{consumer}") == model.allocations(consumer)
-        for project in ("project1", "project2", NOBODY):
+        for project in ("project1", "project2", UNKNOWN_OWNER):
             assert self.get(f"/usages?project_id={project}") == model.usages_of_project(project)
         classes = {shown["name"] for shown in self.get("/resource_classes")["resource_classes"]}
         assert classes & {*CLASSES} == model.classes.keys() & {*CLASSES}

@@ -12,7 +12,7 @@ DUPLICATE_NAME = "placement.duplicate_name"
 
 STANDARD_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")  # of those that there are, with ids in this order
 FIRST_CUSTOM_ID = 10000
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNKNOWN_OWNER = "00000000-0000-0000-0000-000000000000"
 #: In place of a generation: the client states none.  In place of a parent: the client leaves it as it is.
 UNSAID = "unsaid"
 
@@ -60,8 +60,8 @@ class Claim:
 
     consumer: str
     held: Held
-    project: str = NOBODY
-    user: str = NOBODY
+    project: str = UNKNOWN_OWNER
+    user: str = UNKNOWN_OWNER
     type: str | None = None
     generation: int | str | None = UNSAID
 

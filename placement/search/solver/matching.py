@@ -19,7 +19,7 @@ _MOVES_PER_OPERATION = 5
 
 
 def is_slack(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> bool:
-    """Whether each variable finds a value in its domain, whatever those before it were assigned.
+    """Whether each variable finds a value in its domain, for every assignment of those before it.
 
     A sufficient condition for a matching, and cheap: the capacity of each domain exceeds the number of variables before
     it.
