@@ -42,7 +42,7 @@ class LiveIndex:
 
     @property
     def _lock(self) -> threading.Lock:
-        """The lock of this process.  A forked child keeps its parent's snapshot, but its lock may never be released there."""
+        """The lock of this process: a forked child keeps its parent's snapshot, but not a lock that may be held."""
         return self._locks.setdefault(os.getpid(), threading.Lock())
 
     @signals.timed("index")

@@ -123,7 +123,7 @@ class _Narrowing:
     # --- rules about trees ---
 
     def apply_root_rules(self, query: SearchQuery) -> None:
-        """Leave out trees whose root, or whose traits, do not meet the query; what their providers supply does not matter."""
+        """Leave out trees whose root, or whose traits, do not meet the query, before looking at inventories."""
         with_trait = self._snapshot.with_trait
         if query.root_traits.any_of:
             self._keep_trees("root_required", None, self.roots & self._all_of(with_trait, query.root_traits.any_of))
