@@ -1,5 +1,7 @@
 """Instrumentation events: the layers publish what they did, and metrics and the request log subscribe to it.
 
+These signals have nothing to do with those of the operating system.
+
 A module that does the work calls an event and does not know its subscribers, so imports still point down.  An event
 without subscribers costs about a tenth of a microsecond.  Events belong to the process, as the log does.
 
@@ -45,7 +47,7 @@ class Signal(Generic[Facts]):
             listener(*facts, **named)
 
 
-#: A part of a request has ended: its name, and its seconds.  Parts may be nested.
+#: A part of a request has ended: its name, and its seconds.  Parts may be nested, so their seconds do not add up.
 timing: Signal[[str, float]] = Signal()
 
 #: A request was answered: its environ, the status, the seconds.
@@ -78,8 +80,8 @@ ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs
 #: All providers are about to be read into the index, for this cause.
 reloaded: Signal[[ReloadCause]] = Signal()
 
-#: A search for candidates has ended: its seconds, the number of candidates, whether more may exist, and, if there are
-#: none, the rule that removed the last one.
+#: A search for candidates has ended: its seconds, the number of candidates, whether a limit ended it, so that more may
+#: exist, and its obstacle (``Found.obstacle``), which is empty if there are candidates.
 searched: Signal[[float, int, bool, str]] = Signal()
 
 

@@ -64,6 +64,9 @@ NOT_IMPORTED = (
     "placement.direct",
 )
 
+#: Packages of other APIs, whose failures are not Placement's.
+OTHER_APIS: tuple[str, ...] = ()
+
 
 def reference() -> dict[str, str]:
     """Return the text of each generated file by its name."""
@@ -179,7 +182,8 @@ def failures() -> list[type[errors.Failure]]:
                 importlib.import_module(module.name)
     kinds = [errors.Failure]
     for kind in kinds:
-        kinds.extend(sub for sub in kind.__subclasses__() if sub.__module__.startswith("placement."))
+        modules = ((sub, sub.__module__) for sub in kind.__subclasses__())
+        kinds.extend(sub for sub, name in modules if name.startswith("placement.") and not name.startswith(OTHER_APIS))
     own = (kind for kind in kinds[1:] if kind.template not in ("", errors.Failure.template))
     return sorted(own, key=lambda kind: kind.__name__)
 

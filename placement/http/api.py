@@ -39,16 +39,18 @@ class Versioning(Protocol):
         """
 
     def headers(self, version: Version) -> Headers:
-        """Return the headers that state the version of a reply."""
+        """Return the headers that state the version of a reply; none for an API without versions."""
 
 
 class ErrorDocuments(Protocol):
     """How an API reports a failure over HTTP."""
 
     def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
-        """Return the content type and the content of the reply.
+        """Return the content type and the content of the reply; its headers are sent by the caller.
 
-        The environ may lack the version: layers outside of the negotiation report failures, too.
+        Args:
+            failure: its ``sentence`` is empty where the status says everything, and may repeat what the client sent.
+            environ: may lack the version, since layers outside of the negotiation report failures, too.
         """
 
 
