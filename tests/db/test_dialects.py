@@ -54,17 +54,17 @@ def test_sessions_have_our_settings_with_any_server_settings(backend, database):
         db.execute(sa.select(1))
         raise LookupError
 
-    with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as reported:
+    with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as configured:
         settings, wanted = SETTINGS[backend.kind]
-        reported.write(lambda _: None)
-        reported.engine.dispose()
+        configured.write(lambda _: None)
+        configured.engine.dispose()
         with pytest.raises(LookupError):
-            reported.write(fail)  # the first transaction of its connection, which rolls back only itself
-        for run in (reported.read, reported.write, reported.snapshot):
+            configured.write(fail)  # the first transaction of its connection, which rolls back only itself
+        for run in (configured.read, configured.write, configured.snapshot):
             assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == wanted
         levels = [
             run(lambda db: db.execute(sa.text(ISOLATION[backend.kind])).scalar())
-            for run in (reported.write, reported.snapshot)
+            for run in (configured.write, configured.snapshot)
         ]
     assert [level.replace("-", " ").lower() for level in levels] == ["read committed", "repeatable read"]
 
