@@ -94,7 +94,7 @@ class PlacementFixture(fixtures.Fixture):
         self.addCleanup(database.dispose)
         self.app = deploy.loadapp(conf, database)
         if self.use_intercept:
-            self.endpoint = self.useFixture(Endpoint(self.app)).url
+            self.endpoint = self.useFixture(InProcessEndpoint(self.app)).url
 
     def _configure_placement(self, conf_fixture: config_fixture.Config) -> None:
         """Set the options, before database and service are created; subclasses may override it to set theirs."""
@@ -104,7 +104,7 @@ class PlacementFixture(fixtures.Fixture):
             _name_new_database(conf_fixture)
 
 
-class Endpoint(fixtures.Fixture):
+class InProcessEndpoint(fixtures.Fixture):
     """A ``url`` at which ``requests`` reaches a WSGI application of this process, with any session and adapter."""
 
     def __init__(self, application: Any) -> None:

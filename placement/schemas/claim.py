@@ -10,7 +10,7 @@ from placement.objects.claim import ANY_GENERATION, Claim
 from placement.objects.consumer import Owner
 
 
-class Settings(Protocol):
+class ClaimOptions(Protocol):
     """The options that apply; the group ``placement`` of the configuration has them."""
 
     max_allocations_per_request: int
@@ -19,7 +19,7 @@ class Settings(Protocol):
     incomplete_consumer_user_id: str
 
 
-def claims(bodies: Mapping[str, Any], settings: Settings) -> list[Claim]:
+def claims(bodies: Mapping[str, Any], options: ClaimOptions) -> list[Claim]:
     """The claims of a request.
 
     Args:
@@ -30,18 +30,18 @@ def claims(bodies: Mapping[str, Any], settings: Settings) -> list[Claim]:
     """
     resources = {consumer: _resources(body["allocations"]) for consumer, body in bodies.items()}
     count = sum(map(_count, resources.values()))
-    most = settings.max_allocations_per_request
+    most = options.max_allocations_per_request
     if count > most:
         raise errors.TooManyAllocations(count=count, most=most)
-    return [_claim(consumer, resources[consumer], body, settings) for consumer, body in bodies.items()]
+    return [_claim(consumer, resources[consumer], body, options) for consumer, body in bodies.items()]
 
 
 def _claim(
-    consumer: str, resources: Mapping[str, Mapping[str, int]], body: Mapping[str, Any], settings: Settings
+    consumer: str, resources: Mapping[str, Mapping[str, int]], body: Mapping[str, Any], options: ClaimOptions
 ) -> Claim:
     owner = Owner(
-        body.get("project_id") or settings.incomplete_consumer_project_id,
-        body.get("user_id") or settings.incomplete_consumer_user_id,
+        body.get("project_id") or options.incomplete_consumer_project_id,
+        body.get("user_id") or options.incomplete_consumer_user_id,
         body.get("consumer_type"),
     )
     return Claim(consumer, resources, owner, body.get("consumer_generation", ANY_GENERATION))

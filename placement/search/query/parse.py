@@ -19,7 +19,7 @@ from placement.search.query.query import UNSUFFIXED, Group, NameCondition, Provi
 _GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 
 
-class Parameters(Protocol):
+class QueryParameters(Protocol):
     """The parameters of a query string."""
 
     def get(self, name: str) -> str | None:
@@ -29,7 +29,7 @@ class Parameters(Protocol):
         """Return every name with its value, in the order of the query string."""
 
 
-def search_query(parameters: Parameters, version: Version) -> SearchQuery:
+def search_query(parameters: QueryParameters, version: Version) -> SearchQuery:
     """Return the query of GET /allocation_candidates.
 
     Raises:
@@ -59,7 +59,7 @@ def search_query(parameters: Parameters, version: Version) -> SearchQuery:
     )
 
 
-def provider_filter(parameters: Parameters, version: Version) -> ProviderFilter:
+def provider_filter(parameters: QueryParameters, version: Version) -> ProviderFilter:
     """Return the filter of GET /resource_providers (docs: api-filters).
 
     Raises:
@@ -78,7 +78,7 @@ def provider_filter(parameters: Parameters, version: Version) -> ProviderFilter:
     return ProviderFilter(parameters.get("name") or None, parameters.get("uuid"), group)
 
 
-def _values(parameters: Parameters) -> dict[str, list[str]]:
+def _values(parameters: QueryParameters) -> dict[str, list[str]]:
     """Return all values of each name."""
     values: dict[str, list[str]] = {}
     for name, value in parameters.items():
@@ -86,7 +86,7 @@ def _values(parameters: Parameters) -> dict[str, list[str]]:
     return values
 
 
-def _groups(parameters: Parameters, values: Mapping[str, list[str]], version: Version) -> dict[str, Group]:
+def _groups(parameters: QueryParameters, values: Mapping[str, list[str]], version: Version) -> dict[str, Group]:
     """Return the groups by suffix, in the order in which the query string names them first.
 
     The first mistake in the query string is the one that is reported.
