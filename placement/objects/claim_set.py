@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -39,34 +39,50 @@ from placement.objects.resource_class import ResourceClass
 class ClaimSet:
     """Claims of different consumers that are placed by one transaction, all of them or none.
 
-    ``place`` does all steps.  A caller with steps of its own in between calls the others, in the order in which they
-    stand here.  Each claim is judged beside all others of the set: together they never take more than there is.
+    Each claim is judged beside all others of the set: together they never take more than there is.
     """
 
     def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
         self._db = db
         self._claims = claims
-        #: By uuid, as ``read_consumers`` found them.
+        #: By uuid, as ``_read_consumers`` found them.
         self._consumers: dict[str, Consumer] = {}
-        #: By uuid, as ``find_providers`` found them.
+        #: By uuid, as ``_find_providers`` found them.
         self._provider_ids: Mapping[str, int] = {}
 
-    def place(self) -> None:
+    def place(
+        self, provider_ids: Mapping[str, int] | None = None, prepare: Callable[[set[int]], object] | None = None
+    ) -> None:
         """Make the consumers hold exactly what is claimed.
+
+        Args:
+            provider_ids: Ids by uuid, where the caller has looked the providers up.
+            prepare: Called between the steps 2 and 3, with the ids of the providers that step 3 advances.  It may lock
+                them, and what it does to their inventories counts for the claims.
 
         Raises:
             ConsumerGenerationConflict: A client is mistaken about a consumer's generation.
             UnknownAllocationProvider, UnknownResourceClass: A claim names what does not exist.
             NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
         """
-        self.read_consumers()
-        self.find_providers()
-        self.write_consumers()
-        self.allocate()
+        self._read_consumers()
+        self._find_providers(provider_ids)
+        self._write_consumers()
+        if prepare is not None:
+            prepare(self._named_provider_ids | self._ended_provider_ids)
+        self._allocate()
+
+    @classmethod
+    def release(cls, db: Transaction, consumer_uuid: str) -> None:
+        """End a consumer of any generation, without advancing its providers; raises NoAllocations if it has none."""
+        consumer = Consumer.delete_row(db, consumer_uuid)
+        if not consumer.held_on:
+            raise errors.NoAllocations(uuid=consumer_uuid)
+        cls._delete_allocations(db, [consumer])
 
     # --- the steps, in their order ---
 
-    def read_consumers(self) -> None:
+    def _read_consumers(self) -> None:
         """Read the consumers, and raise ConsumerGenerationConflict if a client is mistaken about a generation."""
         unchecked = [claim.consumer for claim in self._claims if not claim.checks_generation]
         if unchecked and self._db.attempt > 1:
@@ -78,19 +94,15 @@ class ClaimSet:
             if not isinstance(claim.generation, AnyGeneration):
                 self._consumers[claim.consumer].check_generation(claim.generation)
 
-    def find_providers(self, known: Mapping[str, int] | None = None) -> None:
-        """Find the ids of the providers, and raise UnknownAllocationProvider for the first that does not exist.
-
-        Args:
-            known: Ids by uuid, where the caller has looked the providers up.
-        """
+    def _find_providers(self, known: Mapping[str, int] | None) -> None:
+        """Find the ids of the providers, and raise UnknownAllocationProvider for the first that does not exist."""
         named = dict.fromkeys(uuid for claim in self._claims for uuid in claim.resources)
         self._provider_ids = ResourceProvider.ids(self._db, named) if known is None else known
         for uuid in named:
             if uuid not in self._provider_ids:
                 raise errors.UnknownAllocationProvider(uuid=uuid)
 
-    def write_consumers(self) -> None:
+    def _write_consumers(self) -> None:
         """Insert, advance or delete the consumers' rows.
 
         Raises:
@@ -112,7 +124,7 @@ class ClaimSet:
         unchecked = [self._consumers[claim.consumer] for claim in self._claims if not claim.checks_generation]
         Consumer.read_again(self._db, [consumer for consumer in unchecked if consumer.id is not None])
 
-    def allocate(self) -> None:
+    def _allocate(self) -> None:
         """Advance the providers, decide whether the claims fit, and replace what the consumers hold.
 
         Raises:
@@ -124,20 +136,7 @@ class ClaimSet:
         self._check(inventories)
         self._replace_allocations(inventories)
 
-    @classmethod
-    def release(cls, db: Transaction, consumer_uuid: str) -> None:
-        """End a consumer of any generation, without advancing its providers; raises NoAllocations if it has none."""
-        consumer = Consumer.delete_row(db, consumer_uuid)
-        if not consumer.held_on:
-            raise errors.NoAllocations(uuid=consumer_uuid)
-        cls._delete_allocations(db, [consumer])
-
     # --- providers ---
-
-    @property
-    def provider_ids(self) -> set[int]:
-        """The providers whose generation ``allocate`` advances: known once the consumers are written."""
-        return self._named_provider_ids | self._ended_provider_ids
 
     @property
     def _named_provider_ids(self) -> set[int]:

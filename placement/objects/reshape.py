@@ -42,21 +42,21 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
     ids = ResourceProvider.ids(db, set(inventories).union(*(claim.resources for claim in claims)))
     # Compared before the locks, too, only so that this refusal comes before those about consumers.
     _check_generations(inventories, {found.uuid: found for found in ResourceProvider.of_ids(db, ids.values())})
-    claim_set = ClaimSet(db, claims)
-    claim_set.read_consumers()
-    claim_set.find_providers(ids)
-    claim_set.write_consumers()
     reshaped_ids = {ids[uuid] for uuid in inventories}
-    providers = LockedProvider.lock_all(db, reshaped_ids | claim_set.provider_ids)
-    _check_generations(inventories, {uuid: provider.record for uuid, provider in providers.items()})
-    classes = dict.fromkeys(record.resource_class for new in inventories.values() for record in new.records)
-    with errors.prefixed("malformed reshaper data: ", errors.UnknownResourceClass):
+
+    def add_inventories(claimed_ids: set[int]) -> None:
+        """Give the providers their new inventories, and leave them those that they have."""
+        providers = LockedProvider.lock_all(db, reshaped_ids | claimed_ids)
+        _check_generations(inventories, {uuid: provider.record for uuid, provider in providers.items()})
+        classes = dict.fromkeys(record.resource_class for new in inventories.values() for record in new.records)
         # In one order for all providers, so that two reshapes do not deadlock.
         ResourceClass.hold(db, ResourceClass.ids(db, classes))
         for uuid, new in inventories.items():
             if new.records:
                 providers[uuid].replace_inventories(new.records, keep_others=True)
-        claim_set.allocate()
+
+    with errors.prefixed("malformed reshaper data: ", errors.UnknownResourceClass):
+        ClaimSet(db, claims).place(ids, add_inventories)
     # Locked again, which waits for nothing: the claims have advanced some of them.
     providers = LockedProvider.lock_all(db, reshaped_ids)
     with errors.prefixed("update conflict: ", errors.InventoryInUse):

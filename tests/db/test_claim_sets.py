@@ -86,3 +86,18 @@ def test_many_new_consumers_take_no_more_statements_than_one(database):
         return len(seen)
 
     assert statements(claim(1)) == statements(*(claim(1) for _ in range(5)))
+
+
+@pytest.mark.usefixtures("host")
+def test_inventory_that_is_added_between_the_steps_counts_for_the_claims(database):
+    wanted = claim(TOTAL + 1)
+
+    def work(db):
+        def grow(claimed_ids):
+            providers = LockedProvider.lock_all(db, claimed_ids)
+            providers[HOST].replace_inventories([Inventory("VCPU", TOTAL + 1)])
+
+        ClaimSet(db, [wanted]).place(prepare=grow)
+
+    database.write(work)
+    assert used(database) == TOTAL + 1

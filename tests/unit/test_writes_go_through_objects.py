@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import placement
+from placement.objects.claim_set import ClaimSet
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
@@ -105,3 +106,8 @@ def test_a_provider_record_has_only_methods_that_read():
 
 def test_a_locked_provider_has_no_public_method_of_a_partial_change():
     assert not vars(LockedProvider).keys() & PARTIAL_CHANGES
+
+
+def test_a_claim_set_has_no_public_method_of_a_single_step():
+    public = {name for name in vars(ClaimSet) if not name.startswith("_")}
+    assert public == {"place", "release"}
