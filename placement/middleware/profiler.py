@@ -69,7 +69,7 @@ class _Profiled:
 
 def _words(environ: WSGIEnvironment) -> str:
     """Return the method and the path, as they can stand in a file name: ``GET.resource_providers``."""
-    words = re.findall(r"[\w-]+", environ["PATH_INFO"], flags=re.ASCII) or ["root"]
+    words = re.findall(r"[\w-]+", environ.get("PATH_INFO", ""), flags=re.ASCII) or ["root"]
     return f"{re.sub('[^A-Z]', '', environ['REQUEST_METHOD'])}.{'.'.join(words)}"[:150]
 
 

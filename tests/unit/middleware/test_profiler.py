@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+import webob
 from osprofiler import _utils as signing
 from osprofiler.drivers import base
 
@@ -49,6 +50,13 @@ def test_each_request_writes_a_profile(profiles):
 def test_a_path_may_be_longer_than_the_name_of_a_file(profiles):
     assert web.ask(web.service(TABLE), "GET", f"/things/{'a' * 300}", ADMIN).status_int == 200
     assert len(list(profiles.iterdir())) == 1
+
+
+def test_a_request_whose_path_the_server_has_cut_is_refused(profiles):
+    request = webob.Request.blank("/things/a")
+    del request.environ["PATH_INFO"]  # as uWSGI leaves out what it has no room for
+    assert request.get_response(web.service(TABLE)).status_int == 414
+    assert [file.name.split(".")[:2] for file in profiles.iterdir()] == [["GET", "root"]]
 
 
 def test_profiled_requests_run_one_at_a_time(profiles):
