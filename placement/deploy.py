@@ -82,10 +82,10 @@ def loadapp(
 
     Args:
         database: None for the one that the configuration names.
-        threads: the number of threads that call the application, if it is known.
+        threads: The number of threads that call the application, if it is known.
 
     Raises:
-        StartError: the configuration or the database cannot be used.
+        StartError: The configuration or the database cannot be used.
     """
     for finding in options.unknown(conf):
         LOG.warning("%s", finding)

@@ -40,7 +40,7 @@ class PlacementDirect:
         """Keep the configuration.
 
         Args:
-            latest_microversion: whether requests without a version use the latest one, instead of 1.0.
+            latest_microversion: Whether requests without a version use the latest one, instead of 1.0.
         """
         self._conf = conf
         self._microversion = "latest" if latest_microversion else None

@@ -35,8 +35,11 @@ class Database(fixtures.Fixture):
     """
 
     def __init__(self, conf_fixture: config_fixture.Config, set_config: bool = False) -> None:
-        """:param conf_fixture: oslo.config's fixture, with the options of the service registered.
-        :param set_config: first make the configuration name a new database in memory.
+        """Keep the arguments.
+
+        Args:
+            conf_fixture: The fixture of oslo.config, with the options of the service registered.
+            set_config: Whether to make the configuration name a new database in memory first.
         """
         super().__init__()
         self.conf_fixture = conf_fixture
@@ -68,10 +71,13 @@ class PlacementFixture(fixtures.Fixture):
         use_intercept: bool = True,
         register_opts: bool = True,
     ) -> None:
-        """:param conf_fixture: oslo.config's fixture, None for a new one; in use while the service runs.
-        :param db: whether to use a new database in memory instead of the one that the configuration names.
-        :param use_intercept: whether to provide ``endpoint`` besides ``app``, the WSGI application.
-        :param register_opts: whether to register the options of the service.
+        """Keep the arguments.
+
+        Args:
+            conf_fixture: The fixture of oslo.config, None for a new one; in use while the service runs.
+            db: Whether to use a new database in memory instead of the one that the configuration names.
+            use_intercept: Whether to provide ``endpoint`` besides ``app``, the WSGI application.
+            register_opts: Whether to register the options of the service.
         """
         super().__init__()
         self.token = "admin"

@@ -30,7 +30,7 @@ class Bulkhead:
     """Admits a limited number of threads at a time; reentrant."""
 
     def __init__(self, threads: int | None = None) -> None:
-        """:param threads: the largest number of threads at a time; None is no limit."""
+        """Admit ``threads`` threads at a time; None is no limit."""
         self._threads = threads
         self._released = threading.Condition()
         #: For each admitted thread, when it was admitted or last answered by the database.

@@ -60,7 +60,12 @@ class Database:
     """
 
     def __init__(self, url: str | sa.URL, **options: Any) -> None:
-        """:param options: those of ``dialects.Setup.of``, and of SQLAlchemy's engines."""
+        """Prepare the engines; connections are made when they are needed.
+
+        Args:
+            url: The URL of SQLAlchemy.
+            options: Those of ``dialects.Setup.of``, and of SQLAlchemy's engines.
+        """
         self.url = dialects.normalise(url)
         self._setup = dialects.Setup.of(self.url, **options)
         self.engine = dialects.writing_engine(self._setup)

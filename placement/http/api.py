@@ -34,7 +34,7 @@ class Versioning(Protocol):
         """Return the version that the headers of a request ask for.
 
         Raises:
-            Failure: they cannot be read, or ask for a version that the API does not have.  ``headers`` of the failure
+            Failure: They cannot be read, or ask for a version that the API does not have.  ``headers`` of the failure
                 may name the versions that it has.
         """
 
@@ -49,8 +49,8 @@ class ErrorDocuments(Protocol):
         """Return the content type and the content of the reply; its headers are sent by the caller.
 
         Args:
-            failure: its ``sentence`` is empty where the status says everything, and may repeat what the client sent.
-            environ: may lack the version, since layers outside of the negotiation report failures, too.
+            failure: Its ``sentence`` is empty where the status says everything, and may repeat what the client sent.
+            environ: May lack the version, since layers outside of the negotiation report failures, too.
         """
 
 
@@ -59,17 +59,17 @@ class Api:
     """One API.
 
     Args:
-        name: the service type, as in the catalog of the Identity service.
-        prefix: the path below which the API is mounted, such as ``/baremetal``; empty for the API that has all paths
+        name: The service type, as in the catalog of the Identity service.
+        prefix: The path below which the API is mounted, such as ``/baremetal``; empty for the API that has all paths
             that belong to no other.
-        routes: the route table; its paths begin after the prefix.
-        versioning: how the version of a request is negotiated.
-        error_documents: the form of its errors.
-        open_paths: paths that need no authentication, as in ``routes``.
-        rules: the policy rules of its endpoints.
-        layers: layers of this API alone, outermost first, inside of the shared ones.
-        cache_headers_since: the first version whose replies state their age (docs: api-cache-headers).
-        anonymous_is_admin: whether noauth2 takes a request without a token for an administrator's.
+        routes: The route table; its paths begin after the prefix.
+        versioning: How the version of a request is negotiated.
+        error_documents: The form of its errors.
+        open_paths: Paths that need no authentication, as in ``routes``.
+        rules: The policy rules of its endpoints.
+        layers: Layers of this API alone, outermost first, inside of the shared ones.
+        cache_headers_since: The first version whose replies state their age (docs: api-cache-headers).
+        anonymous_is_admin: Whether noauth2 takes a request without a token for an administrator's.
     """
 
     name: str

@@ -19,11 +19,11 @@ def read(environ: WSGIEnvironment, most: int) -> bytes:
     used: it copies what it reads, and its error for a client that goes away is not one of ours.
 
     Args:
-        most: the largest size of a body without a Content-Length, in bytes.
+        most: The largest size of a body without a Content-Length, in bytes.
 
     Raises:
-        MalformedJSON: the client went away, or sends slower than the server waits.
-        TooLarge: a body without a length has more bytes than ``most``.
+        MalformedJSON: The client went away, or sends slower than the server waits.
+        TooLarge: A body without a length has more bytes than ``most``.
     """
     try:
         if length := int(environ.get("CONTENT_LENGTH") or 0):
@@ -47,11 +47,11 @@ def parse_json(content: bytes, most: int | None = None) -> Any:
     surrogates in strings, which no database can hold.
 
     Args:
-        most: how many values the text may hold; None for any number.
+        most: How many values the text may hold; None for any number.
 
     Raises:
-        MalformedJSON: the text is not JSON, or holds a string that cannot be stored.
-        TooManyValues: the text holds more than ``most`` values.
+        MalformedJSON: The text is not JSON, or holds a string that cannot be stored.
+        TooManyValues: The text holds more than ``most`` values.
     """
     if most is not None and len(content) > most:
         _check_count(content, most)

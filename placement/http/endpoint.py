@@ -41,19 +41,19 @@ class Endpoint:
     """A handler with its declaration.  Called as the handler is, with the checks before.
 
     Args:
-        since: the first version that has the endpoint.
-        until: the first version that has it no more; the route table then names the endpoint that follows.
-        policy: the rule that the caller must satisfy; None for no rule.
-        target: returns what the rule is asked about; None for the caller's own project and user.
-        path: judges the values in the path; called as the handler is, and raises a Failure.
-        query: the schema of the query; None ignores the query.
-        body: the schema of the JSON body; None reads no body, and asks for no Content-Type.
-        limits: for each kind of entries, how many the document has.  ``max_<kind>_per_request`` is the option with
+        since: The first version that has the endpoint.
+        until: The first version that has it no more; the route table then names the endpoint that follows.
+        policy: The rule that the caller must satisfy; None for no rule.
+        target: Returns what the rule is asked about; None for the caller's own project and user.
+        path: Judges the values in the path; called as the handler is, and raises a Failure.
+        query: The schema of the query; None ignores the query.
+        body: The schema of the JSON body; None reads no body, and asks for no Content-Type.
+        limits: For each kind of entries, how many the document has.  ``max_<kind>_per_request`` is the option with
             the limit.
-        lookup: reads what the path names, as ``lookup(db, **path values)``.  It runs only if the body is refused: where
+        lookup: Reads what the path names, as ``lookup(db, **path values)``.  It runs only if the body is refused: where
             what the path names is missing, its 404 goes before the refusal of the body.
-        negotiates: whether a GET is refused unless the client accepts JSON.
-        gate: the reply to an older version: "path" is 404; "method" is 405 without Allow; "after media types" is 404,
+        negotiates: Whether a GET is refused unless the client accepts JSON.
+        gate: The reply to an older version: "path" is 404; "method" is 405 without Allow; "after media types" is 404,
             after the checks of Accept and Content-Type.
     """
 
@@ -74,7 +74,7 @@ class Endpoint:
         """Return the reply of the handler, after all checks.
 
         Raises:
-            Failure: the first check that fails, or the handler's.
+            Failure: The first check that fails, or the handler's.
         """
         self._check_access(req)
         self._check_request(req, path_values)
@@ -138,7 +138,7 @@ def endpoint(**declaration: Any) -> Callable[[Handler], Endpoint]:
     """Return a decorator that makes an ``Endpoint`` of a handler ``(req, **path values) -> Reply``.
 
     Args:
-        declaration: the fields of Endpoint, by name.
+        declaration: The fields of Endpoint, by name.
     """
     return lambda handler: Endpoint(handler=handler, **declaration)
 
@@ -147,7 +147,7 @@ def check_count(kind: str, count: int, most: int) -> None:
     """Refuse a request with too many entries of a kind.
 
     Raises:
-        TooManyEntries: there are more than ``most``.
+        TooManyEntries: There are more than ``most``.
     """
     if count > most:
         raise errors.TooManyEntries(kind=kind, count=count, most=most)

@@ -64,9 +64,9 @@ class ErrorList:
     """The form of errors of an API with microversions.
 
     Args:
-        minimum: the oldest version, which a refusal of a version names.
-        maximum: the newest version.
-        codes_since: the first version whose errors have a code.
+        minimum: The oldest version, which a refusal of a version names.
+        maximum: The newest version.
+        codes_since: The first version whose errors have a code.
     """
 
     minimum: Version

@@ -20,7 +20,7 @@ class MethodNotAllowed(errors.Failure):
     """The path has no such method.
 
     Args:
-        allow: the methods that it has, for the Allow header; empty to leave the header out.
+        allow: The methods that it has, for the Allow header; empty to leave the header out.
     """
 
     template = ""
@@ -58,7 +58,7 @@ class Unauthenticated(errors.Failure):
     """The request has no valid credentials.
 
     Args:
-        challenge: the WWW-Authenticate header; empty to leave it out.
+        challenge: The WWW-Authenticate header; empty to leave it out.
     """
 
     template = "The request has no credentials, or they are not accepted."
@@ -72,7 +72,7 @@ class TooManyGuesses(errors.Failure):
     """An address sent too many wrong passwords.
 
     Args:
-        seconds: when the next attempt is checked.
+        seconds: When the next attempt is checked.
     """
 
     template = "Too many wrong passwords came from this address. Please try again in %(seconds)s seconds."

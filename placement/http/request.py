@@ -98,7 +98,7 @@ class Request(webob.Request):
         """Return the names and values of the query, in order, before any check.
 
         Raises:
-            InvalidQuery: the query is not UTF-8, or holds NUL.
+            InvalidQuery: The query is not UTF-8, or holds NUL.
         """
         try:
             text = self.environ.get("QUERY_STRING", "").encode("latin-1").decode()
@@ -140,6 +140,6 @@ class Request(webob.Request):
         """Ask the policy whether the caller may do ``rule``.
 
         Raises:
-            Forbidden: the policy says no.
+            Forbidden: The policy says no.
         """
         self.service.policy.authorize(rule, self.environ[CONTEXT], target)

@@ -17,8 +17,8 @@ class Microversions:
     """Microversions: ``OpenStack-API-Version: <service type> X.Y`` (docs: api-microversions).
 
     Args:
-        service_type: what entries of the header are for.
-        choose: returns the version for the value of the header; raises a Failure.
+        service_type: What entries of the header are for.
+        choose: Returns the version for the value of the header; raises a Failure.
     """
 
     service_type: str

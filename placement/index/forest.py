@@ -60,7 +60,7 @@ class Forest:
         """Return the roots of the trees that have a member in the set.
 
         Args:
-            members: slots that have a provider.
+            members: Slots that have a provider.
         """
         if not len(self.children):
             return members

@@ -28,7 +28,12 @@ class LiveIndex:
     """
 
     def __init__(self, database: Database, verify_interval: float = 0) -> None:
-        """:param verify_interval: seconds in which the whole index is compared with the database once; 0 is never."""
+        """Read nothing yet.
+
+        Args:
+            database: Where the providers are.
+            verify_interval: Seconds in which the whole index is compared with the database once; 0 is never.
+        """
         self._database = database
         self._verify_interval = verify_interval
         self._verified, self._section = time.monotonic(), 0

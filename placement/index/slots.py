@@ -42,8 +42,8 @@ class SlotSet:
         """Return the set of these slots in its smaller form.
 
         Args:
-            slots: sorted, each once.
-            size: the number of slots of the snapshot.
+            slots: Sorted, each once.
+            size: The number of slots of the snapshot.
         """
         if len(slots) * _SPARSE < size:
             return cls(slots, None)
@@ -66,7 +66,7 @@ class SlotSet:
         """Return the union of some sets.
 
         Args:
-            size: the number of slots of the snapshot.
+            size: The number of slots of the snapshot.
         """
         if len(sets) < 2:
             return next(iter(sets), EMPTY)
@@ -116,7 +116,7 @@ class SlotSet:
         """Return a mask that is true for every member; the caller must not change it.
 
         Args:
-            size: the number of slots of the snapshot.
+            size: The number of slots of the snapshot.
         """
         if self._mask is not None and len(self._mask) == size:
             return self._mask
@@ -184,9 +184,9 @@ class SlotSet:
         """Return the set with other members, in its smaller form.
 
         Args:
-            added: slots that are no members.
-            removed: slots that are members.
-            size: the number of slots of the next snapshot.
+            added: Slots that are no members.
+            removed: Slots that are members.
+            size: The number of slots of the next snapshot.
         """
         count = self.count + len(added) - len(removed)
         if self._mask is None and count * _SPARSE < size:

@@ -32,7 +32,7 @@ def start(path: str) -> None:
         path: The directory; a process uses one for its whole life.
 
     Raises:
-        StartError: prometheus_client is missing, or the directory cannot be used.
+        StartError: The package prometheus_client is missing, or the directory cannot be used.
     """
     if _started:
         return

@@ -63,9 +63,9 @@ class HttpBasic:
         """Return the name whose password the request has.
 
         Raises:
-            Unauthenticated: the password is wrong or missing.
-            TooManyGuesses: it was not checked, because its address has sent too many wrong ones.
-            OSError, BadFile: the passwords cannot be read.
+            Unauthenticated: The password is wrong or missing.
+            TooManyGuesses: It was not checked, because its address has sent too many wrong ones.
+            OSError, BadFile: The passwords cannot be read.
         """
         user, password = _credentials(environ)
         if self._passwords.remembers(user, password):

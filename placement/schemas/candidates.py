@@ -143,7 +143,7 @@ def _summarized(found: Found, content: Content, memory: int | None) -> list[int]
     """Return the slots of the providers that have a summary, in order.
 
     Args:
-        memory: bytes for the summaries; None: no bound.
+        memory: Bytes for the summaries; None: no bound.
 
     Returns:
         None if the summaries take more memory.

@@ -34,10 +34,10 @@ class Budget:
     """The operations and bytes that one request has left.
 
     Attributes:
-        operations: how many are left.
-        memory: bytes that are left.
-        fruitless: operations that trees may still spend without finding a solution; below zero, only little in each.
-        shortage: what was too small, "operations" or "memory"; None if the search is complete so far.
+        operations: How many are left.
+        memory: Bytes that are left.
+        fruitless: Operations that trees may still spend without finding a solution; below zero, only little in each.
+        shortage: What was too small, "operations" or "memory"; None if the search is complete so far.
     """
 
     __slots__ = ("fruitless", "memory", "operations", "shortage")
@@ -52,7 +52,7 @@ class Budget:
         """Count operations that are about to be done.
 
         Raises:
-            Exhausted: fewer are left.
+            Exhausted: Fewer are left.
         """
         self.operations -= operations
         if self.operations < 0:
@@ -63,7 +63,7 @@ class Budget:
         """Count bytes that are about to be held until the end of the request.
 
         Raises:
-            Exhausted: fewer are left.
+            Exhausted: Fewer are left.
         """
         if not self.try_hold(size):
             self.fall_short("memory")

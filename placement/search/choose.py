@@ -30,11 +30,11 @@ def choose(
     """Return the first ``limit`` candidates, each once; what was found before the budget was used up.
 
     Args:
-        problems: one for each tree.
+        problems: One for each tree.
         limit: None for all.
-        strategy: depth-first returns all candidates of one tree, then those of the next.  Breadth-first returns one of
+        strategy: Depth-first returns all candidates of one tree, then those of the next.  Breadth-first returns one of
             each tree, then a second one of each, so that few candidates do not all come from one host.
-        refused: called once for each tree without a candidate, with its id and the name of the reason.
+        refused: Called once for each tree without a candidate, with its id and the name of the reason.
     """
     seen: set[Hashable] = set()
     cache = SolutionCache(budget)

@@ -60,8 +60,8 @@ class Refusals:
         """Record that a tree has no candidate.
 
         Args:
-            tree: the slot of its root.
-            constraint: in the words of the query, as ``Refusal.rule``: ``resources:VCPU``, ``group_policy``,
+            tree: The slot of its root.
+            constraint: In the words of the query, as ``Refusal.rule``: ``resources:VCPU``, ``group_policy``,
                 ``same_subtree``, ``required``.
         """
         count = self.combining[constraint] = self.combining.get(constraint, 0) + 1

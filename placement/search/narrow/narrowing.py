@@ -52,7 +52,7 @@ def narrow(query: SearchQuery, snapshot: Snapshot, budget: Budget, refusals: Ref
     """Return the providers and trees that could serve the query.
 
     Raises:
-        Exhausted: the budget is used up.
+        Exhausted: The budget is used up.
     """
     narrowing = _Narrowing(snapshot, budget, refusals)
     narrowing.apply_root_rules(query)
@@ -113,7 +113,7 @@ class _Narrowing:
         """Charge the budget for the operations and bytes since the last call.
 
         Raises:
-            Exhausted: the budget is used up.
+            Exhausted: The budget is used up.
         """
         if self._budget is not None:
             self._budget.spend(self._operations * self._price)
@@ -248,9 +248,9 @@ class _Narrowing:
         """Return the eligible providers for a demand, and leave out trees without any.
 
         Args:
-            resources: of the demand.
-            meeting: the providers that meet the rules of the group.
-            may_share: the providers that may supply the demand in other trees, if they can at all.
+            resources: Of the demand.
+            meeting: The providers that meet the rules of the group.
+            may_share: The providers that may supply the demand in other trees, if they can at all.
         """
         local = self.with_room(group, resources, meeting)
         sharing = (local & may_share).compact() if self._some_share else EMPTY

@@ -36,11 +36,11 @@ def tree_problems(
     """Return the problem of each tree, made when it is asked for.
 
     Args:
-        order: takes the trees, and the providers of each demand, in random order; None: in the order of their slots.
-        refusals: records the trees that are left out.
+        order: Takes the trees, and the providers of each demand, in random order; None: in the order of their slots.
+        refusals: Records the trees that are left out.
 
     Raises:
-        Exhausted: the budget is used up.
+        Exhausted: The budget is used up.
     """
     if not narrowed.eligible:
         return

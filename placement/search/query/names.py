@@ -18,8 +18,8 @@ def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:
     """Check the names of a query: first the traits of the root, then, by group, its classes and its traits.
 
     Raises:
-        errors.UnknownResourceClass: for the first class that does not exist.
-        errors.UnknownTraits: for the traits of the root, or of a group, that do not exist.
+        errors.UnknownResourceClass: For the first class that does not exist.
+        errors.UnknownTraits: For the traits of the root, or of a group, that do not exist.
     """
     mentioned = query.root_traits.names.union(*(group.traits.names for group in query.groups))
     unknown = unknown_traits(mentioned, snapshot, database)
@@ -33,8 +33,8 @@ def check_filter(wanted: ProviderFilter, snapshot: Snapshot, database: Database)
     """Check the names of a filter: first its classes, then its traits.
 
     Raises:
-        errors.UnknownResourceClass: for the first class that does not exist.
-        errors.UnknownTraits: for the traits that do not exist.
+        errors.UnknownResourceClass: For the first class that does not exist.
+        errors.UnknownTraits: For the traits that do not exist.
     """
     _check_classes(wanted.group.resources, snapshot)
     with errors.prefixed(_TRAIT_PREFIX):

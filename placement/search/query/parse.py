@@ -33,7 +33,7 @@ def search_query(parameters: QueryParameters, version: Version) -> SearchQuery:
     """Return the query of GET /allocation_candidates.
 
     Raises:
-        errors.BadRequest: for the first parameter, or combination of parameters, that is wrong.
+        errors.BadRequest: For the first parameter, or combination of parameters, that is wrong.
     """
     values = _values(parameters)
     root_traits = terms.root_traits(values.get("root_required", ()))
@@ -63,7 +63,7 @@ def provider_filter(parameters: QueryParameters, version: Version) -> ProviderFi
     """Return the filter of GET /resource_providers (docs: api-filters).
 
     Raises:
-        errors.BadRequest: for the first parameter that is wrong.
+        errors.BadRequest: For the first parameter that is wrong.
     """
     values = _values(parameters)
     traits = terms.traits(values.get("required", ()), version)

@@ -39,7 +39,7 @@ class Backtracking:
     """The search of one canonical form.
 
     Attributes:
-        refusal: the name of the constraint that refused last at the greatest depth, or of the work limit.  It
+        refusal: The name of the constraint that refused last at the greatest depth, or of the work limit.  It
             explains a search without solutions.
     """
 
@@ -72,7 +72,7 @@ class Backtracking:
         """Yield every solution once.
 
         Raises:
-            Exhausted: the budget of the request is used up.
+            Exhausted: The budget of the request is used up.
         """
         if self._feasible():
             for solution in self._extend(0):

@@ -56,7 +56,7 @@ class SolutionCache:
         """Return the solutions of the form.
 
         Args:
-            requirements: those of the request, the same in every call.
+            requirements: Those of the request, the same in every call.
         """
         known = self._known.get(form)
         if known is None:

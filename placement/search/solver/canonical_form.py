@@ -65,7 +65,7 @@ def canonical_form(problem: TreeProblem, budget: Budget) -> tuple[CanonicalForm,
     """Return the canonical form of a problem, and the provider that each number stands for.
 
     Raises:
-        Exhausted: the budget is used up.
+        Exhausted: The budget is used up.
     """
     requirements, facts = problem.requirements, problem.facts
     numbers: dict[int, int] = {}

@@ -37,8 +37,8 @@ def combine(
     """Return an iterator over the candidates of the tree, each once.
 
     Args:
-        cache: shared by all trees of a request.
-        refused: called once if the tree turns out to have no candidate.
+        cache: Shared by all trees of a request.
+        refused: Called once if the tree turns out to have no candidate.
     """
     first = problem.domains[0]
     if len(first) == 1 and problem.domains.count(first) == len(problem.domains):

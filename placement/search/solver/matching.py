@@ -92,7 +92,7 @@ class _Matching:
         """Match the variable along an augmenting path, if there is one.
 
         Args:
-            visited: the identities of the domains that are on the path or were searched without success.
+            visited: The identities of the domains that are on the path or were searched without success.
         """
         value = self._free_value(variable)
         if value is not None:

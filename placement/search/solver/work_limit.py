@@ -17,8 +17,8 @@ class WorkLimit:
     """The limit of one tree, in operations from one solution to the next.
 
     Attributes:
-        work: operations since the last solution.  Code that works for the tree adds to it.
-        budget: that of the request.  It is charged for ``work`` when the limit is checked.
+        work: Operations since the last solution.  Code that works for the tree adds to it.
+        budget: That of the request.  It is charged for ``work`` when the limit is checked.
     """
 
     __slots__ = ("_allowance", "_charged", "_minimum", "budget", "work")
@@ -27,8 +27,8 @@ class WorkLimit:
         """Begin to count.
 
         Args:
-            budget: that of the request.
-            minimum: operations that a search without any wrong decision takes; they do not count as fruitless.
+            budget: That of the request.
+            minimum: Operations that a search without any wrong decision takes; they do not count as fruitless.
         """
         self.budget = budget
         self._minimum = minimum
@@ -41,7 +41,7 @@ class WorkLimit:
         """Whether to give up on the tree; records the shortage.
 
         Raises:
-            Exhausted: the budget of the request is used up.
+            Exhausted: The budget of the request is used up.
         """
         self._charge()
         if self.work < self._allowance:
