@@ -57,8 +57,9 @@ class Transaction:
     def require(self, work: Callable[[Transaction], object]) -> None:
         """Have ``work`` committed in a transaction of its own, and this attempt run again after it.
 
-        This attempt first runs to its end, and is then rolled back.  If it fails, ``work`` is not done.  For rows that
-        outlive this transaction and must not hold locks in it.  An attempt can require one thing.
+        This attempt first runs to its end, and is then rolled back.  If it fails, ``work`` is not done.  Use it for
+        rows that stay although this transaction is rolled back, and that it must not lock.  An attempt can require one
+        thing.
         """
         self._prerequisite = work
 

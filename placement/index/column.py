@@ -15,7 +15,7 @@ Arrays = tuple[npt.NDArray[Any], ...]
 
 #: The largest amount that the database stores, and that an inventory allows at once.
 _LARGEST = 2**31 - 1
-#: Up to here every integer is a float.  Larger capacities, of absurd ratios, may exceed 64 bits.
+#: Up to here every integer is exact as a float.  Larger capacities, of absurd ratios, may exceed 64 bits.
 _EXACT = 2.0**53
 #: A column is sparse if fewer than one slot in so many has the class.
 _SPARSE = 8
@@ -31,7 +31,7 @@ class Amounts(NamedTuple):
     step_size: int
 
 
-#: No inventory.  No amount fits, since none is at least one and at most zero.
+#: No inventory: no amount fits, since none is at least min_unit (1) and at most max_unit (0).
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32)
 

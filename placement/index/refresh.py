@@ -67,7 +67,7 @@ def _without_collections() -> Iterator[None]:
 
 
 def refreshed(db: Connection, indexed: Indexed) -> Indexed:
-    """Return the index with all changes committed since."""
+    """Return the index with all changes that were committed since it was read."""
     snapshot, earlier = indexed
     position = Position.now(db)
     if not position.follows(earlier):

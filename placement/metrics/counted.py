@@ -1,4 +1,4 @@
-"""The metrics.  docs/observability.rst describes each of them for operators.
+"""The metrics of one process, and the events that change them.  docs/observability.rst describes each metric.
 
 Labels have few values each: a route of the table, never a path; the class of a failure, never its sentence; nothing
 that a client can choose.

@@ -1,4 +1,4 @@
-"""Claims: consumers take, move and give back what providers have.  The heart of the service.
+"""Claims: consumers take, move and give back what providers have.
 
 The order of the steps makes it correct (docs/architecture.rst, "A claim"):
 
@@ -144,7 +144,7 @@ class ClaimSet:
 
     @property
     def _ended_provider_ids(self) -> set[int]:
-        """The providers of consumers that end.  Those that a consumer leaves for others do not count."""
+        """The providers of consumers that end; a provider that a consumer only moves away from is not advanced."""
         return set().union(*(self._consumers[claim.consumer].held_on for claim in self._claims if not claim.resources))
 
     # --- parts of steps ---
@@ -153,7 +153,7 @@ class ClaimSet:
         return bool(claim.resources) and self._consumers[claim.consumer].id is None
 
     def _read_inventories(self) -> dict[tuple[str, str], ClaimedInventory]:
-        """The inventories that are asked for, by provider uuid and class name; raises UnknownResourceClass."""
+        """Return the inventories that are asked for, by provider uuid and class name; raises UnknownResourceClass."""
         classes = dict.fromkeys(
             name for claim in self._claims for amounts in claim.resources.values() for name in amounts
         )

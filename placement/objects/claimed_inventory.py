@@ -1,4 +1,4 @@
-"""Inventories that a set of claims asks for, with their usage: what the decision about the claims is made of."""
+"""Inventories that a set of claims asks for, with their usage; whether the claims fit is decided from them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ClaimedInventory:
     def read(
         cls, db: Reading, provider_ids: Collection[int], class_names: Collection[str], consumers: Collection[str]
     ) -> dict[tuple[str, str], Self]:
-        """The inventories of these classes on these providers, by provider uuid and class name.
+        """Return the inventories of these classes on these providers, by provider uuid and class name.
 
         Args:
             consumers: The uuids of the consumers of the claims.
@@ -85,7 +85,7 @@ _A, _I, _C, _P = allocations.c, inventories.c, resource_classes.c, resource_prov
 
 
 def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
-    """The usage of one inventory; without further conditions an index alone answers it."""
+    """Return the query for the usage of one inventory; without further conditions the database reads an index only."""
     return (
         sa.select(sa.func.sum(_A.used))
         .where(_A.resource_provider_id == _I.resource_provider_id, _A.resource_class_id == _I.resource_class_id)

@@ -41,13 +41,13 @@ class Owner:
         return both if self.consumer_type is None else [*both, Name(names.CONSUMER_TYPE, self.consumer_type)]
 
     def columns(self, ids: Mapping[Name, int]) -> dict[str, int | None]:
-        """The columns of a consumer's row that refer to this owner."""
+        """Return the columns of a consumer's row that refer to this owner."""
         project, user, *types = (ids[name] for name in self.names)
-        # A type that has no row yet has no id that the foreign key lets through.
+        # The id of a type without a row is 0 until the attempt is run again; the foreign key accepts null, but not 0.
         return {"project_id": project, "user_id": user, "consumer_type_id": types[0] or None if types else None}
 
 
-#: Of rows that are locked or deleted before their transaction ends, so that no client ever sees an owner in them.
+#: The owner in rows that never become visible with it: it is replaced, or the row is deleted, in the same transaction.
 _NO_OWNER: dict[str, int | None] = {"project_id": 0, "user_id": 0, "consumer_type_id": None}
 
 
@@ -80,12 +80,12 @@ class Consumer:
 
     @classmethod
     def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Consumer]:
-        """A consumer for each uuid, absent ones included: rows and what they hold, as of one moment."""
+        """Return a consumer for each uuid, absent ones included: its row and what it holds, as of one moment."""
         return cls._collected(uuids, db.execute(_read(), {"uuids": list(uuids)}))
 
     @classmethod
     def read_with_owners(cls, db: Transaction, owners: Mapping[str, Owner | None]) -> dict[str, Consumer]:
-        """``read_all``, with the columns of the owners that the consumers will have; None leaves an owner as it is."""
+        """Return what ``read_all`` does, with the columns of the owners to write; None leaves an owner as it is."""
         wanted = list(dict.fromkeys(itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)))
         if len(wanted) <= _FEW_NAMES:
             statement = _read(tuple(name.kind for name in wanted))
@@ -115,7 +115,7 @@ class Consumer:
 
     @classmethod
     def read_again(cls, db: Transaction, consumers: Collection[Consumer]) -> None:
-        """Read once more on which providers these hold something; their rows are written, so it cannot change again."""
+        """Read ``held_on`` once more.  The rows of these consumers are written, so it cannot change any more."""
         if consumers:
             now = cls.read_all(db, [consumer.uuid for consumer in consumers])
             for consumer in consumers:
@@ -219,6 +219,9 @@ _WITHOUT_ROW = sa.select(
 
 @functools.lru_cache
 def _read(kinds: tuple[str, ...] = ()) -> sa.CompoundSelect[Any]:
-    """One statement, so that consumers with a row and without are of one moment; and names of these kinds besides."""
+    """Return the statement that reads consumers, with and without a row, and ids of names of these kinds.
+
+    It is one statement, so that all it reads is of one moment.
+    """
     named = (names.lookup(kind, number).add_columns(*[sa.null()] * 3) for number, kind in enumerate(kinds))
     return sa.union_all(_WITH_ROW, _WITHOUT_ROW, *named)

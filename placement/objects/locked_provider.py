@@ -54,7 +54,7 @@ class LockedProvider:
         missing: type[errors.NotFound] = errors.ProviderNotFound,
         conflict: type[errors.Conflict] = errors.ProviderGenerationConflict,
     ) -> Self:
-        """The provider with exactly this uuid.
+        """Lock the provider with exactly this uuid, and return it.
 
         Args:
             generation: The generation that the client states; None if the request has none.
@@ -72,12 +72,12 @@ class LockedProvider:
 
     @classmethod
     def lock_all(cls, db: Transaction, ids: Collection[int]) -> dict[str, Self]:
-        """The providers with these ids by uuid, without those that do not exist; locked in the order of the ids."""
+        """Lock the providers with these ids, in the order of the ids, and return those that exist, by uuid."""
         return {record.uuid: cls(db, record) for record in provider_rows.lock_all(db, ids)}
 
     @classmethod
     def create(cls, db: Transaction, *, uuid: str, name: str, parent_uuid: str | None = None) -> Self:
-        """A new provider of generation 0, a root (None) or a child.
+        """Insert a provider of generation 0, a root (``parent_uuid`` is None) or a child, and return it.
 
         Raises:
             ProviderNotCreated: The name or the parent will not do.
@@ -87,7 +87,7 @@ class LockedProvider:
 
     @classmethod
     def lock_and_move(cls, db: Transaction, uuid: str, parent_uuid: str | None, *, freely: bool) -> Self:
-        """The provider below another parent or as a root (None), with everything below it.
+        """Lock a provider, move it below another parent or make it a root (None), with everything below it; return it.
 
         Locking and moving are one step, because a move locks several rows, in the order of their ids.
 
@@ -257,7 +257,13 @@ class LockedProvider:
             provider_rows.touch(self._db, [self.record.id])
 
     def _replace_members(self, member: sa.Column[int], present: set[int], wanted: set[int]) -> bool:
-        """Whether the rows of an association changed: ``member`` is the column beside that of the provider."""
+        """Make the members ``wanted`` in place of those ``present``, and return whether anything changed.
+
+        Args:
+            member: The column of the association beside that of the provider.
+            present: Ids of its members now.
+            wanted: Ids of its members afterwards.
+        """
         table = member.table
         if present - wanted:
             of_provider = table.c.resource_provider_id == self.record.id

@@ -21,7 +21,7 @@ from placement.objects.provider import ResourceProvider
 
 
 def create(db: Transaction, *, uuid: str, name: str, parent_uuid: str | None) -> ResourceProvider:
-    """A new provider of generation 0, a root (None) or a child.
+    """Insert a provider of generation 0, a root (``parent_uuid`` is None) or a child, and return it.
 
     Raises:
         ProviderNotCreated: The name or the parent will not do.
@@ -50,9 +50,9 @@ def create(db: Transaction, *, uuid: str, name: str, parent_uuid: str | None) ->
 
 
 def _lock_with_root(db: Transaction, uuid: str) -> ResourceProvider | None:
-    """The provider, or None.  Its row and its root's are locked, in the order of their ids.
+    """Lock the rows of a provider and of its root, in the order of their ids; return the provider, or None.
 
-    The foreign key of a child locks the root's row on MySQL, but after the parent's, whichever has the lower id.
+    On MySQL the foreign key of the new child would lock the root's row too, but always after the parent's.
     """
     found = ResourceProvider.find(db, uuid)
     if found is None:
@@ -91,7 +91,7 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
 def lock_and_move(
     db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, freely: bool
 ) -> ResourceProvider:
-    """The provider, now locked, below another parent or as a root (None), with everything below it.
+    """Lock a provider, move it below another parent or make it a root (None), with everything below it; return it.
 
     Args:
         provider: The provider as it was read.

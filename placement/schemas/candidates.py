@@ -41,7 +41,7 @@ class Content:
 
     #: Whether allocations are a list of objects, instead of an object with a key for each provider.
     listed: bool
-    #: Whether it says which providers serve which group.
+    #: Whether candidates have ``mappings``: which providers serve which group.
     mappings: bool
     #: Whether summaries have every class of a provider, or only those that are requested.
     every_class: bool
@@ -68,7 +68,7 @@ class Content:
 
 @signals.timed("present")
 def present(found: Found, version: Version) -> Shown:
-    """Return the reply, with as many of the candidates as the search has left memory for; at least one."""
+    """Return the reply: the candidates whose summaries fit into the memory that the search left, but at least one."""
     content, shortage = Content.of(version), found.shortage
     slots = _summarized(found, content, found.remaining_memory)
     if slots is None:
@@ -87,7 +87,7 @@ def present(found: Found, version: Version) -> Shown:
 
 
 def _affordable(found: Found, content: Content) -> Found:
-    """Return the search with the candidates before the first whose summaries take too much memory; at least one."""
+    """Return the search without the candidates from the first on whose summaries exceed the memory; one stays."""
     forest, providers = found.snapshot.forest, _providers(found.snapshot)
     trees = content.trees and bool(forest.members)
     memory, seen = found.remaining_memory, set[int]()

@@ -17,10 +17,11 @@ from __future__ import annotations
 OPERATIONS = 1_000_000
 #: Enough for ten thousand candidates of a dozen groups each.
 BYTES = 128 * 2**20
-#: Operations without a solution that one request may spend in all its trees; and as many again in trees that need few.
+#: Operations without a solution that one request may spend in all its trees.  After that there are as many again, but
+#: only little for each tree.
 FRUITLESS = 200_000
 
-#: One tree may spend one part of what is left for fruitless work, divided by this.
+#: One tree may spend this part of what is left for fruitless work: an eighth.
 _TREES = 8
 #: Every tree may spend so much; a tree that needs no more is not charged.
 _FREE = 500

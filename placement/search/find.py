@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 #: About the bytes of a candidate and of its part in a reply, without summaries of providers: this, and for each demand.
 _CANDIDATE, _DEMAND = 1300, 400
-#: Candidates get one part of the memory, divided by this; the rest is for the summaries.
+#: Candidates may use this part of the memory, a half; the rest is for the summaries.
 _SHARE = 2
 
 
@@ -56,8 +56,9 @@ class Found(NamedTuple):
     limited: bool
     #: What the budget had too little of, "operations" or "memory"; None if the search was not cut short.
     shortage: str | None
-    #: What the search used and left of its budget.
+    #: How many operations of its budget the search used.
     operations: int
+    #: How many bytes of its budget are left, for the reply.
     remaining_memory: int
 
     @property

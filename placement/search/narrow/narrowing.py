@@ -141,7 +141,11 @@ class _Narrowing:
         self.roots = self._record(rule, suffix, self.roots, roots)
 
     def _keep_trees_with(self, required: AnyOf, among: SlotSet | None = None) -> None:
-        """Leave out trees in which no provider, of some, has one trait of each set."""
+        """Leave out trees that lack all traits of one of the sets.
+
+        Args:
+            among: the providers whose traits count; None: all.
+        """
         if not required:
             return
         roots = self.roots
@@ -233,9 +237,10 @@ class _Narrowing:
         return chosen
 
     def _meeting_unsuffixed_rules(self, group: Group) -> tuple[SlotSet, SlotSet]:
-        """Return the same for the unsuffixed group, and those that may supply it in the trees that they share with.
+        """Return the providers that meet the rules of the unsuffixed group, and those that may supply it by sharing.
 
-        A root in the aggregates stands in for all providers of its own tree, but not where they share.
+        In its own tree a provider meets ``member_of`` if it, or its root, is in the aggregates; where it shares, it has
+        to be in them itself.  ``required`` is left to ``_keep_trees_with_traits`` and to the solver.
         """
         chosen = self._meeting_common_rules(group)
         if not group.aggregates.any_of:

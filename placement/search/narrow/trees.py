@@ -60,9 +60,10 @@ def tree_problems(
 
 
 def _distinct_roots(narrowed: Narrowed, budget: Budget, refusals: Refusals) -> Slots:
-    """Return the roots, but only one for all trees that have no eligible provider and share the same others.
+    """Return the roots of the trees to be combined.
 
-    A thousand hosts without disks that use one shared pool all lead to the same candidate for a disk.
+    Of the trees that have no eligible provider of their own and reach the same sharing providers, only one is combined:
+    a thousand hosts without disks that use one shared pool all lead to the same candidate for a disk.
     """
     roots, snapshot = narrowed.roots, narrowed.snapshot
     eligible = set(narrowed.eligible)
