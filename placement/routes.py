@@ -48,12 +48,12 @@ TABLE: Table = {
         "GET": inventory.list_inventories,
         "POST": inventory.create,
         "PUT": inventory.replace,
-        "DELETE": inventory.remove_all,
+        "DELETE": inventory.delete_all,
     },
     "/resource_providers/{uuid}/inventories/{resource_class}": {
         "GET": inventory.show,
         "PUT": inventory.update,
-        "DELETE": inventory.remove,
+        "DELETE": inventory.delete,
     },
     "/resource_providers/{uuid}/usages": {"GET": usage.of_provider},
     "/resource_providers/{uuid}/aggregates": {

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from oslo_config import cfg
 
 from placement.cmd import program
-from placement.cmd.frame import framed
 from placement.cmd.progress import Progress
+from placement.cmd.text_table import framed
 from placement.db import online, schema, standard, sweep
 from placement.db.database import Database
 from placement.db.online import Counts

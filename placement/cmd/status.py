@@ -16,8 +16,8 @@ from oslo_utils import fileutils
 
 from placement import conf as options
 from placement.cmd import program
-from placement.cmd.frame import stacked
 from placement.cmd.progress import Progress
+from placement.cmd.text_table import stacked
 from placement.db import online, schema
 from placement.db.database import Database
 from placement.db.transaction import Reading

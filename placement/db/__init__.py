@@ -2,7 +2,7 @@
 
 database, connect           a database, and the one that the configuration names
 transaction, retry          an attempt of a write, and when it is run again
-driver_errors, codes        what an error of a database or its driver means
+driver_errors, error_codes  what an error of a database or its driver means
 dialects, timeouts          what differs between kinds of databases and drivers
 bounded_psycopg, freshness  limits on silent servers, and connections that must not be used again
 bulkhead                    the limit on threads that use the database at a time

@@ -1,8 +1,8 @@
 """Classification of driver errors: what an error of a database or its driver means for the attempt that met it.
 
-Databases and drivers report the same condition in many ways; placement/db/codes.py lists them.  The class decides what
-follows: a collision is retried as a whole attempt, a lost connection once, a value that no column holds is the client's
-mistake, and any other error is an internal error.
+Databases and drivers report the same condition in many ways; placement/db/error_codes.py lists them.  The class decides
+what follows: a collision is retried as a whole attempt, a lost connection once, a value that no column holds is the
+client's mistake, and any other error is an internal error.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import exc
 
-from placement.db import codes
-from placement.db.codes import Code, ErrorClass
+from placement.db import error_codes
+from placement.db.error_codes import Code, ErrorClass
 from placement.signals import ErrorLabel
 
 __all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "message"]
@@ -49,11 +49,13 @@ def _classify_driver(error: exc.DBAPIError) -> ErrorClass:
     origin = error.orig
     if isinstance(error, exc.DataError) or isinstance(origin, (UnicodeError, OverflowError)):
         return ErrorClass.VALUE
-    if any(words in str(origin) for words in codes.TOO_MANY_VALUES):
+    if any(words in str(origin) for words in error_codes.TOO_MANY_VALUES):
         return ErrorClass.VALUE
     if not _was_never_connected(error):
         return ErrorClass.INTERNAL
-    return ErrorClass.DENIED if any(words in str(origin) for words in codes.CONNECTION_DENIED) else ErrorClass.LOST
+    return (
+        ErrorClass.DENIED if any(words in str(origin) for words in error_codes.CONNECTION_DENIED) else ErrorClass.LOST
+    )
 
 
 def _was_never_connected(error: exc.DBAPIError) -> bool:
@@ -105,10 +107,10 @@ def _code(error: exc.DBAPIError) -> Code | None:
     """Return the entry of the tables for the error.  MySQL's numbers come first: they are finer than its SQLSTATEs."""
     state, number, sqlite_number = _numbers(error)
     if isinstance(number, int):
-        return codes.MYSQL.get(number)
+        return error_codes.MYSQL.get(number)
     if state is not None:
-        return codes.POSTGRESQL.get(state) or codes.POSTGRESQL_CLASSES.get(state[:2])
-    return codes.SQLITE.get(sqlite_number)
+        return error_codes.POSTGRESQL.get(state) or error_codes.POSTGRESQL_CLASSES.get(state[:2])
+    return error_codes.SQLITE.get(sqlite_number)
 
 
 def _numbers(error: exc.DBAPIError) -> tuple[Any, Any, int]:

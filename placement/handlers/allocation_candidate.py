@@ -10,7 +10,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
 from placement.schemas import allocation_candidate as schema
-from placement.schemas.candidates import present
+from placement.schemas.candidates_reply import present
 from placement.search.find import Settings, find
 from placement.search.query import names, parse
 

@@ -78,7 +78,7 @@ def replace(req: Request, uuid: str) -> Reply:
 
 
 @endpoint(since=mv.DELETE_INVENTORIES, gate="method", policy="placement:resource_providers:inventories:delete")
-def remove_all(req: Request, uuid: str) -> Reply:
+def delete_all(req: Request, uuid: str) -> Reply:
     """Delete all inventories of the provider."""
     req.write(lambda db: LockedProvider.lock(db, uuid).replace_inventories([]))
     return no_content()
@@ -117,7 +117,7 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
 
 
 @endpoint(policy="placement:resource_providers:inventories:delete")
-def remove(req: Request, uuid: str, resource_class: str) -> Reply:
+def delete(req: Request, uuid: str, resource_class: str) -> Reply:
     """Delete the provider's inventory of one class."""
     req.write(lambda db: LockedProvider.lock(db, uuid).remove_inventory(resource_class))
     return no_content()

@@ -1,9 +1,9 @@
 """Metrics for Prometheus (docs/observability.rst).
 
-    counted     the metrics, and the events that change them
-    reserved    the files of a process's metrics
-    directory   the shared directory of all processes, and the sums
-    page        the HTTP page with the sums
+    definitions      the metrics, and the events that change them
+    allocated_file   the files of a process's metrics, which never meet a full disk
+    directory        the shared directory of all processes, and the sums
+    page             the HTTP page with the sums
 
 Each process of the service has files of its own in a directory that all processes share.  ``placement-metrics`` is a
 separate process that exports the sums.  So a scrape takes no time from a worker, is answered when all workers are busy
@@ -39,14 +39,14 @@ def start(path: str) -> None:
     try:
         from prometheus_client import values
 
-        from placement.metrics.counted import Metrics
+        from placement.metrics.allocated_file import AllocatedFile
+        from placement.metrics.definitions import Metrics
         from placement.metrics.directory import Directory
-        from placement.metrics.reserved import Reserved
     except ImportError:
         raise StartError("[metrics]directory: prometheus_client is missing, the extra 'metrics'") from None
     # The library reads the variable when it is imported, which has happened, and in each process.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
-    values.MmapedDict = Reserved  # type: ignore[misc]
+    values.MmapedDict = AllocatedFile  # type: ignore[misc]
     values.ValueClass = values.get_value_class()
     try:
         directory = Directory(path)

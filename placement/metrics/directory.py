@@ -19,7 +19,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, exposition, multiprocess
 
-from placement.metrics.reserved import Reserved
+from placement.metrics.allocated_file import AllocatedFile
 
 LOG = logging.getLogger(__name__)
 
@@ -104,9 +104,9 @@ class Directory:
         fresh.unlink(missing_ok=True)
         if ended.exists():
             shutil.copyfile(ended, fresh)
-        sums = Reserved(str(fresh))
+        sums = AllocatedFile(str(fresh))
         try:
-            for key, value, _, _ in Reserved.read_all_values_from_file(str(file)):
+            for key, value, _, _ in AllocatedFile.read_all_values_from_file(str(file)):
                 sums.write_value(key, sums.read_value(key)[0] + value, 0.0)
         except (struct.error, ValueError, RuntimeError) as error:  # its process ended while it created the file
             LOG.warning("%s cannot be read and is left out: %s", file, error)

@@ -3,10 +3,11 @@
 One module per noun declares them; a ``Field`` has the versions in which it exists.  A ``Body`` or a ``Query`` renders
 its declaration for a version as JSON schema, compiles it at the first use and keeps it.
 
-``declarations``  the vocabulary of the declarations
-``document``      Body and Query, which endpoints declare and handlers receive
-``validator``     validates values, by the jsonschema-rs library
-``explanation``   the sentence for an invalid value, by the jsonschema library
-``location``      finds the invalid part of a value that is too large to be explained as a whole
-``candidates``    the reply of GET /allocation_candidates
+``declarations``      the vocabulary of the declarations
+``document``          Body and Query, which endpoints declare and handlers receive
+``validator``         validates values, by the jsonschema-rs library
+``explanation``       the sentence for an invalid value, by the jsonschema library
+``error_location``    finds the invalid part of a value that is too large to be explained as a whole
+``claim``             from a valid body to the claims of ``objects``
+``candidates_reply``  the reply of GET /allocation_candidates
 """

@@ -21,7 +21,7 @@ import jsonschema
 from jsonschema import exceptions, validators
 
 from placement.schemas.declarations import JSONSchema
-from placement.schemas.location import Location, find_error
+from placement.schemas.error_location import Location, find_error
 from placement.schemas.validator import Formats, pattern
 
 #: The number of validation errors from which the one to explain is chosen.

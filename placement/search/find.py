@@ -14,7 +14,7 @@ from placement.search import budget as bounds
 from placement.search.budget import Budget, Exhausted
 from placement.search.choose import BREADTH_FIRST, choose
 from placement.search.narrow.narrowing import Narrowed, narrow, providers_serving
-from placement.search.narrow.trees import tree_problems
+from placement.search.narrow.tree_problems import tree_problems
 from placement.search.query.query import ProviderFilter, SearchQuery
 from placement.search.refusals import Refusals
 from placement.search.solver.problem import Candidate

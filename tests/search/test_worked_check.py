@@ -14,7 +14,7 @@ from __future__ import annotations
 import pytest
 
 from placement.microversion import Version
-from placement.schemas.candidates import present
+from placement.schemas.candidates_reply import present
 from placement.search.find import find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World

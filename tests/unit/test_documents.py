@@ -17,7 +17,7 @@ from placement import conf as options
 from placement import errors, routes
 from placement.cmd import manage
 from placement.db import tables
-from placement.metrics.counted import Metrics
+from placement.metrics.definitions import Metrics
 from placement.middleware import health
 from placement.policy import RULES
 from tests import web

@@ -31,7 +31,7 @@ PACKAGE = ROOT / "placement"
 #: Modules that are imported only where an extra is installed.
 OPTIONAL = {
     "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
-    "metrics": {PACKAGE / "metrics" / f"{name}.py" for name in ("counted", "directory", "reserved")},
+    "metrics": {PACKAGE / "metrics" / f"{name}.py" for name in ("definitions", "directory", "allocated_file")},
     "postgresql": {PACKAGE / "db" / "bounded_psycopg.py"},
     "testing": {PACKAGE / "direct.py", PACKAGE / "testing.py", *(PACKAGE / "tests").rglob("*.py")},
 }

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from placement.metrics.reserved import Reserved
+from placement.metrics.allocated_file import AllocatedFile
 
 #: Runs in its own namespace, where it can mount a file system of three megabytes.
 BEGIN = """
@@ -100,21 +100,21 @@ def test_a_service_that_starts_on_a_full_disk_serves(tmp_path):
 
 
 def test_a_file_of_numbers_has_no_holes_however_it_grows(tmp_path):
-    numbers = Reserved(str(tmp_path / "counter_1.db"))
+    numbers = AllocatedFile(str(tmp_path / "counter_1.db"))
     for number in range(2000):
         numbers.write_value(f"{number}" * 20, float(number), 0.0)
     status = os.stat(tmp_path / "counter_1.db")
     assert status.st_blocks * 512 >= status.st_size > 2**17
     assert [numbers.read_value(f"{number}" * 20)[0] for number in (0, 1999)] == [0.0, 1999.0]
     numbers.close()
-    again = Reserved(str(tmp_path / "counter_1.db"))
+    again = AllocatedFile(str(tmp_path / "counter_1.db"))
     assert again.read_value("1999" * 20)[0] == 1999.0
     again.close()
 
 
 @pytest.mark.parametrize("length", [*range(1, 20), 65000, 70000])
 def test_a_key_of_any_length_has_room(tmp_path, length):
-    numbers = Reserved(str(tmp_path / "counter_1.db"))
+    numbers = AllocatedFile(str(tmp_path / "counter_1.db"))
     while numbers._used < 2**16 - 40:
         numbers.write_value(f"{numbers._used}", 1.0, 0.0)
     numbers.write_value("k" * length, 2.0, 0.0)

@@ -9,7 +9,7 @@ import pytest
 
 from placement.http.response import encode
 from placement.microversion import LATEST, Version
-from placement.schemas.candidates import present
+from placement.schemas.candidates_reply import present
 from placement.search.find import find
 from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World

@@ -13,7 +13,7 @@ _INITIAL_SIZE = 2**16
 _ENTRY = 32
 
 
-class Reserved(MmapedDict):
+class AllocatedFile(MmapedDict):
     """The library's file, with its space allocated; every method raises OSError if the disk is full.
 
     The library creates a sparse file and maps it into memory.  If the disk is full, a write to a hole of the file ends

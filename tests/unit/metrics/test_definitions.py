@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from placement import errors, routes, signals
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
-from placement.metrics import counted
+from placement.metrics import definitions
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}
@@ -59,7 +59,7 @@ def app():
 def registry():
     """A registry whose metrics count during the test."""
     registry = CollectorRegistry()
-    metrics = counted.Metrics(lambda: None, registry)
+    metrics = definitions.Metrics(lambda: None, registry)
     metrics.connect()
     yield registry
     metrics.disconnect()
@@ -112,13 +112,13 @@ def test_claims_are_counted_by_outcome(app, registry):
 
 
 def test_the_routes_counted_as_claims_exist():
-    assert all(method in routes.TABLE[path] for method, path in counted.CLAIMS)
+    assert all(method in routes.TABLE[path] for method, path in definitions.CLAIMS)
 
 
 @given(method=st.from_regex("[A-Z]{1,12}", fullmatch=True), path=st.text(st.characters(codec="latin-1")))
 def test_a_client_cannot_create_label_values(app, method, path):
     registry = CollectorRegistry()
-    metrics = counted.Metrics(lambda: None, registry)
+    metrics = definitions.Metrics(lambda: None, registry)
     metrics.connect()
     try:
         web.ask(app, method, "/", ADMIN, environ={"PATH_INFO": f"/{path}"})
@@ -164,10 +164,10 @@ def test_a_process_without_metrics_still_serves(app, caplog):
         raise OSError("No space left on device")
 
     registry = CollectorRegistry()
-    counted.Metrics(join, registry).connect()
+    definitions.Metrics(join, registry).connect()
     assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
     assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
-    assert [record.message for record in caplog.records if record.name == counted.__name__] == [
+    assert [record.message for record in caplog.records if record.name == definitions.__name__] == [
         "This process has no metrics from now on: No space left on device"
     ]
     assert not signals.answered.connected
@@ -179,7 +179,7 @@ def test_a_process_without_metrics_still_serves(app, caplog):
 
 def test_every_metric_is_documented_with_its_labels():
     registry = CollectorRegistry()
-    metrics = counted.Metrics(lambda: None, registry)
+    metrics = definitions.Metrics(lambda: None, registry)
     assert metrics
     for metric in registry._collector_to_names:
         total = "_total" if metric._type == "counter" else ""
@@ -190,7 +190,7 @@ def test_every_metric_is_documented_with_its_labels():
 
 def test_every_documented_metric_exists():
     registry = CollectorRegistry()
-    counted.Metrics(lambda: None, registry)
+    definitions.Metrics(lambda: None, registry)
     known = {name for names in registry._collector_to_names.values() for name in names}
     named = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENT)) - {"placement_database"}
     assert named

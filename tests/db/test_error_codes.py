@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from placement import errors
-from placement.db import codes, driver_errors
-from placement.db.codes import ErrorClass
+from placement.db import driver_errors, error_codes
 from placement.db.database import opened
+from placement.db.error_codes import ErrorClass
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
@@ -70,11 +70,11 @@ def test_errors_of_the_server_have_the_class_of_the_table(backend, database):
 def test_the_tables_have_what_is_written_down_here_and_a_reason_each():
     kinds = [*MYSQL.items(), *OF_CLIENTS.items()]
     reported = {number: meaning for meaning, text in kinds for number in text.split()}
-    assert {str(number): code.error_class for number, code in codes.MYSQL.items()} == reported
+    assert {str(number): code.error_class for number, code in error_codes.MYSQL.items()} == reported
     states = {state for text in POSTGRESQL.values() for state in text.split()}
-    assert states >= codes.POSTGRESQL.keys()
-    assert {state[:2] for state in states} >= codes.POSTGRESQL_CLASSES.keys()
-    tables = (codes.MYSQL, codes.POSTGRESQL, codes.POSTGRESQL_CLASSES, codes.SQLITE)
+    assert states >= error_codes.POSTGRESQL.keys()
+    assert {state[:2] for state in states} >= error_codes.POSTGRESQL_CLASSES.keys()
+    tables = (error_codes.MYSQL, error_codes.POSTGRESQL, error_codes.POSTGRESQL_CLASSES, error_codes.SQLITE)
     assert all(code.reason for table in tables for code in table.values())
 
 
