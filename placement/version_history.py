@@ -21,6 +21,10 @@ class Version(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+#: Before the first version of every API: the default where a declaration names no version.
+OLDEST = Version(0, 0)
+
+
 class Change(NamedTuple):
     """A version with a sentence for the authors of clients: what it changed."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from oslo_config import cfg
 
 from placement.db import dialects, sqlite_file, statements
 from placement.db.database import Database
 
 
-def connect(conf: Any, *, unbounded: bool = False) -> Database:
+def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
     """Return the database of ``[placement_database]``; it opens its first connection when it is used.
 
     Args:

@@ -17,7 +17,7 @@ from oslo_policy import policy
 from placement import errors
 from placement.http.endpoint import Endpoint
 from placement.http.service import Service
-from placement.microversion import INITIAL, Version
+from placement.version_history import OLDEST, Version
 
 #: The endpoints of one path by method; several, in the order of their lifetimes, where a method changed its meaning.
 Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
@@ -80,7 +80,7 @@ class Api:
     open_paths: frozenset[str] = frozenset({"/"})
     rules: Sequence[policy.RuleDefault] = ()
     layers: tuple[Layer, ...] = ()
-    cache_headers_since: Version = INITIAL
+    cache_headers_since: Version = OLDEST
     anonymous_is_admin: bool = False
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from placement.http.endpoint import Endpoint
 from placement.http.environ import ROUTE, SERVICE, VERSION
 from placement.http.request import Request
 from placement.http.service import Service
-from placement.microversion import Version
+from placement.version_history import Version
 
 #: The most bytes of a refused body that are read, and how many at a time.
 _MOST_DISCARDED = 2**26

@@ -24,12 +24,12 @@ from typing import Any, Literal
 from webob.acceptparse import create_accept_header
 
 from placement import errors
-from placement import microversion as mv
 from placement.db import standard
 from placement.http import body, failures
 from placement.http.request import Request
 from placement.http.response import JSON, Reply
 from placement.schemas.document import Body, Query
+from placement.version_history import OLDEST, Version
 
 Handler = Callable[..., Reply]
 Target = Callable[[Request], Mapping[str, Any]]
@@ -58,8 +58,8 @@ class Endpoint:
     """
 
     handler: Handler
-    since: mv.Version = mv.INITIAL
-    until: mv.Version | None = None
+    since: Version = OLDEST
+    until: Version | None = None
     policy: str | None = None
     target: Target | None = None
     path: Callable[..., object] | None = None

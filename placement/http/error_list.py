@@ -19,7 +19,7 @@ from webob.acceptparse import create_accept_header
 from placement import errors
 from placement.http.environ import API, REQUEST_ID, VERSION
 from placement.http.response import JSON
-from placement.microversion import Version
+from placement.version_history import Version
 
 # Clients look for parts of a detail and for its last line: sentence, blanks and place of the message are fixed.
 _USUAL = "%s\n\n {message}  "

@@ -17,8 +17,8 @@ from placement.db.transaction import Reading, Transaction
 from placement.http.environ import CONTEXT, SERVICE, VERSION
 from placement.http.service import Service
 from placement.index.live import LiveIndex
-from placement.microversion import Version
 from placement.schemas.document import Parameters
+from placement.version_history import Version
 
 Result = TypeVar("Result")
 

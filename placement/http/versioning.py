@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wsgiref.types import WSGIEnvironment
 
 from placement.http.api import Headers
-from placement.microversion import Version
+from placement.version_history import Version
 
 _HEADER = "openstack-api-version"
 

@@ -1,7 +1,7 @@
 """Validation of values against a rendered schema.
 
 The jsonschema-rs library decides whether a value is valid; every request pays for that.  The sentence for an invalid
-value is made by ``explanation`` with the jsonschema library; a property test holds the two to one verdict.  ADR 22 has
+value is made by ``explanation`` with the jsonschema library; a property test holds the two to one verdict.  ADR 21 has
 the figures of the choice.
 """
 

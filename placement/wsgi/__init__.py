@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Any
+from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
 from oslo_log import log as oslo_log
@@ -24,7 +24,7 @@ class CannotStart(SystemExit):
         self.code = 22
 
 
-def init_application() -> Any:
+def init_application() -> WSGIApplication:
     """Return the application, configured by files and environment variables (docs: configuration, entry-points).
 
     Each call returns a new application.  If it cannot start, the process ends with one line on stderr.
