@@ -1,8 +1,8 @@
 # The targets.  tox.ini defines how each gate is run.
 #
 #   make serve       run the service on 127.0.0.1:8778 with a SQLite file in ./var   (ARGS='--port 9000' for its options)
-#   make check       the inner loop, below three minutes: style, types, layers, then the unit tests, those of the search and
-#                    the gabbits, on SQLite   (ARGS='-k claim' for pytest's)
+#   make check       the inner loop, below three minutes: style, types, layers, then the unit tests, those of the search
+#                    and of the documents, and the gabbits, on SQLite   (ARGS='-k claim' for pytest's)
 #   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL; with ARGS='-k claim' for pytest only
 #                    those tests, without lint
 #   make test-long   the tests, with longer searches for counterexamples
