@@ -62,6 +62,11 @@ def test_malformed_json_and_text_that_cannot_be_stored_are_refused(text):
         parse_json(text)
 
 
+def test_a_byte_order_mark_is_named_in_the_refusal():
+    with pytest.raises(errors.MalformedJSON, match="BOM"):
+        parse_json(b"\xef\xbb\xbf{}")
+
+
 @hypothesis.given(json_strategies.json_values())
 def test_any_encoded_json_value_is_parsed(value):
     text = json.dumps(value)

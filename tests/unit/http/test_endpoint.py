@@ -83,7 +83,11 @@ def no_digits(_req, name):
 
 
 @endpoint(
-    path=no_digits, body=schema.CREATE, limits={"traits": lambda document: len(document["name"])}, lookup=find_there
+    path=no_digits,
+    query=schema.LIST,
+    body=schema.CREATE,
+    limits={"traits": lambda document: len(document["name"])},
+    lookup=find_there,
 )
 def looked_up(req, name):
     return ok([name, req.document["name"]])
@@ -232,7 +236,8 @@ def put(reads):
 @pytest.mark.parametrize(
     ("name", "body", "sentence"),
     [
-        ("1", b"{", "Badly formatted name parameter"),
+        ("1?bogus=1", b"{", "Badly formatted name parameter"),
+        ("missing?bogus=1", b"{", "Invalid query string parameters"),
         ("missing", b"{", "No resource provider with uuid missing found"),
         ("missing", b"{}", "No resource provider with uuid missing found"),
         ("missing", b'{"name": "long"}', "No resource provider with uuid missing found"),
@@ -241,7 +246,7 @@ def put(reads):
         ("there", b'{"name": "long"}', "names 4 traits; there may be 3"),
     ],
 )
-def test_the_path_is_checked_before_the_lookup_and_the_lookup_before_the_body(put, name, body, sentence):
+def test_the_path_is_checked_before_the_query_then_the_lookup_then_the_body(put, name, body, sentence):
     assert sentence in detail(put(name, body))
 
 
