@@ -88,5 +88,13 @@ def test_urls_are_absolute_and_links_prefixed(environ, url, mount_path):
     assert req.mount_path == mount_path
 
 
+@pytest.mark.parametrize(
+    ("host", "repeated"), [("[::1]:8", True), ("h/a", False), ("h:b", False), ("u@h", False), ("h\x80", False)]
+)
+def test_a_host_header_is_repeated_only_if_it_is_a_host(host, repeated):
+    url = request(HTTP_HOST=host, SERVER_NAME="own", SERVER_PORT="8").absolute_url("/a")
+    assert url == (f"http://{host}/a" if repeated else "http://own:8/a")
+
+
 def test_a_name_outside_ascii_is_quoted_in_a_url():
     assert request(HTTP_HOST="h").absolute_url("/traits/\N{SNOWMAN}") == "http://h/traits/%E2%98%83"
