@@ -7,8 +7,9 @@ import uuid
 import pytest
 
 from placement import errors
+from placement.db.transaction import Collision
 from placement.objects.allocation import ConsumerAllocations
-from placement.objects.claim import Claim
+from placement.objects.claim import ANY_GENERATION, Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
@@ -101,3 +102,24 @@ def test_inventory_that_is_added_between_the_steps_counts_for_the_claims(databas
 
     database.write(work)
     assert used(database) == TOTAL + 1
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize(("generation", "locking"), [(ANY_GENERATION, [2, 3]), (1, [])])
+def test_without_a_generation_the_consumer_is_locked_from_the_second_attempt_on(database, generation, locking):
+    """Otherwise a claim could collide in every attempt where others write the same consumer all the time."""
+    known, locked = str(uuid.uuid4()), []
+    place(database, claim(1, known))
+
+    def attempt(db):
+        with watch.writes(database.engine) as written:
+            ClaimSet(db, [claim(2, known, generation=generation)]).place()
+        # Only the lock inserts a row that may exist.
+        if any(statement.startswith("INSERT INTO consumers") for statement in written):
+            locked.append(db.attempt)
+        if db.attempt < 3:
+            raise Collision
+
+    database.write(attempt)
+    assert locked == locking
+    assert held(database, known) == 2

@@ -70,6 +70,13 @@ def test_transactions_of_a_writer_are_numbered_as_they_commit(database):
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2), (writer, 2, 3), (writer, 3, 1)]
 
 
+@pytest.mark.parametrize("changes", [(feed.USAGE, feed.SHAPE, feed.GONE), (feed.GONE, feed.SHAPE, feed.USAGE)])
+def test_of_several_changes_of_a_provider_the_strongest_is_recorded(database, changes):
+    database.write(lambda db: [db.changed(1, what) for what in changes])
+    recorded = database.read(lambda db: db.execute(sa.select(provider_changes.c.what)).scalars().all())
+    assert recorded == [feed.GONE]
+
+
 @pytest.mark.parametrize("fault", range(3))
 @pytest.mark.parametrize("at", ["INSERT INTO provider_changes", "COMMIT"])
 def test_the_number_of_an_attempt_that_collided_goes_to_the_next(database, backend, fault, at):
