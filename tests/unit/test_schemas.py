@@ -531,6 +531,18 @@ def test_location_of_an_error_in_a_large_value_is_found(schema, version, value, 
         schema.validate(value, version)
 
 
+def test_a_missing_property_of_a_large_value_goes_before_an_error_inside_of_it():
+    wrong = {"allocations": {UUID: {"resources": {**A_CLAIM_OF_MANY[UUID]["resources"], "CUSTOM_X": 0}}}}
+    with pytest.raises(errors.InvalidBody, match=r"^JSON does not validate: the value does not conform"):
+        allocation.REPLACE.validate(wrong, mv.LATEST)
+
+
+def test_an_infinite_ratio_is_explained_as_no_number():
+    records = {"VCPU": {"total": 1, "allocation_ratio": float("inf")}}
+    with pytest.raises(errors.InvalidBody, match=r"^JSON does not validate: inf is not of type 'number'"):
+        inventory.REPLACE.validate({"resource_provider_generation": 0, "inventories": records}, mv.LATEST)
+
+
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
