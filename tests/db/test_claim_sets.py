@@ -123,3 +123,17 @@ def test_without_a_generation_the_consumer_is_locked_from_the_second_attempt_on(
     database.write(attempt)
     assert locked == locking
     assert held(database, known) == 2
+
+
+@pytest.mark.usefixtures("host")
+def test_beyond_the_capacity_a_set_may_keep_or_lower_its_sum(database):
+    """The inventory was cut below what its consumers hold."""
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    place(database, claim(4, first), claim(4, second))
+    database.write(lambda db: LockedProvider.lock(db, HOST).replace_inventories([Inventory("VCPU", 4)]))
+    with pytest.raises(errors.CapacityExceeded):
+        place(database, claim(5, first), claim(4, second))
+    place(database, claim(5, first), claim(3, second))
+    assert (held(database, first), held(database, second)) == (5, 3)
+    place(database, claim(4, first), claim(3, second))
+    assert used(database) == 7
