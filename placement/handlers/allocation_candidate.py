@@ -12,7 +12,7 @@ from placement.http.response import NOW, Reply, ok
 from placement.schemas import allocation_candidate as schema
 from placement.schemas.candidates_reply import present
 from placement.search.find import Settings, find
-from placement.search.query import names, parse
+from placement.search.query import existence, parse
 
 #: The header of a reply that may lack candidates, because the search ran out of its budget.  Its value is what ran out,
 #: "operations" or "memory".
@@ -27,7 +27,7 @@ def list_candidates(req: Request) -> Reply:
     if query.demand_count > most:
         raise errors.TooManyGroups(count=query.demand_count, most=most)
     snapshot = req.index.current()
-    names.check(query, snapshot, req.database)
+    existence.check(query, snapshot, req.database)
     shown = present(find(query, snapshot, _settings(req.conf)), req.version)
     reply = ok(shown.document, modified=NOW)
     if shown.shortage is not None:

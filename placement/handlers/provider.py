@@ -17,7 +17,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import provider as schema
 from placement.search.find import find_providers
-from placement.search.query import names, parse
+from placement.search.query import existence, parse
 
 _LINKS = (
     ("inventories", mv.INITIAL),
@@ -33,7 +33,7 @@ def list_providers(req: Request) -> Reply:
     """List the providers that match every filter."""
     wanted = parse.provider_filter(req.parameters, req.version)
     snapshot = req.index.current()
-    names.check_filter(wanted, snapshot, req.database)
+    existence.check_filter(wanted, snapshot, req.database)
     slots = find_providers(wanted, snapshot)
     shown = _shown(req, snapshot, slots)
     if req.version < mv.CACHE_HEADERS:

@@ -8,7 +8,6 @@ from placement.db import schema
 from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.trait import Trait
-from placement.search.query import names
 from tests.world import World
 
 UUID = "11111111-1111-4111-8111-111111111111"
@@ -17,7 +16,7 @@ UUID = "11111111-1111-4111-8111-111111111111"
 def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
     many = [f"T{number}" for number in range(250_001)]
     with pytest.raises(errors.BadRequest):
-        names._refuse(names.unknown_traits(many, World().snapshot(), database))
+        existence._refuse(existence.unknown_traits(many, World().snapshot(), database))
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)

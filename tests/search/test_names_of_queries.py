@@ -6,7 +6,7 @@ import pytest
 
 from placement import errors
 from placement.db.database import Database
-from placement.search.query import names
+from placement.search.query import existence
 from placement.search.query.query import Group, NameCondition, ProviderFilter, SearchQuery
 from tests.world import World
 
@@ -43,16 +43,16 @@ def test_the_first_unknown_name_of_a_query_is_reported(
     )
     query = SearchQuery(parsed, root_traits=condition(*root))
     if sentence is None:
-        names.check(query, world().snapshot(), database)
+        existence.check(query, world().snapshot(), database)
         return
     with pytest.raises(errors.BadRequest) as refused:
-        names.check(query, world().snapshot(), database)
+        existence.check(query, world().snapshot(), database)
     assert str(refused.value) == sentence
 
 
 def test_the_first_unknown_name_of_a_filter_is_reported(database: Database) -> None:
     snapshot = world().snapshot()
-    names.check_filter(ProviderFilter(group=Group("", {"VCPU": 1}, condition(KNOWN, UNUSED))), snapshot, database)
+    existence.check_filter(ProviderFilter(group=Group("", {"VCPU": 1}, condition(KNOWN, UNUSED))), snapshot, database)
     for group, sentence in (
         (
             Group("", {"NONE": 1}, condition("A")),
@@ -61,5 +61,5 @@ def test_the_first_unknown_name_of_a_filter_is_reported(database: Database) -> N
         (Group("", {"VCPU": 1}, condition("A")), 'Invalid trait(s) in "required" parameter: No such trait(s): A.'),
     ):
         with pytest.raises(errors.BadRequest) as refused:
-            names.check_filter(ProviderFilter(group=group), snapshot, database)
+            existence.check_filter(ProviderFilter(group=group), snapshot, database)
         assert str(refused.value).startswith(sentence)
