@@ -8,6 +8,7 @@ from placement.db import schema
 from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.trait import Trait
+from placement.search.query import existence
 from tests.world import World
 
 UUID = "11111111-1111-4111-8111-111111111111"

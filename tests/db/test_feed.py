@@ -307,8 +307,9 @@ def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock):
         sa.event.listen(sleeper.engine, "after_cursor_execute", hold)
         last.start()
         assert recorded.wait(60)
-        threading.Timer(0.3, go_on.set).start()
-        touch(database, 3)
+        # The commit comes once the other transaction waits for the row of the writer.
+        with before(database, LOCKED, threading.Timer(0.3, go_on.set).start):
+            touch(database, 3)
         last.join()
     assert (-writer, 2, 2) in rows(database)
     assert writer not in writers(database)
