@@ -9,7 +9,7 @@ from placement.search.budget import Budget
 from placement.search.find import Found, Settings, find
 from placement.search.narrow.narrowing import narrow
 from placement.search.query.query import Group, SearchQuery
-from placement.search.refusals import Refusals
+from placement.search.refusals import EXAMPLES, Refusals
 from tests.strategies import crowded_queries, crowds, examples, search_queries, worlds
 from tests.world import World
 
@@ -82,3 +82,10 @@ def test_unsearched_trees_are_not_counted() -> None:
     assert found.refusals.combining == {"group_policy": 3}
     found = find(SearchQuery(groups, isolate=True), world.snapshot(), Settings(operations=1))
     assert (found.refusals.combining, found.complete) == ({}, False)
+
+
+def test_some_of_the_refused_trees_are_kept_as_examples() -> None:
+    groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
+    found = find(SearchQuery(groups, isolate=True), pool_and_hosts(EXAMPLES + 2).snapshot())
+    assert found.refusals.combining == {"group_policy": EXAMPLES + 2}
+    assert len(found.refusals.examples["group_policy"]) == EXAMPLES

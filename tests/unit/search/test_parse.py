@@ -102,3 +102,9 @@ def test_the_number_of_demands_is_that_of_suffixed_groups_and_of_unsuffixed_clas
 def test_the_first_mistake_is_reported(text: str, refusal: type[errors.Failure]) -> None:
     with pytest.raises(refusal):
         parse.search_query(Parameters(parse_qsl(text, keep_blank_values=True)), mv.LATEST)
+
+
+@pytest.mark.parametrize(("minor", "nested"), [(28, False), (29, True)])
+def test_one_candidate_may_use_several_providers_of_a_tree_since_1_29(minor: int, nested: bool) -> None:
+    query = parse.search_query(Parameters([("resources", "VCPU:1")]), mv.Version(1, minor))
+    assert query.nested is nested
