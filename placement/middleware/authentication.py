@@ -15,6 +15,8 @@ from placement.middleware.http_basic import HttpBasic
 from placement.middleware.identity import Identity, anonymous
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
+#: The user that noauth2 gives the role ``admin``.
+_ADMINISTRATOR = "admin"
 
 
 class Authentication:
@@ -48,10 +50,10 @@ class Noauth2:
         if token is None:
             if not environ[API].anonymous_is_admin:
                 return respond(Unauthenticated(), environ, start_response)
-            token = "admin"
+            token = _ADMINISTRATOR
         user_id, _, project_id = token.partition(":")
         environ["HTTP_X_USER_ID"] = user_id
-        environ.setdefault("HTTP_X_ROLES", "admin" if user_id == "admin" else "")
+        environ.setdefault("HTTP_X_ROLES", "admin" if user_id == _ADMINISTRATOR else "")
         if environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
             environ.pop("HTTP_X_PROJECT_ID", None)
         else:
