@@ -84,7 +84,7 @@ def test_a_405_reply_lists_the_allowed_methods_at_every_version(app, path):
 @pytest.mark.parametrize(("method", "path"), METHODS)
 def test_every_route_exists_from_its_version_on(app, method, path):
     first = since(method, path)
-    assert endpoints(method, path)[0].since == first
+    assert max(endpoints(method, path)[0].since, mv.MINIMUM) == first
     if first > mv.MINIMUM:
         before = mv.Version(1, first.minor - 1)
         answer = web.ask_inside(app, method, path_of(path), JSON, version=before)
@@ -134,7 +134,8 @@ def test_every_put_and_post_with_a_body_requires_json(app, method, path):
     for endpoint in endpoints(method, path):
         bodiless = method in ("GET", "DELETE") or (method, path) in BODILESS or endpoint.since == (1, 7)
         text = {"content-type": "text/plain"}
-        answer = web.ask_inside(app, method, path_of(path), text, b"x", version=endpoint.since, roles="nobody")
+        version = max(endpoint.since, mv.MINIMUM)
+        answer = web.ask_inside(app, method, path_of(path), text, b"x", version=version, roles="nobody")
         assert (answer.status_int == 415) is not bodiless
 
 
