@@ -93,9 +93,9 @@ class Target:
 
 
 def rows(database):
-    """The things that exist, for requests to name."""
+    """All rows of each table, in one order: PostgreSQL returns them in another one once it has analysed a table."""
     with database.engine.connect() as connection:
-        return [connection.execute(query).all() for query in STATE]
+        return [sorted(connection.execute(query).all(), key=repr) for query in STATE]
 
 
 def exchange(app, environ):

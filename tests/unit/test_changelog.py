@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import docutils.core
+import docutils.nodes
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -22,11 +24,9 @@ def test_every_fragment_has_a_known_kind(fragment):
 
 @pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda path: path.name)
 def test_every_fragment_is_one_entry_of_a_list(fragment):
-    docutils = pytest.importorskip("docutils.core")
-    nodes = pytest.importorskip("docutils.nodes")
     entry = "* " + fragment.read_text().strip().replace("\n", "\n  ")
-    document = docutils.publish_doctree(entry, settings_overrides={"report_level": 1, "halt_level": 2})
-    assert [type(child) for child in document.children] == [nodes.bullet_list]
+    document = docutils.core.publish_doctree(entry, settings_overrides={"report_level": 1, "halt_level": 2})
+    assert [type(child) for child in document.children] == [docutils.nodes.bullet_list]
     assert document.astext().strip()
 
 
