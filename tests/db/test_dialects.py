@@ -1,4 +1,4 @@
-"""New connections are ready for use, whatever other connections do at that moment."""
+"""New connections are ready for use, also beside concurrent work of other connections."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_file_is_for_one_writer_from_its_first_look_on(database):
-    """Otherwise its data has changed when it writes, and it starts again, perhaps for ever."""
+    """Otherwise its data has changed when it writes, and it starts again, possibly without end."""
     attempts = []
     with opened(database.url) as other:
 

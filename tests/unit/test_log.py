@@ -1,4 +1,4 @@
-"""A log record is one line, whatever text it contains."""
+"""A log record is one line for any text that it contains."""
 
 from __future__ import annotations
 
