@@ -73,16 +73,20 @@ def sync(engine: Engine, revision: str = "head") -> None:
         command.upgrade(configuration(connection), revision)
 
 
-def release(engine: Engine, revision: str = COMMON_HEADS[0], *, force: bool = False) -> None:
+def release(
+    engine: Engine, revision: str = COMMON_HEADS[0], *, force: bool = False, discard_baremetal: bool = False
+) -> None:
     """Downgrade the schema to what another Placement implementation knows; no process may be serving it.
 
     Args:
         revision: The newest revision of that implementation, one of COMMON_HEADS.  A database at an older one only
-            loses the feed's tables.
+            loses our tables.
         force: Do it even if a process of this service wrote to the database a short time ago.
+        discard_baremetal: Do it even if there are nodes or allocation records of the Bare Metal API, which are lost.
 
     Raises:
-        CommandError: A process wrote a short time ago, or the database has no schema, or one of an unknown revision.
+        CommandError: A process wrote a short time ago, rows of the Bare Metal API would be lost, or the database has no
+            schema, or one of an unknown revision.
     """
     with _exclusively(engine) as connection:
         found = _version(connection)
@@ -90,6 +94,8 @@ def release(engine: Engine, revision: str = COMMON_HEADS[0], *, force: bool = Fa
             raise CommandError(_FINDINGS[_state(found)] % {"version": found})
         if not force:
             _refuse_while_served(connection)
+        if not discard_baremetal:
+            _refuse_with_baremetal(connection)
         if found in _beyond(revision):
             command.downgrade(configuration(connection), revision)
         tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
@@ -192,6 +198,23 @@ def _refuse_while_served(connection: Connection) -> None:
             f"A process of this service wrote to the database {max(0, round(ago))} seconds ago. Stop all of them: "
             f'"db release" works {_SERVED} seconds after that, or at once with --force.'
         )
+
+
+def _refuse_with_baremetal(connection: Connection) -> None:
+    """Raise CommandError if there are nodes or allocation records, which no other implementation keeps."""
+    nodes, records = (_rows(connection, table) for table in (tables.baremetal_nodes, tables.baremetal_allocations))
+    if nodes or records:
+        raise CommandError(
+            f"The database has {nodes} nodes and {records} allocation records of the Bare Metal API, which would be "
+            'lost; their providers and claims stay. "db release" drops them with --discard-baremetal.'
+        )
+
+
+def _rows(connection: Connection, table: sa.Table) -> int:
+    """Return the number of rows of the table; 0 if it does not exist."""
+    if not sa.inspect(connection).has_table(table.name):
+        return 0
+    return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
 
 
 @contextlib.contextmanager

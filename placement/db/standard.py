@@ -9,6 +9,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import os_resource_classes
 import os_traits
@@ -17,6 +18,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import feed
 from placement.db.database import Database
+from placement.db.dry_run import DryRun
 from placement.db.tables import feed_instance, resource_classes, traits
 from placement.db.transaction import Reading, Transaction
 
@@ -38,7 +40,7 @@ _MISSING = (
 _ATTEMPTS = 50
 
 
-def insert(database: Database) -> None:
+def insert(database: Database | DryRun[Any]) -> None:
     """Insert the missing rows, in one transaction; several processes may do so at once.
 
     Existing rows are not changed.  What is missing is read from the database each time, never cached.
@@ -47,18 +49,20 @@ def insert(database: Database) -> None:
         RuntimeError: The id of a standard resource class belongs to another class.
     """
     if not database.read(_complete):
-        database.write(lambda db: _add(db, database.engine.dialect.name), attempts=_ATTEMPTS)
+        database.write(_add, attempts=_ATTEMPTS)
 
 
-def repair(database: Database, failure: errors.Failure) -> bool:
+def repair(database: Database | DryRun[Any], failure: errors.Failure) -> bool:
     """Insert the standard rows again if a failure shows that one is missing; return whether the request can be retried.
+
+    In a dry run they are inserted for the dry run only.
 
     Rows go missing under a running service when its database is dropped and created again, or is restored from a
     backup that is older than the service.
     """
     if not isinstance(failure, _MISSING) or not _names(failure) & _STANDARD:
         return False
-    LOG.error("The database has lost standard names (%s); they are inserted again.", failure)
+    LOG.error("The database has lost standard names (%s); a write inserts them again.", failure)
     try:
         insert(database)
     except RuntimeError as error:
@@ -72,7 +76,7 @@ def renew(database: Database) -> None:
 
     def work(db: Transaction) -> None:
         db.execute(sa.delete(feed_instance))
-        _add(db, database.engine.dialect.name)
+        _add(db)
 
     database.write(work, attempts=_ATTEMPTS)
 
@@ -85,10 +89,10 @@ def _complete(db: Reading) -> bool:
     return not _missing_classes(db) and not _missing_traits(db) and _has_identity(db)
 
 
-def _add(db: Transaction, backend: str) -> None:
+def _add(db: Transaction) -> None:
     if classes := _missing_classes(db):
         rows = [{"id": number, "name": name} for name, number in classes.items()]
-        with _literal_zero(db) if backend in ("mysql", "mariadb") else contextlib.nullcontext():
+        with _literal_zero(db) if db.dialect in ("mysql", "mariadb") else contextlib.nullcontext():
             db.execute(sa.insert(resource_classes), rows)
         db.changed(feed.NO_PROVIDER, feed.NAMES)
     if names := _missing_traits(db):

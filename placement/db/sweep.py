@@ -1,11 +1,14 @@
-"""Mark and sweep: removal of unreferenced projects, users, consumer types and aggregates.
+"""Removal of unreferenced projects, users, consumer types and aggregates, and of ended allocation records.
 
-No foreign key prevents the removal of a project whose id a concurrent claim has just read.  So a row is first marked,
-in ``updated_at``, which has no other use in these tables.  From then on attempts treat it as absent, and remove the
-mark before they refer to the row (placement/db/names.py).  A row is deleted once it has been marked for longer than any
-attempt lasts, and is still unreferenced.
+Names are marked first, then swept.  No foreign key prevents the removal of a project whose id a concurrent claim has
+just read.  So a row is first marked, in ``updated_at``, which has no other use in these tables.  From then on attempts
+treat it as absent, and remove the mark before they refer to the row (placement/db/names.py).  A row is deleted once it
+has been marked for longer than any attempt lasts, and is still unreferenced.
 
 This needs no table lock.  It is correct on multi-primary clusters too, because both sides write the same row.
+
+An allocation record needs no mark: once it has ended, no transaction refers to it, and a claim for the same uuid
+inserts a row of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ import sqlalchemy as sa
 
 from placement.db.database import Database
 from placement.db.tables import (
+    RECORD_IS_LIVE,
+    baremetal_allocations,
     consumer_types,
     consumers,
     placement_aggregates,
@@ -50,7 +55,10 @@ class Swept:
 
 
 def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
-    """Remove rows that were marked at least ``grace`` seconds ago and are still unused; mark the other unused rows."""
+    """Remove names that were marked at least ``grace`` seconds ago and are still unused, and mark the others.
+
+    Allocation records that have ended are removed at once.
+    """
     now = database.read(_clock)
     before = now - datetime.timedelta(seconds=grace)
     swept = []
@@ -59,6 +67,8 @@ def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
         removed = _change_unused(database, table, marked_long, sa.delete(table))
         marked = _change_unused(database, table, unmarked, sa.update(table).values(updated_at=now))
         swept.append(Swept(table.name, removed, marked))
+    ended = _change(database, baremetal_allocations, ~RECORD_IS_LIVE, sa.delete(baremetal_allocations))
+    swept.append(Swept(baremetal_allocations.name, ended, 0))
     return swept
 
 
@@ -71,15 +81,26 @@ def _clock(db: Reading) -> datetime.datetime:
 def _change_unused(
     database: Database, table: sa.Table, condition: sa.ColumnElement[bool], change: sa.Update | sa.Delete
 ) -> int:
-    """Change the unused rows that meet the condition.
-
-    Returns:
-        The number of rows changed; the condition is checked again by the statement that changes them.
-    """
+    """Change the unused rows that meet the condition; return their number."""
     reference = _REFERENCES[table]
     # One subquery for all rows, not a correlated one: few of these columns have an index of their own.
     unused = table.c.id.not_in(sa.select(reference).where(reference.is_not(None)))
-    found = sa.select(table.c.id).where(unused, condition).order_by(table.c.id)
+    return _change(database, table, condition, change, unused)
+
+
+def _change(
+    database: Database,
+    table: sa.Table,
+    condition: sa.ColumnElement[bool],
+    change: sa.Update | sa.Delete,
+    *conditions: sa.ColumnElement[bool],
+) -> int:
+    """Change the rows that meet all conditions, in batches.
+
+    Returns:
+        The number of rows changed; ``condition`` is checked again by the statement that changes them.
+    """
+    found = sa.select(table.c.id).where(condition, *conditions).order_by(table.c.id)
     ids = database.read(lambda db: db.execute(found).scalars().all())
     changed = 0
     for start in range(0, len(ids), _BATCH):

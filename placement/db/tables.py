@@ -1,14 +1,16 @@
-"""The tables: those of every Placement database, then those of the feed (docs: database-schema).
+"""The tables: those of every Placement database, then those of the feed and of bare metal (docs: database-schema).
 
-Other implementations read and write the first kind, so their names, types and indexes are fixed.  The feed's tables are
-only ours, and can be created and dropped without touching the others.
+Other implementations read and write the first kind, so their names, types and indexes are fixed.  The other tables are
+only ours, and can be created and dropped without touching the first.
 """
 
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 metadata = sa.MetaData()
 
@@ -232,5 +234,89 @@ feed_instance = sa.Table(
     sa.Column("uuid", sa.String(36), primary_key=True, nullable=False),
 )
 
+# --- bare metal -------------------------------------------------------------------------------------------------------
+
+
+def _precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
+    """Return a column of dates with microseconds, which MySQL does not keep by default."""
+    return sa.Column(name, sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb"), **options)
+
+
+def _exact(length: int) -> sa.types.TypeEngine[str]:
+    """Return the type of texts that hold every character and are compared exactly; on MySQL the default is neither."""
+    exact = mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin")
+    return sa.Unicode(length).with_variant(exact, "mysql", "mariadb")
+
+
+#: Texts of up to 16 MB; MySQL's TEXT ends at 64 KB, and the error of an allocation repeats its traits.
+_LONG_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
+
+# What a node is beside its resource provider of the same uuid: traits, inventory and holder are the provider's.
+baremetal_nodes = sa.Table(
+    "baremetal_nodes",
+    metadata,
+    _precise("created_at", nullable=False, default=utcnow),
+    _precise("updated_at", nullable=True),
+    _id(),
+    sa.Column("uuid", sa.String(36), nullable=False),
+    sa.Column("name", _exact(255), nullable=True),
+    sa.Column("driver", _exact(255), nullable=False),
+    sa.Column("resource_class", _exact(80), nullable=True),
+    sa.Column("owner", _exact(255), nullable=True),
+    sa.Column("lessee", _exact(255), nullable=True),
+    sa.Column("parent_node", sa.String(36), nullable=True),
+    sa.Column("provision_state", sa.String(32), nullable=True),
+    sa.Column("target_provision_state", sa.String(32), nullable=True),
+    _precise("provision_updated_at", nullable=True),
+    sa.Column("power_state", sa.String(32), nullable=True),
+    sa.Column("target_power_state", sa.String(32), nullable=True),
+    sa.Column("maintenance", sa.Boolean, nullable=False, default=False),
+    # Everything else that only describes the node, by its name in the API.
+    sa.Column("details", sa.JSON, nullable=False),
+    sa.UniqueConstraint("uuid", name="uniq_baremetal_nodes0uuid"),
+    sa.UniqueConstraint("name", name="uniq_baremetal_nodes0name"),
+    sa.Index("baremetal_nodes_class_state_idx", "resource_class", "provision_state"),
+    sa.Index("baremetal_nodes_owner_idx", "owner", "resource_class", "provision_state"),
+    sa.Index("baremetal_nodes_lessee_idx", "lessee", "resource_class", "provision_state"),
+    sqlite_autoincrement=True,
+)
+
+# Requests for a node and what became of them: with a node, active; without one, in error.
+baremetal_allocations = sa.Table(
+    "baremetal_allocations",
+    metadata,
+    _precise("created_at", nullable=False, default=utcnow),
+    _precise("updated_at", nullable=True),
+    _id(),
+    sa.Column("uuid", sa.String(36), nullable=False),
+    sa.Column("name", _exact(255), nullable=True),
+    sa.Column("node_uuid", sa.String(36), nullable=True),
+    sa.Column("resource_class", _exact(80), nullable=True),
+    sa.Column("owner", _exact(255), nullable=True),
+    sa.Column("traits", sa.JSON, nullable=False),
+    sa.Column("candidate_nodes", sa.JSON, nullable=False),
+    sa.Column("extra", sa.JSON, nullable=False),
+    sa.Column("last_error", _LONG_TEXT, nullable=True),
+    sa.UniqueConstraint("uuid", name="uniq_baremetal_allocations0uuid"),
+    sa.UniqueConstraint("name", name="uniq_baremetal_allocations0name"),
+    sa.UniqueConstraint("node_uuid", name="uniq_baremetal_allocations0node_uuid"),
+    sa.Index("baremetal_allocations_class_idx", "resource_class"),
+    sa.Index("baremetal_allocations_owner_idx", "owner"),
+    sqlite_autoincrement=True,
+)
+
+#: Whether a record of ``baremetal_allocations`` has not ended: it is in error, or the consumer of its uuid has
+#: something from the node's provider.
+RECORD_IS_LIVE = sa.or_(
+    baremetal_allocations.c.node_uuid.is_(None),
+    sa.exists()
+    .where(
+        allocations.c.consumer_id == baremetal_allocations.c.uuid,
+        allocations.c.resource_provider_id == resource_providers.c.id,
+        resource_providers.c.uuid == baremetal_allocations.c.node_uuid,
+    )
+    .correlate(baremetal_allocations),
+)
+
 #: The tables that other implementations do not know.
-OURS = (change_writers, provider_changes, feed_instance)
+OURS = (change_writers, provider_changes, feed_instance, baremetal_nodes, baremetal_allocations)
