@@ -14,9 +14,8 @@ import contextlib
 import dataclasses
 import itertools
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -26,30 +25,16 @@ from sqlalchemy.engine import Connection
 from placement import errors, signals
 from placement.db import bulkhead, dialects, driver_errors, feed, retry, statements
 from placement.db.driver_errors import ErrorClass
-from placement.db.timeouts import LOCK_TIMEOUT, UNBOUNDED
-from placement.db.transaction import Collision, Prerequisite, Reading, Transaction
+from placement.db.timeouts import UNBOUNDED
+from placement.db.transaction import Prerequisite, Reading, Transaction
+from placement.db.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
+#: What a write does with its transaction; it may be called several times, each time in a new transaction.
+Work = Callable[[Transaction], Result]
 #: What is entered for the length of an attempt: a lock where the database needs one.
 _Lock = contextlib.AbstractContextManager[None]
-
-
-class _WriteLock:
-    """A reentrant lock of the threads of this process; a thread that waits too long for it collides.
-
-    SQLite has one writer at a time.  Threads wait here instead of polling the file's lock.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(timeout=LOCK_TIMEOUT):
-            raise Collision
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
 
 
 class Database:
@@ -74,7 +59,7 @@ class Database:
         self.bulkhead = bulkhead.Bulkhead()
         self.writers = feed.Writers()
         sqlite = self.url.get_backend_name() == "sqlite"
-        self._write_lock: _Lock = _WriteLock() if sqlite else contextlib.nullcontext()
+        self._write_lock: _Lock = WriteLock() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which reads use too.
         self._read_lock: _Lock = self._write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
 
@@ -142,7 +127,7 @@ class Database:
 
     def write(
         self,
-        work: Callable[[Transaction], Result],
+        work: Work[Result],
         *,
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
@@ -174,6 +159,32 @@ class Database:
                     break
                 self.write(prerequisite.work, exhausted=exhausted)
         raise exhausted()
+
+    def dry_run(
+        self,
+        works: Sequence[Work[Any]],
+        look: Work[object],
+        *,
+        attempts: int = retry.ATTEMPTS,
+        exhausted: type[errors.Conflict] = errors.TooManyConflicts,
+    ) -> Any:
+        """Return what the last of ``works`` returns, of which nothing is committed, and no feed knows.
+
+        Args:
+            works: Run in one transaction, each as if those before it were committed.  What they require is not done:
+                an attempt that lacks it comes to the same decision.
+            look: Called at the end of the transaction.  It sees what the works have done; if they are refused, it sees
+                none of that.
+            attempts: As of ``write``.
+            exhausted: As of ``write``.
+
+        Raises:
+            Failure: A work is refused; or as ``write``, and then ``look`` may not have been called.
+        """
+        numbers = itertools.count(1)
+        return self._until_done(
+            lambda: self._try_out(works, look, next(numbers)), attempts, exhausted, retry.new_deadline()
+        )
 
     def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
         """Return once the server answers.
@@ -259,6 +270,21 @@ class Database:
         writer.seq = seq
         self.writers.give_back(writer)
         return result
+
+    def _try_out(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
+        """Begin, work, look; the end of the connection's use rolls back.  No writer: no sequence number is used."""
+        with self._write_lock, self.engine.connect() as connection:
+            connection.begin()
+            before = connection.begin_nested()
+            transaction = Transaction(connection, number)
+            try:
+                results = [work(transaction) for work in works]
+            except errors.Failure:
+                before.rollback()
+                look(Transaction(connection, number))
+                raise
+            look(transaction)
+            return results[-1]
 
     def _commit(self, connection: Connection) -> None:
         try:

@@ -81,8 +81,13 @@ def until_done(
             break
         if number < attempts:
             signals.retried(cause)
-            time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**number)))
+            pause(number)
     raise exhausted()
+
+
+def pause(number: int) -> None:
+    """Sleep for a random time, which may be longer after each attempt; this was the one of the number, from 1 on."""
+    time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 
 def is_over(deadline: float) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy.engine import Connection, CursorResult
@@ -53,6 +53,11 @@ class Transaction:
     def changed(self, provider_id: int, what: str) -> None:
         """Record in the feed, in this transaction, that the provider changed; ``what`` is a constant of the feed."""
         self._changes[provider_id] = feed.combined(self._changes.get(provider_id), what)
+
+    @property
+    def changed_providers(self) -> Collection[int]:
+        """The ids of the providers that were recorded so far; 0 stands for changes that belong to none."""
+        return self._changes.keys()
 
     def require(self, work: Callable[[Transaction], object]) -> None:
         """Have ``work`` committed in a transaction of its own, and this attempt run again after it.
