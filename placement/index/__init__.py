@@ -11,6 +11,7 @@
     position      how far a reader has followed the feed
     refresh       a snapshot brought up to date with its database
     live          the current snapshot of a process
+    consumer_counts how many consumers hold something on each provider
 
 A provider is known by its *slot*, an index into every array.  A snapshot is immutable: threads search one without locks
 while another is being built, and a search that takes long still sees one state.

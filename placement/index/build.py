@@ -124,7 +124,9 @@ def _columns(
         used[np.searchsorted(provider_id, usage[:, 0])] = usage[:, 2]
         capacity = capacity_of(total, reserved, ratio)
         slots = np.searchsorted(ids, provider_id)
-        columns[int(class_id)] = Column(slots, (capacity, used, min_unit, max_unit, step_size), size)
+        columns[int(class_id)] = Column(
+            slots, (capacity, used, min_unit, max_unit, step_size, total, reserved, ratio), size
+        )
     return columns
 
 

@@ -29,11 +29,18 @@ class Amounts(NamedTuple):
     min_unit: int
     max_unit: int
     step_size: int
+    #: What the capacity is made of.
+    total: int
+    reserved: int
+    allocation_ratio: float
 
 
-#: No inventory: no amount fits, since none is at least min_unit (1) and at most max_unit (0).
-ABSENT = Amounts(0.0, 0.0, 1, 0, 1)
-_TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32)
+#: No inventory: no amount fits, since none is at least min_unit (1) and at most max_unit (0).  No inventory has the
+#: ratio.
+ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -1.0)
+_TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
+#: The first fields of Amounts decide what fits; the others are only shown.
+_DECIDING = 5
 
 
 def capacity_of(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
@@ -47,10 +54,32 @@ def clamp(amount: Any) -> Any:
     return np.clip(amount, -_LARGEST, _LARGEST)
 
 
+class Inventories(NamedTuple):
+    """The inventories of several providers, in the order of their slots: ``Amounts`` as arrays."""
+
+    slots: Slots
+    capacity: npt.NDArray[np.float64]
+    used: npt.NDArray[np.float64]
+    min_unit: npt.NDArray[np.int32]
+    max_unit: npt.NDArray[np.int32]
+    step_size: npt.NDArray[np.int32]
+    total: npt.NDArray[np.int32]
+    reserved: npt.NDArray[np.int32]
+    allocation_ratio: npt.NDArray[np.float64]
+
+
+class Totals(NamedTuple):
+    """The sums over all inventories of a class, in units of the class; capacities are rounded down before."""
+
+    capacity: float = 0.0
+    used: float = 0.0
+    reserved: float = 0.0
+
+
 class Column:
     """Immutable.  In a dense column row n belongs to slot n; in a sparse one, to the n-th of ``_slots``."""
 
-    __slots__ = ("_arrays", "_slots", "_steps")
+    __slots__ = ("_arrays", "_slots", "_steps", "_totals")
 
     def __init__(self, slots: Slots, arrays: Arrays, size: int) -> None:
         """Build a column; it is sparse if few providers have the class.
@@ -61,11 +90,12 @@ class Column:
             size: The number of slots of the snapshot.
         """
         self._slots: Slots | None = slots
-        arrays = (*arrays[:2], *map(clamp, arrays[2:]))
+        arrays = (*arrays[:2], *map(clamp, arrays[2:-1]), arrays[-1])
         self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
         steps = self._arrays[4]
         steps[steps == 0] = 1  # a step size of 0 is inconsistent, and no divisor
         self._steps = bool((self._arrays[4] != 1).any())
+        self._totals: Totals | None = None
         if len(slots) * _SPARSE >= size:
             self._make_dense(size)
 
@@ -89,7 +119,7 @@ class Column:
 
     def _copied(self, arrays: Arrays, slots: Slots | None, steps: bool) -> Column:
         column = Column.__new__(Column)
-        column._arrays, column._slots, column._steps = arrays, slots, steps
+        column._arrays, column._slots, column._steps, column._totals = arrays, slots, steps, None
         return column
 
     # --- reading ---
@@ -109,11 +139,11 @@ class Column:
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
         rows, present = self._rows(slots)
-        fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays))
+        fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays[:_DECIDING]))
         return slots[fitting if present is None else fitting & present]
 
     def _fits(self, amount: int, arrays: Arrays) -> Mask:
-        capacity, used, min_unit, max_unit, step_size = arrays
+        capacity, used, min_unit, max_unit, step_size = arrays[:_DECIDING]
         # Division is slow, and steps are rare.
         fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if self._steps else 1)
         return fitting
@@ -143,7 +173,7 @@ class Column:
 
     def available(self, size: int) -> npt.NDArray[np.int64]:
         """Return the largest sum of amounts that one consumer can be given, for every slot of the snapshot."""
-        capacity, used, _, max_unit, _ = self._arrays
+        capacity, used, _, max_unit, *_ = self._arrays
         rows: npt.NDArray[np.int64] = rule.available(used, capacity, max_unit).astype(np.int64)
         if self._slots is None and len(rows) == size:
             return rows
@@ -158,6 +188,42 @@ class Column:
         if len(rows) and capacity.max() > _EXACT:
             return [int(amount) for amount in capacity.tolist()], used.astype(np.int64).tolist()
         return capacity.astype(np.int64).tolist(), used.astype(np.int64).tolist()
+
+    def inventories(self) -> Inventories:
+        """Return the inventories of all providers that have the class."""
+        if self._slots is not None:
+            return Inventories(self._slots, *self._arrays)
+        present = np.flatnonzero(self._arrays[-1] != ABSENT.allocation_ratio)
+        return Inventories(present, *(array.take(present) for array in self._arrays))
+
+    def inventories_of(self, slots: Slots) -> Inventories:
+        """Return the inventories of those of the providers that have the class.
+
+        Args:
+            slots: Sorted.
+        """
+        if not len(self):
+            return Inventories(slots[:0], *self._arrays)
+        rows, present = self._rows(slots)
+        if self._slots is None:
+            having = self._arrays[-1].take(rows) != ABSENT.allocation_ratio
+            present = having if present is None else present & having
+        if present is not None:
+            slots, rows = slots[present], rows[present]
+        return Inventories(slots, *(array.take(rows) for array in self._arrays))
+
+    def over_committed(self) -> Slots:
+        """Return the slots of the providers of which more is used than the capacity."""
+        held = self.inventories()
+        slots: Slots = held.slots[~rule.has_room(0, held.used, held.capacity)]
+        return slots
+
+    def totals(self) -> Totals:
+        """Return the sums over all providers; computed once, since most columns outlive many snapshots."""
+        if self._totals is None:
+            capacity, used, *_, reserved, _ = self._arrays  # those of an absent inventory are 0
+            self._totals = Totals(float(np.floor(capacity).sum()), float(used.sum()), float(reserved.sum()))
+        return self._totals
 
     def usage(self) -> tuple[Slots, npt.NDArray[np.int64]]:
         """Return slots and their usages; in all other slots nothing is used."""

@@ -10,6 +10,7 @@ import time
 from placement import errors, signals
 from placement.db import standard
 from placement.db.database import Database
+from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import Position
 from placement.index.refresh import Indexed, agrees, loaded, refreshed
 from placement.index.snapshot import Snapshot
@@ -42,8 +43,12 @@ class LiveIndex:
         #: The numbers of the last refresh that has begun, and of the last that has ended.
         self._begun = self._ended = 0
         self._failure: errors.Failure | None = None
+        #: The time, by the monotonic clock, at which the snapshot was current.
+        self._current_at = 0.0
         #: Whether the last refresh found changes; then the next one most likely does, too.
         self._changing = False
+        #: How many consumers hold something on each provider of a snapshot.
+        self.consumers = ConsumerCounts(database)
 
     @property
     def _lock(self) -> threading.Lock:
@@ -64,11 +69,20 @@ class LiveIndex:
             assert self._indexed is not None
             return self._indexed.snapshot
 
+    def recent(self, age: float) -> Snapshot:
+        """Return a snapshot that was current at most so many seconds ago, for a guess that is checked later."""
+        indexed = self._indexed
+        if indexed is None or time.monotonic() - self._current_at > age:
+            return self.current()
+        return indexed.snapshot
+
     def _refresh(self) -> None:
         self._begun += 1
+        current_at = time.monotonic()
         began, before = time.perf_counter(), self._indexed
         try:
             self._indexed, self._failure = self._refreshed(), None
+            self._current_at = current_at
             _publish(time.perf_counter() - began, self._indexed, before)
             if self._indexed.position.instance is None:
                 self._restore_identity()
@@ -126,3 +140,5 @@ def _publish(seconds: float, now: Indexed, before: Indexed | None) -> None:
     if signals.refreshed.connected:
         missed = 0 if before is None else now.position.transactions_since(before.position)
         signals.refreshed(seconds, missed, len(now.snapshot))
+    if signals.amounts_changed.connected and (before is None or now.snapshot is not before.snapshot):
+        signals.amounts_changed(now.snapshot.totals())

@@ -4,73 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-
-class ProviderRow(NamedTuple):
-    """A provider, as the database has it."""
-
-    id: int
-    uuid: str
-    name: str | None
-    #: None is inconsistent, and read as 0.
-    generation: int | None
-    #: None for a root.
-    parent_id: int | None
-    #: None for a root of an old database.
-    root_id: int | None
-
-
-class InventoryRow(NamedTuple):
-    """The inventory of a provider in one resource class."""
-
-    provider_id: int
-    class_id: int
-    total: int
-    reserved: int
-    min_unit: int
-    max_unit: int
-    step_size: int
-    allocation_ratio: float
-
-
-class UsageRow(NamedTuple):
-    """The sum of the allocations of one resource class on a provider."""
-
-    provider_id: int
-    class_id: int
-    used: int
-
-
-class TraitRow(NamedTuple):
-    """A trait of a provider, by name."""
-
-    provider_id: int
-    trait: str
-
-
-class AggregateRow(NamedTuple):
-    """An aggregate of a provider, by uuid."""
-
-    provider_id: int
-    aggregate: str
-
-
-#: Rows in the order of InventoryRow or UsageRow.
+#: Rows of numbers.
 Numbers = Sequence[tuple[Any, ...]] | npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All rows of some providers, or of all: tuples like those above, or arrays where every field is a number."""
+    """All rows of some providers, or of all: tuples, or arrays where every column is a number."""
 
+    #: Id, uuid, name, generation (None is inconsistent, and read as 0), id of the parent (None for a root), id of the
+    #: root (None for a root of an old database).
     providers: Sequence[tuple[int, str, str | None, int | None, int | None, int | None]]
+    #: Provider id, class id, total, reserved, min_unit, max_unit, step_size, allocation_ratio.
     inventories: Numbers = ()
+    #: Provider id, class id, the sum of the allocations of this class on this provider.
     usages: Numbers = ()
+    #: Provider id, name of the trait.
     traits: Sequence[tuple[int, str]] = ()
+    #: Provider id, uuid of the aggregate.
     aggregates: Sequence[tuple[int, str]] = ()
     #: The id of every trait that is named.
     trait_ids: Mapping[str, int] = field(default_factory=dict)

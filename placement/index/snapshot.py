@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placement.index.column import Amounts, Column, capacity_of, clamp
+from placement.index.column import Amounts, Column, Totals, capacity_of, clamp
 from placement.index.forest import Forest
 from placement.index.slots import EMPTY, SlotSet
 
@@ -36,6 +36,7 @@ class Snapshot:
     """Immutable; made by ``build`` and ``edit``."""
 
     __slots__ = (
+        "_by_name",
         "aggregates",
         "by_id",
         "by_uuid",
@@ -65,6 +66,16 @@ class Snapshot:
     trait_ids: Mapping[str, int]
     #: Slots below the length of ``providers`` that no provider has.
     free: tuple[int, ...]
+    #: Made when it is asked for first; snapshots with the same providers have it from each other.
+    _by_name: Mapping[str, int] | None
+
+    def __init__(self) -> None:
+        """Leave everything to ``build`` and ``edit``."""
+        self.forget_names()
+
+    def forget_names(self) -> None:
+        """Names are read from the providers when they are asked for next."""
+        self._by_name = None
 
     @property
     def size(self) -> int:
@@ -74,6 +85,15 @@ class Snapshot:
     def __len__(self) -> int:
         """Return the number of providers."""
         return len(self.by_id)
+
+    @property
+    def by_name(self) -> Mapping[str, int]:
+        """The slots of the providers that have a name."""
+        by_name = self._by_name
+        if by_name is None:
+            named = ((provider.name, slot) for slot, provider in enumerate(self.providers) if provider is not None)
+            by_name = self._by_name = {name: slot for name, slot in named if name is not None}
+        return by_name
 
     def provider(self, slot: int) -> Provider:
         """Return the provider in a slot that has one."""
@@ -94,6 +114,11 @@ class Snapshot:
         class_id = self.class_ids.get(resource_class)
         return None if class_id is None else self.columns.get(class_id)
 
+    def totals(self) -> dict[str, Totals]:
+        """Return the sums of each resource class by its name, zeros for a class that no provider has."""
+        columns = {name: self.columns.get(class_id) for name, class_id in self.class_ids.items()}
+        return {name: Totals() if column is None else column.totals() for name, column in columns.items()}
+
     def ancestry(self, slot: int) -> tuple[int, ...]:
         """Return the provider, its parent, and so on to the root."""
         path = [slot]
@@ -111,4 +136,7 @@ def amounts_of(row: tuple[int, int, int, int, int, int, int, float], used: int) 
         clamp(min_unit),
         clamp(max_unit),
         clamp(step_size) or 1,
+        clamp(total),
+        clamp(reserved),
+        float(allocation_ratio),
     )
