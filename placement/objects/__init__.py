@@ -10,5 +10,6 @@ claim, claim_set                                        what consumers are to ho
 consumer, claimed_inventory                             its parts: consumers, and inventories with their usage
 capacity                                                the one rule of what fits
 reshape                                                 inventories and allocations changed together
+holders                                                 who holds what: pages of consumers, and their number by provider
 over_commitment                                         inventories of which more is used than they have, for operators
 """

@@ -1,4 +1,4 @@
-"""A claim: all that one consumer is to hold from now on."""
+"""A claim: all that one consumer is to hold from now on, everywhere or on one provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY_GENERATION = AnyGeneration.ANY_GENERATION
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that one consumer is to hold from now on; without resources it ends."""
+    """All that one consumer is to hold from now on; without resources, and if it keeps nothing, it ends."""
 
     consumer: str
     #: Amounts by provider uuid and name of the resource class.
@@ -29,6 +29,9 @@ class Claim:
     owner: Owner
     #: The consumer's generation that the client states.
     generation: int | AnyGeneration | None = ANY_GENERATION
+    #: The uuid of the one provider that the claim is about.  What the consumer holds on others stays as it is, and is
+    #: not judged: it may be more than fits there now.  Such a claim states a generation.  None for all providers.
+    only_on: str | None = None
 
     @property
     def checks_generation(self) -> bool:

@@ -51,7 +51,11 @@ class ClaimSet:
         self._provider_ids: Mapping[str, int] = {}
 
     def place(
-        self, provider_ids: Mapping[str, int] | None = None, prepare: Callable[[set[int]], object] | None = None
+        self,
+        provider_ids: Mapping[str, int] | None = None,
+        prepare: Callable[[set[int]], object] | None = None,
+        *,
+        created: Collection[str] = (),
     ) -> None:
         """Make the consumers hold exactly what is claimed.
 
@@ -59,6 +63,7 @@ class ClaimSet:
             provider_ids: Ids by uuid, where the caller has looked the providers up.
             prepare: Called between the steps 2 and 3, with the ids of the providers that step 3 advances.  It may lock
                 them, and what it does to their inventories counts for the claims.
+            created: The uuids of providers that ``prepare`` creates, unless they exist.
 
         Raises:
             ConsumerGenerationConflict: A client is mistaken about a consumer's generation.
@@ -66,10 +71,12 @@ class ClaimSet:
             NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
         """
         self._read_consumers()
-        self._find_providers(provider_ids)
+        self._find_providers(provider_ids, created)
         self._write_consumers()
         if prepare is not None:
             prepare(self._named_provider_ids | self._ended_provider_ids)
+        if created:
+            self._find_providers(None)
         self._allocate()
 
     @classmethod
@@ -88,18 +95,18 @@ class ClaimSet:
         if unchecked and self._db.attempt > 1:
             # Where others create and end many consumers all the time, one of ours would change during each attempt.
             Consumer.lock_all(self._db, unchecked)
-        owners = {claim.consumer: claim.owner if claim.resources else None for claim in self._claims}
+        owners = {claim.consumer: claim.owner if _may_stay(claim) else None for claim in self._claims}
         self._consumers = Consumer.read_with_owners(self._db, owners)
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
                 self._consumers[claim.consumer].check_generation(claim.generation)
 
-    def _find_providers(self, known: Mapping[str, int] | None) -> None:
+    def _find_providers(self, known: Mapping[str, int] | None, created: Collection[str] = ()) -> None:
         """Find the ids of the providers, and raise UnknownAllocationProvider for the first that does not exist."""
-        named = dict.fromkeys(uuid for claim in self._claims for uuid in claim.resources)
+        named = dict.fromkeys(uuid for claim in self._claims for uuid in _providers_of(claim))
         self._provider_ids = ResourceProvider.ids(self._db, named) if known is None else known
         for uuid in named:
-            if uuid not in self._provider_ids:
+            if uuid not in self._provider_ids and uuid not in created:
                 raise errors.UnknownAllocationProvider(uuid=uuid)
 
     def _write_consumers(self) -> None:
@@ -117,7 +124,7 @@ class ClaimSet:
                 continue
             for claim in several:
                 consumer = self._consumers[claim.consumer]
-                if claim.resources:
+                if claim.resources or self._kept_on(claim):
                     consumer.advance(self._db, as_read=claim.checks_generation)
                 else:
                     consumer.delete(self._db, as_read=claim.checks_generation)
@@ -140,12 +147,26 @@ class ClaimSet:
 
     @property
     def _named_provider_ids(self) -> set[int]:
-        return {self._provider_ids[uuid] for claim in self._claims for uuid in claim.resources}
+        named = {uuid for claim in self._claims for uuid in claim.resources}
+        return {self._provider_ids[uuid] for uuid in named & self._provider_ids.keys()}
 
     @property
     def _ended_provider_ids(self) -> set[int]:
-        """The providers of consumers that end; a provider that a consumer only moves away from is not advanced."""
-        return set().union(*(self._consumers[claim.consumer].held_on for claim in self._claims if not claim.resources))
+        """The providers of consumers that end, or leave the one provider that the claim is about.
+
+        A provider that a consumer only moves away from is not advanced.
+        """
+        return set().union(*(self._replaced_on(claim) for claim in self._claims if not claim.resources))
+
+    def _replaced_on(self, claim: Claim) -> set[int]:
+        """Return the providers on which the consumer holds something that the claim takes away or replaces."""
+        return self._consumers[claim.consumer].held_on - self._kept_on(claim)
+
+    def _kept_on(self, claim: Claim) -> set[int]:
+        """Return the providers on which the consumer holds something that the claim is not about."""
+        if claim.only_on is None:
+            return set()
+        return self._consumers[claim.consumer].held_on - {self._provider_ids.get(claim.only_on)}
 
     # --- parts of steps ---
 
@@ -188,9 +209,15 @@ class ClaimSet:
             inventories[uuid, name].check(amount, totals[uuid, name])
 
     def _replace_allocations(self, inventories: Mapping[tuple[str, str], ClaimedInventory]) -> None:
-        holders = [consumer for consumer in self._consumers.values() if consumer.held_on]
+        holders = [self._consumers[claim.consumer] for claim in self._claims if claim.only_on is None]
+        holders = [consumer for consumer in holders if consumer.held_on]
         if holders:
             self._delete_allocations(self._db, holders)
+        for claim in self._claims:
+            if claim.only_on is not None:
+                for provider_id in self._replaced_on(claim):
+                    self._db.execute(_DELETE_ON, {"consumer": claim.consumer, "provider": provider_id})
+                    self._db.changed(provider_id, feed.USAGE)
         rows = [
             {
                 "resource_provider_id": self._provider_ids[uuid],
@@ -213,4 +240,18 @@ class ClaimSet:
                 db.changed(provider_id, feed.USAGE)
 
 
+def _may_stay(claim: Claim) -> bool:
+    """Return whether the consumer may hold something with this claim."""
+    return bool(claim.resources) or claim.only_on is not None
+
+
+def _providers_of(claim: Claim) -> Collection[str]:
+    """Return the providers that the claim names."""
+    return claim.resources if claim.only_on is None else {claim.only_on, *claim.resources}
+
+
 _DELETE = sa.delete(allocations).where(allocations.c.consumer_id.in_(sa.bindparam("consumers", expanding=True)))
+_DELETE_ON = sa.delete(allocations).where(
+    allocations.c.consumer_id == sa.bindparam("consumer"),
+    allocations.c.resource_provider_id == sa.bindparam("provider"),
+)

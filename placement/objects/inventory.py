@@ -93,9 +93,8 @@ class Inventory:
 
 
 _I, _C = inventories.c, resource_classes.c
-_OF_PROVIDER = (
-    sa.select(_C.name, *(_I[name] for name in AMOUNTS), sa.func.coalesce(_I.updated_at, _I.created_at), _C.id)
-    .join(resource_classes, _C.id == _I.resource_class_id)
-    .where(_I.resource_provider_id == sa.bindparam("provider"))
-    .order_by(_C.id)
-)
+#: Selects what ``Inventory(*row)`` takes, of all providers.
+SELECT = sa.select(
+    _C.name, *(_I[name] for name in AMOUNTS), sa.func.coalesce(_I.updated_at, _I.created_at), _C.id
+).join(resource_classes, _C.id == _I.resource_class_id)
+_OF_PROVIDER = SELECT.where(_I.resource_provider_id == sa.bindparam("provider")).order_by(_C.id)

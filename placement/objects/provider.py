@@ -66,7 +66,9 @@ class ResourceProvider:
         """The ids of these providers by uuid, without those that do not exist.  An id never changes."""
         if not uuids:
             return {}
-        rows = db.execute(_IDS_BY_UUID, {"uuids": list(uuids)})
+        texts = list(uuids)
+        batches = [texts[start : start + _MANY] for start in range(0, len(texts), _MANY)]
+        rows = [row for batch in batches for row in db.execute(_IDS_BY_UUID, {"uuids": batch})]
         return {row.uuid: row.id for row in rows if row.uuid in uuids}
 
     @classmethod
@@ -74,10 +76,24 @@ class ResourceProvider:
         """The providers that have these ids, in the order of the ids."""
         return [cls(*row) for row in db.execute(_BY_ID, {"ids": list(ids)})] if ids else []
 
+    @classmethod
+    def named(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
+        """The providers with one of these uuids or names; some collations find other cases, too."""
+        texts = list(uuids_or_names)
+        batches = [texts[start : start + _MANY] for start in range(0, len(texts), _MANY)]
+        found = {row.id: cls(*row) for batch in batches for row in db.execute(_BY_UUID_OR_NAME, {"texts": batch})}
+        return list(found.values())
+
     @staticmethod
     def count(db: Reading) -> int:
         """The number of all providers."""
         return int(db.execute(_COUNT).scalar_one())
+
+    @classmethod
+    def changed_last(cls, db: Reading, count: int) -> list[Self]:
+        """The providers that were last created or written, the newest first; no index orders them, so all are read."""
+        ids = list(db.execute(_CHANGED_LAST, {"count": count}).scalars())
+        return sorted(cls.of_ids(db, ids), key=lambda provider: ids.index(provider.id))
 
     @staticmethod
     def newest_change(db: Reading, ids: Collection[int] | None) -> datetime.datetime | None:
@@ -116,7 +132,14 @@ SELECT = sa.select(
 _BY_UUID = SELECT.where(_P.c.uuid == sa.bindparam("uuid"))
 _AMONG = _P.c.id.in_(sa.bindparam("ids", expanding=True))
 _BY_ID = SELECT.where(_AMONG).order_by(_P.c.id)
+_TEXTS: sa.BindParameter[Any] = sa.bindparam("texts", expanding=True)
+_BY_UUID_OR_NAME = SELECT.where(_P.c.uuid.in_(_TEXTS) | _P.c.name.in_(_TEXTS))
 _COUNT = sa.select(sa.func.count()).select_from(_P)
 _NEWEST = sa.select(sa.func.max(sa.func.coalesce(_P.c.updated_at, _P.c.created_at)))
+_CHANGED_LAST = (
+    sa.select(_P.c.id)
+    .order_by(sa.func.coalesce(_P.c.updated_at, _P.c.created_at).desc(), _P.c.id.desc())
+    .limit(sa.bindparam("count"))
+)
 _NEWEST_OF = _NEWEST.where(_AMONG)
 _IDS_BY_UUID = sa.select(_P.c.id, _P.c.uuid).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))

@@ -53,12 +53,15 @@ def _lock_with_root(db: Transaction, uuid: str) -> ResourceProvider | None:
     """Lock the rows of a provider and of its root, in the order of their ids; return the provider, or None.
 
     On MySQL the foreign key of the new child would lock the root's row too, but always after the parent's.
+
+    Raises:
+        Collision: The provider was moved to another tree since it was read: the root of that tree is not locked.
     """
     found = ResourceProvider.find(db, uuid)
     if found is None:
         return None
     locked = {provider.id: provider for provider in provider_rows.lock_all(db, {found.id, found.tree_id})}.get(found.id)
-    if locked is None or locked.root_id != found.root_id:
+    if locked is not None and locked.root_id != found.root_id:
         raise Collision
     return locked
 

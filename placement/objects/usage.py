@@ -73,7 +73,8 @@ class Usage:
 
 
 _A, _C = allocations.c, consumers.c
-_USED = (
+#: The amount that consumers hold of an inventory, in a query for inventories; NULL where they hold nothing.
+USED = (
     sa.select(sa.func.sum(_A.used))
     .where(
         _A.resource_provider_id == inventories.c.resource_provider_id,
@@ -83,7 +84,7 @@ _USED = (
     .scalar_subquery()
 )
 _OF_PROVIDER = (
-    sa.select(resource_classes.c.name.label("resource_class"), sa.func.coalesce(_USED, 0).label("used"))
+    sa.select(resource_classes.c.name.label("resource_class"), sa.func.coalesce(USED, 0).label("used"))
     .join(inventories, inventories.c.resource_class_id == resource_classes.c.id)
     .where(inventories.c.resource_provider_id == sa.bindparam("provider"))
     .order_by(resource_classes.c.id)
