@@ -23,7 +23,7 @@ def plain(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-class Record(logging.LogRecord):
+class OneLineRecord(logging.LogRecord):
     """A record, of any logger, whose message is one line; its traceback may be several."""
 
     @property
@@ -43,7 +43,7 @@ class Record(logging.LogRecord):
 def set_up(conf: cfg.ConfigOpts, project: str) -> None:
     """Set up logging by the configuration; raises ``cfg.Error`` if the log cannot be written."""
     try:
-        logging.setLogRecordFactory(Record)
+        logging.setLogRecordFactory(OneLineRecord)
         oslo_log.setup(conf, project)
     except oslo_log.LogConfigError as error:
         raise cfg.Error(str(error)) from None

@@ -5,7 +5,8 @@ These signals have nothing to do with those of the operating system.
 A module that does the work calls an event and does not know its subscribers, so imports still point down.  An event
 without subscribers costs about a tenth of a microsecond.  Events belong to the process, as the log does.
 
-Facts are numbers and words from short lists: never a uuid, a name that a client chose, or a text from outside.
+Facts are numbers and words from short lists, names of resource classes among them: never a uuid, another name that a
+client chose, or a text from outside.
 """
 
 from __future__ import annotations
@@ -76,6 +77,10 @@ retried: Signal[[RetryCause]] = Signal()
 #: The index is up to date again: the seconds it took, the transactions that it had missed, its number of providers.
 refreshed: Signal[[float, int, int]] = Signal()
 
+#: The index may have other amounts than before: by resource class the sums of capacity, usage and reserved amounts over
+#: all providers.  Administrators name classes, so there are few.
+amounts_changed: Signal[[Mapping[str, tuple[float, float, float]]]] = Signal()
+
 ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs"]
 #: All providers are about to be read into the index, for this cause.
 reloaded: Signal[[ReloadCause]] = Signal()
@@ -83,6 +88,12 @@ reloaded: Signal[[ReloadCause]] = Signal()
 #: A search for candidates has ended: its seconds, the number of candidates, whether a limit ended it, so that more may
 #: exist, and its obstacle (``Found.obstacle``), which is empty if there are candidates.
 searched: Signal[[float, int, bool, str]] = Signal()
+
+#: How a request for a bare metal node ended: with one, with none for this reason, with 409 after too many races,
+#: or with a record of one in use.
+NodeOutcome = Literal["active", "no_nodes", "no_traits", "uuid_in_use", "contended", "backfilled"]
+#: A request for a bare metal node has ended: the outcome, and how many nodes others took while it was served.
+node_requested: Signal[[NodeOutcome, int]] = Signal()
 
 
 def timed(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:

@@ -6,8 +6,8 @@ that all other layers can ask it: which form its error documents have, and which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Protocol
 from wsgiref.types import WSGIApplication, WSGIEnvironment
@@ -54,27 +54,33 @@ class ErrorDocuments(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Api:
-    """One API.
+    """One API.  It is equal to no other, so that it can be a key.
 
     Args:
         name: The service type, as in the catalog of the Identity service.
         prefix: The path below which the API is mounted, such as ``/baremetal``; empty for the API that has all paths
             that belong to no other.
         routes: The route table; its paths begin after the prefix.
+        patterns: Regular expressions of values in paths, by name; a value without one has no slashes.
         versioning: How the version of a request is negotiated.
         error_documents: The form of its errors.
         open_paths: Paths that need no authentication, as in ``routes``.
         rules: The policy rules of its endpoints.
         layers: Layers of this API alone, outermost first, inside of the shared ones.
         cache_headers_since: The first version whose replies state their age (docs: api-cache-headers).
-        anonymous_is_admin: Whether noauth2 takes a request without a token for an administrator's.
+        anonymous_is_admin: Whether noauth2 takes a request without a token for an administrator's, and one with the
+            token that keystoneauth sends with the auth type "none"; not requests of pages of other origins.
+        headers: Sent with every reply of the API, errors included.
+        strict_bodies: Whether a body must have the content type of JSON (docs: api-content-type).  An API that takes
+            it with any takes an empty body for ``{}``.
     """
 
     name: str
     prefix: str = ""
     routes: Table
+    patterns: Mapping[str, str] = field(default_factory=dict)
     versioning: Versioning
     error_documents: ErrorDocuments
     open_paths: frozenset[str] = frozenset({"/"})
@@ -82,6 +88,8 @@ class Api:
     layers: tuple[Layer, ...] = ()
     cache_headers_since: Version = OLDEST
     anonymous_is_admin: bool = False
+    headers: Headers = ()
+    strict_bodies: bool = True
 
     def __post_init__(self) -> None:
         if self.prefix and (not self.prefix.startswith("/") or self.prefix.endswith("/")):

@@ -12,7 +12,7 @@ from placement import errors
 from placement.http import failures
 from placement.http.api import Api, Methods
 from placement.http.endpoint import Endpoint
-from placement.http.environ import ROUTE, SERVICE, VERSION
+from placement.http.environ import PATH, ROUTE, SERVICE, VERSION
 from placement.http.request import Request
 from placement.http.service import Service
 from placement.version_history import Version
@@ -34,7 +34,7 @@ class Application:
         self._longest_query = service.conf.api.max_query_length
         self._mapper = routes.Mapper(controller_scan=None, explicit=True)
         for path in api.routes:
-            self._mapper.connect(path)
+            self._mapper.connect(path, requirements=dict(api.patterns))
         self._mapper.create_regs([])  # now, and not by the first of several concurrent requests
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -64,13 +64,13 @@ class Application:
         if int(length) > self._largest_body:
             _discard(environ, int(length))
             raise errors.TooLarge(most=self._largest_body)
-        if int(length) and not environ.get("CONTENT_TYPE"):
+        if self._api.strict_bodies and int(length) and not environ.get("CONTENT_TYPE"):
             raise failures.ContentTypeMissing()
 
     def _match(self, environ: WSGIEnvironment) -> tuple[Methods, dict[str, str]]:
         """Return the methods of the path, and the values in it."""
         try:
-            path = environ["PATH_INFO"].encode("latin-1").decode()
+            path = (environ.get(PATH) or environ["PATH_INFO"]).encode("latin-1").decode()
         except UnicodeError:
             raise failures.NoSuchRoute() from None
         # No name holds a NUL or ends in a newline, but the patterns of the mapper would accept both.

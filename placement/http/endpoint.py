@@ -17,23 +17,26 @@ request that is malformed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
+from wsgiref.types import WSGIEnvironment
 
 from webob.acceptparse import create_accept_header
 
 from placement import errors
 from placement.db import standard
 from placement.http import body, failures
+from placement.http import dry_run as dry_runs
+from placement.http.environ import API, ROUTE
 from placement.http.request import Request
 from placement.http.response import JSON, Reply
 from placement.schemas.document import Body, Query
+from placement.schemas.success import Replies
 from placement.version_history import OLDEST, Version
 
 Handler = Callable[..., Reply]
 Target = Callable[[Request], Mapping[str, Any]]
-Gate = Literal["path", "method", "after media types"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +55,12 @@ class Endpoint:
             the limit.
         lookup: Reads what the path names, as ``lookup(db, **path values)``.  It runs only if the body is refused: where
             what the path names is missing, its 404 goes before the refusal of the body.
+        dry_run: Returns the uuids of the providers whose room a dry run shows (docs: api-dry-run), beside those that
+            change; called as the handler is, which must write by ``req.write``.  None for an endpoint without dry runs.
         negotiates: Whether a GET is refused unless the client accepts JSON.
-        gate: The reply to an older version: "path" is 404; "method" is 405 without Allow; "after media types" is 404,
-            after the checks of Accept and Content-Type.
+        gate: The failure that refuses an older version; it takes no values.
+        media_types_first: Whether the checks of Accept and Content-Type come before the version gate.
+        replies: What it returns where it succeeds, for the OpenAPI document; no check depends on it.
     """
 
     handler: Handler
@@ -67,8 +73,11 @@ class Endpoint:
     body: Body | None = None
     limits: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     lookup: Callable[..., object] | None = None
+    dry_run: Callable[..., Collection[str]] | None = None
     negotiates: bool = True
-    gate: Gate = "path"
+    gate: type[errors.Failure] = failures.NoSuchRoute
+    media_types_first: bool = False
+    replies: Replies = ()
 
     def __call__(self, req: Request, **path_values: str) -> Reply:
         """Return the reply of the handler, after all checks.
@@ -77,37 +86,58 @@ class Endpoint:
             Failure: The first check that fails, or the handler's.
         """
         self._check_access(req)
+        is_dry_run = self._is_dry_run(req.environ)
         self._check_request(req, path_values)
+        if is_dry_run:
+            return self._answer_dry_run(req, path_values)
+        return self._answer(req, path_values)
+
+    def _answer(self, req: Request, path_values: dict[str, str]) -> Reply:
         try:
             return self.handler(req, **path_values)
         except errors.Failure as failure:
-            if not standard.repair(req.database, failure):
+            if not standard.repair(req.writes_to, failure):
                 raise
         return self.handler(req, **path_values)
 
+    def _answer_dry_run(self, req: Request, path_values: dict[str, str]) -> Reply:
+        named = self.dry_run(req, **path_values) if self.dry_run else ()
+        req.dry_run = dry_runs.begun(req.database, named)
+        return dry_runs.answer(req.dry_run, functools.partial(self._answer, req, path_values), req.environ)
+
     def _check_access(self, req: Request) -> None:
         """Check what can be judged without the content of the request."""
-        if self.gate == "after media types":
+        if self.media_types_first:
             self._check_media_types(req)
-            self._check_gate(req)
-        else:
-            self._check_gate(req)
+        if req.version < self.since:
+            raise self.gate()
+        if not self.media_types_first:
             self._check_media_types(req)
         if self.policy is not None:
             req.authorize(self.policy, self.target(req) if self.target else None)
-
-    def _check_gate(self, req: Request) -> None:
-        if req.version < self.since:
-            raise failures.MethodNotAllowed() if self.gate == "method" else failures.NoSuchRoute()
 
     def _check_media_types(self, req: Request) -> None:
         environ = req.environ
         if self.negotiates and environ["REQUEST_METHOD"] == "GET" and not accepts_json(environ.get("HTTP_ACCEPT")):
             raise failures.OnlyJSON()
-        if self.body is not None:
+        if self.body is not None and environ[API].strict_bodies:
             given = media_type(environ.get("CONTENT_TYPE"))
             if given is None or given.lower() != JSON:
                 raise failures.UnsupportedMediaType(type=given)
+
+    def _is_dry_run(self, environ: WSGIEnvironment) -> bool:
+        """Return whether the request is a dry run; its route is marked, because it is no write.
+
+        Raises:
+            InvalidDryRun: The request does not say whether it is.
+            NoDryRun: This endpoint would change something all the same.
+        """
+        if environ["REQUEST_METHOD"] == "GET" or not dry_runs.is_asked(environ):
+            return False
+        if self.dry_run is None:
+            raise failures.NoDryRun()
+        environ[ROUTE] += "?dry_run=true"
+        return True
 
     def _check_request(self, req: Request, path_values: dict[str, str]) -> None:
         """Check path, query and body, and leave the query and the body in the request."""
@@ -128,7 +158,11 @@ class Endpoint:
     def _document(self, req: Request, schema: Body) -> Any:
         options = req.conf.api
         content = body.read(req.environ, options.max_request_body_size)
-        document = schema.validate(body.parse_json(content, options.max_request_body_values), req.version)
+        if content or req.environ[API].strict_bodies:
+            value = body.parse_json(content, options.max_request_body_values)
+        else:
+            value = {}
+        document = schema.validate(value, req.version)
         for kind, count in self.limits.items():
             check_count(kind, count(document), req.conf.placement[f"max_{kind}_per_request"])
         return document

@@ -9,6 +9,8 @@ GLOBAL_REQUEST_ID = "placement.global_request_id"
 CONTEXT = "placement.context"
 #: The ``Api`` that the path belongs to.
 API = "placement.api"
+#: The path that is looked up in the route table, if a layer of the API has changed it; PATH_INFO is what was sent.
+PATH = "placement.path"
 #: The version of the API that the request uses.  Absent until it is negotiated.
 VERSION = "placement.version"
 #: The ``Service`` that serves the request.
@@ -16,3 +18,5 @@ SERVICE = "placement.service"
 #: The path of the route, with the prefix of its API, and the class of the failure, for the log and the metrics.
 ROUTE = "placement.route"
 FAILURE = "placement.failure"
+#: What a search found, for the log: ``found``, and ``obstacle`` if that is nothing.
+SEARCH = "placement.search"

@@ -86,6 +86,16 @@ class ContentTypeMissing(errors.BadRequest):
     template = "content-type header required when content-length > 0"
 
 
+class InvalidDryRun(errors.BadRequest):
+    template = "Invalid dry_run: %(value)s is neither true nor false."
+
+
+class NoDryRun(errors.BadRequest):
+    """Refuses a dry run that would change something."""
+
+    template = "This request has no dry run. Nothing was changed."
+
+
 class InternalError(errors.Failure):
     """An exception that is no failure.  Its text goes to the log, not to the client."""
 
@@ -117,6 +127,13 @@ def status_of(failure: BaseException) -> HTTPStatus:
 def respond(failure: errors.Failure, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Send a reply that reports the failure, in the error document of the API that the path belongs to."""
     environ[FAILURE] = type(failure)
+    status, headers, content = rendered(failure, environ)
+    start_response(f"{status.value} {status.phrase}", headers)
+    return [content]
+
+
+def rendered(failure: errors.Failure, environ: WSGIEnvironment) -> tuple[HTTPStatus, list[tuple[str, str]], bytes]:
+    """Return the status, the headers and the content of the reply that reports the failure."""
     status = status_of(failure)
     content_type, content = environ[API].error_documents.render(failure, status, environ)
     if environ["REQUEST_METHOD"] == "HEAD":
@@ -125,5 +142,4 @@ def respond(failure: errors.Failure, environ: WSGIEnvironment, start_response: S
     if content:
         headers.append(("content-type", content_type))
     headers.extend(failure.headers)
-    start_response(f"{status.value} {status.phrase}", headers)
-    return [content]
+    return status, headers, content

@@ -13,8 +13,9 @@ from oslo_config import cfg
 from placement import errors
 from placement.db import retry
 from placement.db.database import Database
+from placement.db.dry_run import DryRun
 from placement.db.transaction import Reading, Transaction
-from placement.http.environ import CONTEXT, SERVICE, VERSION
+from placement.http.environ import CONTEXT, SEARCH, SERVICE, VERSION
 from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.schemas.document import Parameters
@@ -37,6 +38,8 @@ class Request(webob.Request):
     document: Any = None
     #: The query, valid by the schema of the endpoint; empty for an endpoint that ignores the query.
     parameters: Parameters = Parameters()
+    #: What takes the writes of a dry run; None for all other requests.
+    dry_run: DryRun[Any] | None = None
 
     # WebOb keeps attributes that it does not know in the environ.
     __setattr__ = object.__setattr__
@@ -62,6 +65,11 @@ class Request(webob.Request):
     def database(self) -> Database:
         """The database of the service."""
         return self.service.database
+
+    @property
+    def writes_to(self) -> Database | DryRun[Any]:
+        """The database, or what stands in for it in a dry run."""
+        return self.dry_run or self.service.database
 
     @property
     def index(self) -> LiveIndex:
@@ -119,6 +127,14 @@ class Request(webob.Request):
 
     # --- what it is served with ---
 
+    def log_search(self, found: int, obstacle: str) -> None:
+        """Add what a search found to the log line of the request.
+
+        Args:
+            obstacle: The rule that left nothing, in a word; empty if something was found.
+        """
+        self.environ[SEARCH] = {"found": found, "obstacle": obstacle} if obstacle else {"found": found}
+
     def read(self, work: Callable[[Reading], Result]) -> Result:
         """Return what ``work(db)`` returns; each statement sees what is committed when it runs."""
         return self.service.database.read(work)
@@ -130,11 +146,11 @@ class Request(webob.Request):
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
     ) -> Result:
-        """Return what ``work(db)`` returns, once it is committed.
+        """Return what ``work(db)`` returns, once it is committed; in a dry run, once it is rolled back.
 
         ``work`` may run several times, each time in a new transaction.  The options are those of ``Database.write``.
         """
-        return self.service.database.write(work, attempts=attempts, exhausted=exhausted)
+        return self.writes_to.write(work, attempts=attempts, exhausted=exhausted)
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
         """Ask the policy whether the caller may do ``rule``.

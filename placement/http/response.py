@@ -69,6 +69,18 @@ def created(location: str, document: Any = None, modified: datetime | Age | None
     return _reply(201, [_json(document)], JSON, modified, location)
 
 
+def accepted(location: str | None = None) -> Reply:
+    """Return 202 without a body."""
+    return _reply(202, [b""], None, None, location)
+
+
+def found(location: str) -> Reply:
+    """Return 302 to the absolute URL of a page, for clients that prefer pages."""
+    reply = _reply(302, [b""], None, location=location)
+    reply.headers["vary"] = "accept"
+    return reply
+
+
 def no_content(location: str | None = None, modified: datetime | Age | None = None) -> Reply:
     """Return 204."""
     return _reply(204, [b""], None, modified, location)

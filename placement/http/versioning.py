@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wsgiref.types import WSGIEnvironment
 
 from placement.http.api import Headers
-from placement.version_history import Version
+from placement.version_history import OLDEST, Version
 
 _HEADER = "openstack-api-version"
 
@@ -31,3 +31,15 @@ class Microversions:
     def headers(self, version: Version) -> Headers:
         """Return the version, and that caches have to distinguish replies by it."""
         return (_HEADER, f"{self.service_type} {version}"), ("vary", _HEADER)
+
+
+class Unversioned:
+    """No versions: headers that ask for one are for other APIs."""
+
+    def negotiate(self, _environ: WSGIEnvironment) -> Version:
+        """Return the one version that there is."""
+        return OLDEST
+
+    def headers(self, _version: Version) -> Headers:
+        """Return none."""
+        return ()

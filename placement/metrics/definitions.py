@@ -60,6 +60,8 @@ class Metrics:
         retries = counter("retries", "Transactions that were run again", "cause")
         errors = counter("database_errors", "What the database or its driver refused", "error")
         searches = counter("candidate_searches", "Searches for candidates", "outcome", "obstacle")
+        nodes = counter("baremetal_allocations", "Requests for bare metal nodes, by how they ended", "outcome")
+        self._lost = counter("baremetal_lost_nodes", "Nodes that were taken while a request for them was served")
         reloads = counter("index_reloads", "Times that a worker read all providers", "cause")
         # The library takes long to find the metric for some labels, so the result is cached.
         self._request = functools.cache(requests.labels)
@@ -69,6 +71,7 @@ class Metrics:
         self._error = functools.cache(errors.labels)
         self._search = functools.cache(searches.labels)
         self._reload = functools.cache(reloads.labels)
+        self._node = functools.cache(nodes.labels)
         self._search_seconds = histogram("candidate_search_seconds", "Time to search for candidates", _SECONDS)
         self._found = histogram("candidates_found", "Candidates found by a search", _COUNTS)
         self._refresh_seconds = histogram("index_refresh_seconds", "Time to bring the index up to date", _SECONDS)
@@ -79,6 +82,17 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemostrecent",
         )
+        # Kept when a process ends: until another one has read the index, its numbers are the newest.
+        self._amounts = [
+            Gauge(f"placement_{name}", what, ("resource_class",), registry=registry, multiprocess_mode="mostrecent")
+            for name, what in (
+                ("capacity", "What consumers can hold together, in units of the class"),
+                ("used", "What consumers hold, in units of the class"),
+                ("reserved", "What is reserved and no part of the capacity, in units of the class"),
+            )
+        ]
+        #: The classes whose gauges this process has set; None: none yet.
+        self._classes: set[str] | None = None
         Gauge(
             "placement_build_info",
             "1, with the version of the service and of Python",
@@ -89,15 +103,21 @@ class Metrics:
         # A counter's first value is an increase for Prometheus only if it was exported as 0 before.
         for error in get_args(signals.ErrorLabel):
             self._error(error)
+        for cause in get_args(signals.RetryCause):
+            self._retry(cause)
         for cause in get_args(signals.ReloadCause):
             self._reload(cause)
+        for outcome in get_args(signals.NodeOutcome):
+            self._node(outcome)
         self._subscriptions: list[tuple[signals.Signal[Any], Callable[..., None]]] = [
             (signals.answered, self._guarded(self._answered)),
             (signals.driver_error, self._guarded(lambda error: self._error(error).inc())),
             (signals.retried, self._guarded(lambda cause: self._retry(cause).inc())),
             (signals.refreshed, self._guarded(self._refreshed)),
+            (signals.amounts_changed, self._guarded(self._amounts_changed)),
             (signals.reloaded, self._guarded(lambda cause: self._reload(cause).inc())),
             (signals.searched, self._guarded(self._searched)),
+            (signals.node_requested, self._guarded(self._node_requested)),
         ]
 
     def connect(self) -> None:
@@ -142,11 +162,27 @@ class Metrics:
         self._search_seconds.observe(seconds)
         self._found.observe(found)
 
+    def _node_requested(self, outcome: signals.NodeOutcome, lost: int) -> None:
+        self._node(outcome).inc()
+        self._lost.inc(lost)
+
     def _refreshed(self, seconds: float, missed: int, providers: int) -> None:
         self._refresh_seconds.observe(seconds)
         if missed:
             self._missed.observe(missed)
         self._providers.set(providers)
+
+    def _amounts_changed(self, totals: Mapping[str, tuple[float, float, float]]) -> None:
+        """Set the gauges of every class that some provider has, and of those that were set before.
+
+        All of them, also those that are as this process has last set them: another process may have set them since.
+        """
+        # An earlier process may have set any class, so the first time all are set.
+        before = totals.keys() if self._classes is None else self._classes
+        self._classes = {name for name, amounts in totals.items() if any(amounts)} | before
+        for name in self._classes:
+            for gauge, amount in zip(self._amounts, totals.get(name, (0.0, 0.0, 0.0)), strict=True):
+                gauge.labels(name).set(amount)
 
 
 @functools.cache

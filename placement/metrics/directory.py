@@ -14,7 +14,7 @@ import logging
 import os
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, exposition, multiprocess
@@ -22,6 +22,17 @@ from prometheus_client import CollectorRegistry, exposition, multiprocess
 from placement.metrics.allocated_file import AllocatedFile
 
 LOG = logging.getLogger(__name__)
+
+#: A value, and when it was set, in seconds; 0 for a count.
+_Value = tuple[float, float]
+
+#: How the values of ended processes are merged, by the kind of the metric; other gauges are the state of a running
+#: process.
+_KEPT: dict[str, Callable[[_Value, _Value], _Value]] = {
+    "counter": lambda one, other: (one[0] + other[0], 0.0),
+    "histogram": lambda one, other: (one[0] + other[0], 0.0),
+    "gauge_mostrecent": lambda one, other: max(one, other, key=lambda value: value[1]),
+}
 
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -92,22 +103,22 @@ class Directory:
 
     def _merge(self, process: str) -> None:
         for file in self.path.glob(f"*_{process}.db"):
-            kind = file.name.partition("_")[0]
-            if kind != "gauge":  # a gauge is the state of a running process
-                self._add(file, self.path / f"{kind}_ended.db")
+            kind = file.name.removesuffix(f"_{process}.db")
+            if kind in _KEPT:
+                self._add(file, self.path / f"{kind}_ended.db", _KEPT[kind])
             file.unlink()
         self._lock_file(process).unlink()
 
-    def _add(self, file: Path, ended: Path) -> None:
-        """Add the counts of one file to those of all ended processes, atomically."""
+    def _add(self, file: Path, ended: Path, merged: Callable[[_Value, _Value], _Value]) -> None:
+        """Merge the values of one file with those of all ended processes, atomically."""
         fresh = self.path / "ended.new"
         fresh.unlink(missing_ok=True)
         if ended.exists():
             shutil.copyfile(ended, fresh)
         sums = AllocatedFile(str(fresh))
         try:
-            for key, value, _, _ in AllocatedFile.read_all_values_from_file(str(file)):
-                sums.write_value(key, sums.read_value(key)[0] + value, 0.0)
+            for key, value, when, _ in AllocatedFile.read_all_values_from_file(str(file)):
+                sums.write_value(key, *merged(sums.read_value(key), (value, when)))
         except (struct.error, ValueError, RuntimeError) as error:  # its process ended while it created the file
             LOG.warning("%s cannot be read and is left out: %s", file, error)
             return

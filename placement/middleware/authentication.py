@@ -17,6 +17,8 @@ from placement.middleware.identity import Identity, anonymous
 _KEYSTONE = "[api]auth_strategy is keystone:"
 #: The user that noauth2 gives the role ``admin``.
 _ADMINISTRATOR = "admin"
+#: What keystoneauth sends with the auth type "none".
+_ANONYMOUS = "notused"
 
 
 class Authentication:
@@ -27,15 +29,21 @@ class Authentication:
         self._application = application
         strategy = strategy or _STRATEGIES[deployment.conf.api.auth_strategy]
         self._authenticated = strategy(Identity(application), deployment)
-        #: The path that an empty one stands for.  OpenStack Placement requires a token for it with noauth2.
-        self._empty_path = "" if strategy is Noauth2 else "/"
+        self._strategy_is_noauth2 = strategy is Noauth2
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Return the reply of the application; 401 if the request has no valid credentials and needs them."""
-        if (environ["PATH_INFO"] or self._empty_path) in environ[API].open_paths:
+        if self._path(environ) in environ[API].open_paths:
             environ[CONTEXT] = anonymous(environ)
             return self._application(environ, start_response)
         return self._authenticated(environ, start_response)
+
+    def _path(self, environ: WSGIEnvironment) -> str:
+        """Return the path; the empty one is ``/``, but OpenStack Placement requires a token for it with noauth2."""
+        path: str = environ["PATH_INFO"]
+        if not path and not (self._strategy_is_noauth2 and not environ[API].prefix):
+            return "/"
+        return path
 
 
 class Noauth2:
@@ -47,10 +55,10 @@ class Noauth2:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Return the reply of the application to the user that the token names; 401 without a token."""
         token = environ.get("HTTP_X_AUTH_TOKEN")
-        if token is None:
-            if not environ[API].anonymous_is_admin:
-                return respond(Unauthenticated(), environ, start_response)
+        if environ[API].anonymous_is_admin and (token == _ANONYMOUS or (token is None and not _is_of_a_page(environ))):
             token = _ADMINISTRATOR
+        if token is None:
+            return respond(Unauthenticated(), environ, start_response)
         user_id, _, project_id = token.partition(":")
         environ["HTTP_X_USER_ID"] = user_id
         environ.setdefault("HTTP_X_ROLES", "admin" if user_id == _ADMINISTRATOR else "")
@@ -59,6 +67,11 @@ class Noauth2:
         else:
             environ.setdefault("HTTP_X_PROJECT_ID", project_id or user_id)
         return self._application(environ, start_response)
+
+
+def _is_of_a_page(environ: WSGIEnvironment) -> bool:
+    """Return whether a page of another origin may have sent the request: browsers let any page POST without a token."""
+    return "HTTP_ORIGIN" in environ
 
 
 def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication:

@@ -17,6 +17,7 @@ from oslo_config import cfg
 from placement import errors
 from placement import microversion as mv
 from placement.errors import StartError
+from placement.http.environ import API
 from placement.http.failures import Unauthenticated, respond
 from placement.http.service import Service
 from placement.middleware.internal_errors import InternalErrors
@@ -70,6 +71,14 @@ class _Protocol(auth_token.AuthProtocol):
             # The scope of the service token has replaced that of the user on whose behalf the service asks.
             request.set_user_headers(request.token_auth.user)
         return answer
+
+    def validate_allowed_request(self, request: Any, token: Any) -> None:
+        """Check the access rules of an application credential, which name the service type of an API."""
+        api = request.environ[API]
+        if api.prefix:  # [keystone_authtoken]service_type is that of the API without prefix
+            auth_token.BaseAuthProtocol(None, service_type=api.name).validate_allowed_request(request, token)
+        else:
+            super().validate_allowed_request(request, token)
 
 
 def _protocol(application: WSGIApplication, conf: cfg.ConfigOpts) -> _Protocol:

@@ -1,11 +1,12 @@
-"""Finds the API that a path belongs to."""
+"""Finds the API that a path belongs to, and adds the headers of its replies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from placement.http.api import Deployment
+from placement.http.api import Deployment, Headers
 from placement.http.environ import API
 
 
@@ -35,7 +36,18 @@ class Mount:
                 environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + api.prefix
                 environ["PATH_INFO"] = path[len(api.prefix) :]
                 break
+        if headers := environ[API].headers:
+            start_response = _adding(headers, start_response)
         return self._application(environ, start_response)
+
+
+def _adding(added: Headers, start_response: StartResponse) -> StartResponse:
+    """Return ``start_response`` that sends these headers, too."""
+
+    def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
+        return start_response(status, [*headers, *added], *exc_info)
+
+    return start
 
 
 class Dispatch:
