@@ -19,18 +19,19 @@ def _in_groups(name: str, since: Version = mv.GRANULAR_GROUPS) -> tuple[PatternF
     )
 
 
-LIST = Query(
-    Object(
-        Field("resources", _TEXT, required=True, until=mv.GRANULAR_GROUPS),
-        Field("limit", string(pattern="^[1-9][0-9]*$"), since=mv.CANDIDATES_LIMIT),
-        Field("required", _TEXT, since=mv.CANDIDATES_REQUIRED, until=mv.GRANULAR_GROUPS),
-        Field("member_of", _TEXT, since=mv.CANDIDATES_MEMBER_OF, until=mv.GRANULAR_GROUPS),
-        Field("group_policy", string(enum=["none", "isolate"]), since=mv.GRANULAR_GROUPS),
-        Field("root_required", _TEXT, since=mv.ROOT_REQUIRED),
-        Field("same_subtree", _TEXT, since=mv.SAME_SUBTREE),
-        *_in_groups("resources"),
-        *_in_groups("required"),
-        *_in_groups("member_of"),
-        *_in_groups("in_tree", since=mv.CANDIDATES_IN_TREE),
-    )
+PARAMETERS = (
+    Field("resources", _TEXT, required=True, until=mv.GRANULAR_GROUPS),
+    Field("limit", string(pattern="^[1-9][0-9]*$"), since=mv.CANDIDATES_LIMIT),
+    Field("required", _TEXT, since=mv.CANDIDATES_REQUIRED, until=mv.GRANULAR_GROUPS),
+    Field("member_of", _TEXT, since=mv.CANDIDATES_MEMBER_OF, until=mv.GRANULAR_GROUPS),
+    Field("group_policy", string(enum=["none", "isolate"]), since=mv.GRANULAR_GROUPS),
+    Field("root_required", _TEXT, since=mv.ROOT_REQUIRED),
+    Field("same_subtree", _TEXT, since=mv.SAME_SUBTREE),
+    *_in_groups("resources"),
+    *_in_groups("required"),
+    *_in_groups("member_of"),
+    *_in_groups("in_tree", since=mv.CANDIDATES_IN_TREE),
 )
+#: Since when all values of these parameters count.
+REPEATED = {"member_of": mv.REPEATED_MEMBER_OF, "required": mv.ANY_TRAITS}
+LIST = Query(Object(*PARAMETERS), repeated=REPEATED)

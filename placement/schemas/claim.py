@@ -36,6 +36,11 @@ def claims(bodies: Mapping[str, Any], options: ClaimOptions) -> list[Claim]:
     return [_claim(consumer, resources[consumer], body, options) for consumer, body in bodies.items()]
 
 
+def providers_named(bodies: Mapping[str, Any]) -> set[str]:
+    """The uuids of the providers in these bodies, whether they exist or not."""
+    return {uuid for body in bodies.values() for uuid in _resources(body["allocations"])}
+
+
 def _claim(
     consumer: str, resources: Mapping[str, Mapping[str, int]], body: Mapping[str, Any], options: ClaimOptions
 ) -> Claim:

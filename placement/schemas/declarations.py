@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from placement import microversion as mv
-from placement.microversion import Version
+from placement.version_history import OLDEST, Version
 
 JSONSchema = dict[str, Any]
 
@@ -46,6 +45,11 @@ def number(**keywords: Any) -> Scalar:
     return Scalar("number", keywords)
 
 
+def boolean() -> Scalar:
+    """Return a type of true and false."""
+    return Scalar("boolean", {})
+
+
 def nullable(scalar: Scalar) -> Scalar:
     """Return the type with null as one more value."""
     return replace(scalar, nullable=True)
@@ -76,7 +80,7 @@ class Field:
     name: str
     type: SchemaType
     required: bool = False
-    since: Version = mv.MINIMUM
+    since: Version = OLDEST
     until: Version | None = None
 
     def exists_at(self, version: Version) -> bool:
@@ -131,6 +135,16 @@ class Object:
         if self.unknown_first and mandatory:
             rendered["required"] = rendered.pop("required")
         return rendered
+
+
+@dataclass(frozen=True)
+class OrNull:
+    """A value of a type that is no scalar, or null."""
+
+    type: SchemaType
+
+    def render(self, version: Version) -> JSONSchema:
+        return {"anyOf": [self.type.render(version), {"type": "null"}]}
 
 
 @dataclass(frozen=True)

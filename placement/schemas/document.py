@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from placement import errors
@@ -85,9 +85,23 @@ class Parameters:
 
 
 class Query(_Document):
-    """The query string of a request; uuids have the form with dashes."""
+    """The query string of a request; uuids have the form with dashes.
+
+    Args:
+        schema_type: The parameters, as an object with the value of each that counts.
+        repeated: Parameters whose values all count, with the first version in which they do; suffixes of groups are
+            left out.
+    """
 
     formats = validator.STRICT
+
+    def __init__(self, schema_type: SchemaType, repeated: Mapping[str, Version] | None = None) -> None:
+        super().__init__(schema_type)
+        self._repeated = repeated or {}
+
+    def repeated(self, version: Version) -> frozenset[str]:
+        """Return the parameters that may be given several times in this version."""
+        return frozenset(name for name, since in self._repeated.items() if version >= since)
 
     def validate(self, pairs: Iterable[tuple[str, str]], version: Version) -> Parameters:
         """Return the parameters.

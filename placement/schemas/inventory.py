@@ -17,7 +17,8 @@ from placement.schemas.provider import GENERATION
 
 _MOST = 2**31 - 1
 _COUNT = integer(maximum=_MOST, minimum=1)
-_RECORD = (
+#: What a client states of one class.
+RECORD = (
     Field("total", _COUNT, required=True),
     Field("reserved", integer(maximum=_MOST, minimum=0)),
     Field("min_unit", _COUNT),
@@ -25,10 +26,10 @@ _RECORD = (
     Field("step_size", _COUNT),
     Field("allocation_ratio", number(maximum=3.40282e38)),
 )
-_RECORD_IN_SET = Object(GENERATION, *_RECORD)
+_RECORD_IN_SET = Object(GENERATION, *RECORD)
 
-CREATE = Body(Object(GENERATION, *_RECORD, Field("resource_class", string(pattern=RESOURCE_CLASS_NAME), required=True)))
-UPDATE = Body(Object(*_RECORD, required(GENERATION)))
+CREATE = Body(Object(GENERATION, *RECORD, Field("resource_class", string(pattern=RESOURCE_CLASS_NAME), required=True)))
+UPDATE = Body(Object(*RECORD, required(GENERATION)))
 
 #: All inventories of a provider.  A key that is no name of a resource class is valid here and refused later as an
 #: unknown class (docs: api-inventories); its value is validated as a record.

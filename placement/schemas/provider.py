@@ -22,5 +22,6 @@ LIST = Query(
         Field("resources", string(), since=mv.RESOURCES_FILTER),
         Field("in_tree", UUID, since=mv.NESTED),
         Field("required", string(), since=mv.REQUIRED_FILTER),
-    )
+    ),
+    repeated={"member_of": mv.REPEATED_MEMBER_OF, "required": mv.ANY_TRAITS},
 )

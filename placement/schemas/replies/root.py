@@ -1,0 +1,14 @@
+"""The replies of /"""
+
+from __future__ import annotations
+
+from placement.schemas.declarations import Array, Field, Object, string
+from placement.schemas.replies.common import LINKS
+from placement.schemas.success import Success, ok
+
+_VERSION = Object(
+    *(Field(name, string(), required=True) for name in ("id", "max_version", "min_version", "status")),
+    Field("links", LINKS, required=True),
+)
+#: A browser is redirected to the console, if that is enabled.
+SHOW = (*ok(Object(Field("versions", Array(_VERSION), required=True))), Success(302, location=True))
