@@ -7,6 +7,7 @@
     find      the entry: runs these steps within a budget
     refusals  what each rule of both phases removed: why there are no candidates
     budget    the bounds of a search
+    trees     all providers as trees, chosen, sorted and in pages; no part of a search
 
 A search reads one snapshot of the index and nothing else.  Candidates are advice: a claim decides from the database.
 """

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from placement.index.forest import Forest
 from placement.index.slots import SlotSet
+from placement.search.query.query import AnyOf
 
 #: How many trees are kept as examples for each constraint.
 EXAMPLES = 5
@@ -32,6 +33,11 @@ class Refusal(NamedTuple):
     before: SlotSet
     after: SlotSet
     forest: Forest
+    #: The traits or aggregates that the rule names: a tuple of sets where one name of each is required, a set where all
+    #: are forbidden.
+    names: AnyOf | frozenset[str] = ()
+    #: Whether both sets hold the roots of trees, not providers.
+    whole_trees: bool = False
 
     @property
     def providers(self) -> int:
@@ -71,7 +77,9 @@ class Refusals:
     @property
     def obstacle(self) -> str:
         """The parameter that left no provider; ``combination`` if narrowing left some in every step."""
-        for refusal in self.narrowing:
-            if not refusal.after:
-                return refusal.rule.partition(":")[0]
-        return COMBINATION
+        return self.rule.partition(":")[0]
+
+    @property
+    def rule(self) -> str:
+        """The rule that left no provider, with the class for ``resources``; ``combination`` if each left some."""
+        return next((refusal.rule for refusal in self.narrowing if not refusal.after), COMBINATION)

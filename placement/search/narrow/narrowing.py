@@ -97,11 +97,19 @@ class _Narrowing:
 
     # --- records and costs ---
 
-    def _record(self, rule: str, suffix: str | None, before: SlotSet, after: SlotSet) -> SlotSet:
-        """Record what a rule left, and return it."""
+    def _record(
+        self,
+        rule: str,
+        suffix: str | None,
+        before: SlotSet,
+        after: SlotSet,
+        names: AnyOf | frozenset[str] = (),
+        whole_trees: bool = False,
+    ) -> SlotSet:
+        """Record what a rule left, and return it; the arguments are those of ``Refusal``."""
         self._bytes += after.nbytes
         self._spend(1)
-        self._refusals.narrowing.append(Refusal(rule, suffix, before, after, self._forest))
+        self._refusals.narrowing.append(Refusal(rule, suffix, before, after, self._forest, names, whole_trees))
         return after
 
     def _spend(self, set_operations: int) -> None:
@@ -125,20 +133,21 @@ class _Narrowing:
     def apply_root_rules(self, query: SearchQuery) -> None:
         """Leave out trees whose root, or whose traits, do not meet the query, before looking at inventories."""
         with_trait = self._snapshot.with_trait
-        if query.root_traits.any_of:
-            self._keep_trees("root_required", None, self.roots & self._all_of(with_trait, query.root_traits.any_of))
-        if query.root_traits.none_of:
-            self._keep_trees("root_required", None, self.roots - self._any_of(with_trait, query.root_traits.none_of))
+        required, forbidden = query.root_traits.any_of, query.root_traits.none_of
+        if required:
+            self._keep_trees("root_required", None, self.roots & self._all_of(with_trait, required), required)
+        if forbidden:
+            self._keep_trees("root_required", None, self.roots - self._any_of(with_trait, forbidden), forbidden)
         for group in query.groups:
             if group.suffix != UNSUFFIXED:
                 continue
             if group.aggregates.none_of:
                 inside = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
-                self._keep_trees("member_of", UNSUFFIXED, self.roots - inside)
+                self._keep_trees("member_of", UNSUFFIXED, self.roots - inside, group.aggregates.none_of)
             self._keep_trees_with(group.traits.any_of)
 
-    def _keep_trees(self, rule: str, suffix: str | None, roots: SlotSet) -> None:
-        self.roots = self._record(rule, suffix, self.roots, roots)
+    def _keep_trees(self, rule: str, suffix: str | None, roots: SlotSet, names: AnyOf | frozenset[str] = ()) -> None:
+        self.roots = self._record(rule, suffix, self.roots, roots, names, whole_trees=True)
 
     def _keep_trees_with(self, required: AnyOf, among: SlotSet | None = None) -> None:
         """Leave out trees that lack all traits of one of the sets.
@@ -154,7 +163,7 @@ class _Narrowing:
             if among is not None:
                 having &= among
             roots &= self._roots_supplied_by(having)
-        self._keep_trees("required", UNSUFFIXED, roots)
+        self._keep_trees("required", UNSUFFIXED, roots, required)
 
     def _roots_supplied_by(self, providers: SlotSet) -> SlotSet:
         """Return the roots of the trees that have one of the providers, or with which one of them shares."""
@@ -212,10 +221,10 @@ class _Narrowing:
             chosen = self._record("in_tree", group.suffix, chosen, chosen & self._tree_of(group.in_tree))
         if group.traits.none_of:
             having = self._any_of(self._snapshot.with_trait, group.traits.none_of)
-            chosen = self._record("required", group.suffix, chosen, chosen - having)
+            chosen = self._record("required", group.suffix, chosen, chosen - having, group.traits.none_of)
         if group.aggregates.none_of:
             inside = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
-            chosen = self._record("member_of", group.suffix, chosen, chosen - inside)
+            chosen = self._record("member_of", group.suffix, chosen, chosen - inside, group.aggregates.none_of)
         return chosen
 
     def _tree_of(self, uuid: str) -> SlotSet:
@@ -230,10 +239,10 @@ class _Narrowing:
         chosen = self._meeting_common_rules(group)
         if group.aggregates.any_of:
             inside = self._all_of(self._snapshot.in_aggregate, group.aggregates.any_of)
-            chosen = self._record("member_of", group.suffix, chosen, chosen & inside)
+            chosen = self._record("member_of", group.suffix, chosen, chosen & inside, group.aggregates.any_of)
         if group.traits.any_of:
             having = self._all_of(self._snapshot.with_trait, group.traits.any_of)
-            chosen = self._record("required", group.suffix, chosen, chosen & having)
+            chosen = self._record("required", group.suffix, chosen, chosen & having, group.traits.any_of)
         return chosen
 
     def _meeting_unsuffixed_rules(self, group: Group) -> tuple[SlotSet, SlotSet]:
@@ -247,7 +256,8 @@ class _Narrowing:
             return chosen, self._sharing
         inside = self._all_of(self._snapshot.in_aggregate, group.aggregates.any_of)
         spanned = self._forest.trees_of(inside & self._forest.all_roots) | inside
-        return self._record("member_of", UNSUFFIXED, chosen, chosen & spanned), self._sharing & inside
+        chosen = self._record("member_of", UNSUFFIXED, chosen, chosen & spanned, group.aggregates.any_of)
+        return chosen, self._sharing & inside
 
     def _eligible(self, group: Group, resources: Mapping[str, int], meeting: SlotSet, may_share: SlotSet) -> Eligible:
         """Return the eligible providers for a demand, and leave out trees without any.

@@ -47,7 +47,7 @@ def tree_problems(
     roots = _distinct_roots(narrowed, budget, refusals)
     if order is not None:
         roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
-    problems = _TreeProblems(narrowed, order, budget)
+    problems = TreeProblems(narrowed, order, budget)
     for start in range(0, len(roots), _CHUNK):
         chunk = roots[start : start + _CHUNK].tolist()
         budget.spend(len(chunk) * (1 + len(narrowed.eligible)))
@@ -101,7 +101,7 @@ def _one_of_each_kind(snapshot: Snapshot, roots: Slots, aggregates: Collection[s
     return roots[np.unique(kinds[roots], return_index=True)[1]]
 
 
-class _TreeProblems:
+class TreeProblems:
     """Makes the problems of one search, which share what they have in common."""
 
     def __init__(self, narrowed: Narrowed, order: random.Random | None, budget: Budget) -> None:
@@ -132,10 +132,7 @@ class _TreeProblems:
             # The only provider can supply every demand, or narrowing would have left the tree out.
             only = ((root,),) * len(self._positions)
             return TreeProblem(self._requirements_of_one, only, self._facts, False, False, root)
-        if len(tree) > _LISTED:
-            self._budget.spend(len(self._eligible) * len(tree) // _LISTED)
-        aggregates = self._aggregates_of(tree) if self._some_share else frozenset()
-        domains = [self._domain(position, root, tree, aggregates) for position in range(len(self._eligible))]
+        domains = self._domains(root)
         may_repeat = repeats = False
         if self._some_share:
             sharing = tuple(tuple(slot for slot in domain if self._facts[slot].shares) for domain in domains)
@@ -150,6 +147,19 @@ class _TreeProblems:
             domains = [tuple(self._order.sample(domain, len(domain))) for domain in domains]
         chosen = tuple([domains[position] for position in self._positions])
         return TreeProblem(self._requirements, chosen, self._facts, may_repeat, repeats, root)
+
+    def alone(self, root: int) -> TreeProblem:
+        """Return the problem of one tree, with the candidates that other trees have, too."""
+        domains = self._domains(root)
+        return TreeProblem(self._requirements, tuple([domains[one] for one in self._positions]), self._facts, tree=root)
+
+    def _domains(self, root: int) -> list[tuple[int, ...]]:
+        """Return the providers that can supply the demands in the tree, by position."""
+        tree = self._snapshot.forest.tree(root)
+        if len(tree) > _LISTED:
+            self._budget.spend(len(self._eligible) * len(tree) // _LISTED)
+        aggregates = self._aggregates_of(tree) if self._some_share else frozenset()
+        return [self._domain(position, root, tree, aggregates) for position in range(len(self._eligible))]
 
     def _aggregates_of(self, tree: tuple[int, ...]) -> frozenset[str]:
         """Return the aggregates that some provider of the tree is in."""

@@ -1,0 +1,136 @@
+"""An explanation: what a search found, what each rule removed, and what would be enough.
+
+Providers are slots of ``Explanation.snapshot``.  Texts name providers, and rules in the words of the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from placement.index.snapshot import Snapshot
+from placement.search.query.query import SearchQuery
+
+
+class Extent(NamedTuple):
+    """A number of providers, and of the trees that they are in."""
+
+    providers: int
+    trees: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What stands in the way of an amount, at the providers that met the rules before."""
+
+    resource_class: str
+    amount: int
+    #: How many providers each property of an inventory stands in the way of: "absent" (no inventory), "total",
+    #: "reserved", "used" (one of these three at most), "max_unit", "min_unit", "step_size".
+    blocked_by: Mapping[str, int]
+    #: The largest amount of one allocation that some provider has room for, the requested one or not; 0 if none has.
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rule of narrowing."""
+
+    #: The parameter, without suffix; "group" where trees without a provider for a demand are left out.
+    rule: str
+    #: The part of the query that the rule comes from: ``resources1=VCPU:4``.
+    parameter: str
+    #: The suffix; None for a rule about roots.
+    group: str | None
+    before: Extent
+    after: Extent
+    #: Some of the providers that the rule removed; roots, where it removes whole trees.
+    removed: tuple[int, ...]
+    amounts: Shortfall | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Trees where each demand can be supplied, but not all together: the rule that rejected the last combination."""
+
+    #: "group_policy", "same_subtree", "required", "resources", "shared" (an earlier tree has the same candidates) or
+    #: "work limit" (given up).
+    rule: str
+    parameter: str
+    trees: int
+    #: The roots of some of them.
+    examples: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One condition that a tree does not meet."""
+
+    parameter: str
+    #: The provider that comes nearest to it; None where the condition is about several.
+    provider: int | None
+    #: Amounts, in units of the class; None where the condition has none.
+    needed: int | None
+    available: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """A tree that lacks little: it has candidates for ``query``, which is relaxed by all that is missing."""
+
+    root: int
+    missing: tuple[Missing, ...]
+    query: SearchQuery
+    #: What ``query`` changes: "without required=HW_X", "with resources=VCPU:4".
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A change of the query that gives candidates, as a search has verified."""
+
+    #: "amount", "resource", "trait", "aggregate", "in_tree", "root_required", "group_policy", "same_subtree" or
+    #: "several".
+    kind: str
+    text: str
+    #: The part of the query that is changed.
+    parameter: str
+    query: SearchQuery
+    #: How many candidates there are then; at least so many if ``limited``.
+    found: int
+    limited: bool
+    #: How much is changed: the part of an amount, 1 for a condition that is left out, 2 and more for several.
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A part of the query that no state of usage could serve, or that means nothing."""
+
+    #: "resource_class", "trait", "aggregate", "in_tree", "amount" or "same_subtree".
+    kind: str
+    text: str
+    suggestion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The explanation of one query."""
+
+    query: SearchQuery
+    snapshot: Snapshot
+    #: The number of candidates; ``limited`` if there may be more.
+    found: int
+    limited: bool
+    #: Whether the budget was enough for all that is explained.
+    complete: bool
+    summary: str
+    #: The rule that left nothing, with the suffix of its group; None if there are candidates.
+    obstacle: tuple[str, str | None] | None
+    steps: tuple[Step, ...]
+    combinations: tuple[Combination, ...]
+    near_misses: tuple[NearMiss, ...]
+    relaxations: tuple[Relaxation, ...]
+    mistakes: tuple[Mistake, ...]

@@ -1,0 +1,75 @@
+"""A search query as a query string: the reverse of ``parse``, at the newest version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import urlencode
+
+from placement.search.query.query import UNSUFFIXED, AnyOf, Group, NameCondition, SearchQuery
+
+#: A parameter: its name and its value.
+Pair = tuple[str, str]
+
+
+def query_string(query: SearchQuery) -> str:
+    """Return the query string, with ``:``, ``,`` and ``!`` as they are."""
+    return text(pairs(query))
+
+
+def text(parameters: Iterable[Pair]) -> str:
+    """Return parameters as a query string."""
+    return urlencode(list(parameters), safe=":,!")
+
+
+def pairs(query: SearchQuery) -> Iterator[Pair]:
+    """Yield the parameters of a query in a fixed order: groups, group_policy, same_subtree, root_required, limit."""
+    for group in query.groups:
+        yield from group_pairs(group)
+    if query.isolate or sum(group.suffix != UNSUFFIXED for group in query.groups) > 1:
+        yield "group_policy", "isolate" if query.isolate else "none"
+    for suffixes in query.same_subtrees:
+        yield "same_subtree", ",".join(sorted(suffixes))
+    if query.root_traits != NameCondition():
+        yield "root_required", ",".join(_single_traits(query.root_traits.any_of, query.root_traits.none_of))
+    if query.limit is not None:
+        yield "limit", str(query.limit)
+
+
+def group_pairs(group: Group) -> Iterator[Pair]:
+    """Yield the parameters of one group."""
+    if group.resources:
+        yield resources(group.suffix, group.resources.items())
+    yield from required(group.suffix, group.traits.any_of, group.traits.none_of)
+    yield from member_of(group.suffix, group.aggregates.any_of, group.aggregates.none_of)
+    if group.in_tree is not None:
+        yield f"in_tree{group.suffix}", group.in_tree
+
+
+def resources(suffix: str, amounts: Iterable[tuple[str, int]]) -> Pair:
+    """Return the parameter with these amounts."""
+    return f"resources{suffix}", ",".join(f"{name}:{amount}" for name, amount in amounts)
+
+
+def required(suffix: str, any_of: AnyOf, none_of: Iterable[str]) -> Iterator[Pair]:
+    """Yield the parameters that require and forbid traits: one for single traits, one for each choice of several."""
+    if single := _single_traits((names for names in any_of if len(names) == 1), none_of):
+        yield f"required{suffix}", ",".join(single)
+    for names in any_of:
+        if len(names) > 1:
+            yield f"required{suffix}", "in:" + ",".join(sorted(names))
+
+
+def _single_traits(any_of: Iterable[frozenset[str]], none_of: Iterable[str]) -> list[str]:
+    return [*(name for names in any_of for name in names), *(f"!{name}" for name in sorted(none_of))]
+
+
+def member_of(suffix: str, any_of: AnyOf, none_of: Iterable[str]) -> Iterator[Pair]:
+    """Yield the parameters that require and forbid aggregates."""
+    for names in any_of:
+        yield f"member_of{suffix}", _one_or_several(names)
+    if forbidden := frozenset(none_of):
+        yield f"member_of{suffix}", "!" + _one_or_several(forbidden)
+
+
+def _one_or_several(names: frozenset[str]) -> str:
+    return ("in:" if len(names) > 1 else "") + ",".join(sorted(names))
