@@ -1,0 +1,224 @@
+"""A node that a transaction has locked, with its provider: the only way to change one.
+
+The row of the provider is the lock of both.  What claims depend on is in the inventory of the provider, so each change
+of that moves the provider's generation and is in the feed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.baremetal import failures
+from placement.baremetal.objects import states
+from placement.baremetal.objects.node import Node, inventory_class
+from placement.db.tables import baremetal_nodes, utcnow
+from placement.db.transaction import Transaction
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.resource_class import ResourceClass
+from placement.objects.trait import Trait
+
+#: Columns that decide whether the node is given away, and to whom.
+_DECIDING = {
+    *("resource_class", "owner", "lessee", "parent_node", "provision_state", "power_state", "maintenance"),
+}
+#: Columns of a new node, unless stated.
+_NEW: Mapping[str, Any] = {"provision_state": states.ENROLL, "maintenance": False, "details": {}}
+
+
+def unit(resource_class: str | None, *, reserved: bool) -> Inventory:
+    """Return the inventory of a node of this class: one unit, which is reserved if the node is not available."""
+    return Inventory(inventory_class(resource_class), total=1, reserved=int(reserved), max_unit=1)
+
+
+class LockedNode:
+    """A node whose row, traits and inventory cannot change until the transaction ends.
+
+    It gets no new holder, but its holder may end: deleting a consumer's allocations locks no provider.
+
+    Attributes:
+        node: As it is now, after the changes of this transaction.
+    """
+
+    def __init__(self, db: Transaction, provider: LockedProvider | None, node: Node) -> None:
+        self._db = db
+        self._provider: LockedProvider | None = provider
+        self.node = node
+
+    @property
+    def provider(self) -> LockedProvider:
+        """The resource provider of the same uuid."""
+        if self._provider is None:
+            self._provider = LockedProvider.lock(self._db, self.node.uuid)
+        return self._provider
+
+    @classmethod
+    def lock(cls, db: Transaction, uuid: str) -> Self:
+        """Lock the provider of the node, and read the node.  A missing provider is created again.
+
+        Raises:
+            NodeNotFound: No node has the uuid.
+        """
+        try:
+            provider = LockedProvider.lock(db, uuid)
+        except errors.ProviderNotFound:
+            Node.get(db, uuid)
+            provider = LockedProvider.create(db, uuid=uuid, name=uuid)
+            locked = cls(db, provider, Node.get(db, uuid))
+            locked.align()
+            return locked
+        # Read after the lock: what it protects does not change any more.
+        return cls(db, provider, Node.get(db, uuid))
+
+    @classmethod
+    def of_claim(cls, db: Transaction, uuid: str) -> Self:
+        """Read a node whose provider this transaction has locked by a claim on it; raises NodeNotFound."""
+        return cls(db, None, Node.get(db, uuid))
+
+    @classmethod
+    def create(cls, db: Transaction, uuid: str, **columns: Any) -> Self:
+        """Insert a node.  A provider of the uuid, made by a Placement client, is adopted with its traits and holder.
+
+        Args:
+            columns: By name; without a state the node is enrolled.
+
+        Raises:
+            NodeUuidTaken, NodeNameTaken: Another node has it.
+        """
+        if db.execute(_BY_UUID, {"uuid": uuid}).first() is not None:
+            raise failures.NodeUuidTaken(uuid=uuid)
+        if columns.get("name") is not None:
+            _check_name(db, uuid, columns["name"])
+        try:
+            provider = LockedProvider.lock(db, uuid)
+        except errors.ProviderNotFound:
+            provider = LockedProvider.create(db, uuid=uuid, name=uuid)
+        db.execute(sa.insert(baremetal_nodes).values({**_NEW, "uuid": uuid, **columns}))
+        locked = cls(db, provider, Node.get(db, uuid))
+        locked.align()
+        return locked
+
+    def update(self, *, details: Mapping[str, Any] | None = None, **columns: Any) -> None:
+        """Write columns of the row, and the inventory if it depends on them.
+
+        Only what differs is written; if nothing does, ``updated_at`` stays.
+
+        Args:
+            details: Entries of ``details`` to write; the others stay, and None removes one.
+            columns: By name.  The class changes by ``holding.reclassify``.
+
+        Raises:
+            NodeNameTaken: Another node has the name.
+        """
+        was = self.node
+        changed = {name: value for name, value in columns.items() if value != getattr(was, name)}
+        if details is not None:
+            merged = {name: value for name, value in {**was.details, **details}.items() if value is not None}
+            if _text(merged) != _text(was.details):
+                changed["details"] = merged
+        if not changed:
+            return
+        if changed.get("name") is not None:
+            _check_name(self._db, was.uuid, changed["name"])
+        if "provision_state" in changed:
+            changed.setdefault("provision_updated_at", utcnow())
+        changed["updated_at"] = utcnow()
+        self._db.execute(_UPDATE.values(changed), {"node": was.id})
+        self.node = replace(was, **changed)
+        if _DECIDING & changed.keys():
+            self.align()
+
+    def reclassify(self, resource_class: str | None, *, keep_old: bool = False) -> None:
+        """Give the node this class, and its provider a unit of it.
+
+        Args:
+            keep_old: Whether the unit of the old class stays beside it, until the holder's has moved.
+
+        Raises:
+            InventoryNotDeletable: The old unit is allocated.
+        """
+        was = self.node.inventory_class
+        self.update(resource_class=resource_class)
+        if self.node.inventory_class != was and not keep_old:
+            self.remove_unit(was)
+
+    def replace_traits(self, names: Iterable[str]) -> None:
+        """Give the node exactly these traits.  Unknown ones that begin with CUSTOM_ are created.
+
+        Raises:
+            InvalidTrait: A custom trait cannot have such a name.
+            UnknownProviderTraits: There is no such standard trait.
+        """
+        names = set(names)
+        missing = sorted(name for name in Trait.unknown(self._db, names) if name.startswith("CUSTOM_"))
+        for name in missing:
+            Trait.check_name(name)
+        if missing:
+            self._db.require(lambda db: _create_traits(db, missing))
+            names -= {*missing}
+        self.provider.replace_traits(names)
+
+    def delete(self) -> None:
+        """Delete the node with its provider; the holder, if there was one, has been released before.
+
+        Raises:
+            ProviderHasChildren, ProviderHasAllocations: A Placement client uses the provider.
+        """
+        self._db.execute(_DELETE, {"node": self.node.id})
+        self.provider.delete()
+
+    # --- the unit ---
+
+    def align(self, *, reserved: bool | None = None) -> None:
+        """Write the inventory of the unit: reserved as stated, or without that if the node is not available."""
+        wanted = unit(self.node.resource_class, reserved=not self.node.available if reserved is None else reserved)
+        if ResourceClass.find(self._db, wanted.resource_class) is None:
+            self._db.require(lambda db: ResourceClass.create(db, wanted.resource_class))
+            return
+        self.provider.replace_inventories([wanted], keep_others=True)
+
+    def remove_unit(self, inventory_class: str) -> None:
+        """Remove the inventory of a class that the node had; a missing one is no error.
+
+        Raises:
+            InventoryNotDeletable: It is allocated.
+        """
+        present = Inventory.of_provider(self._db, self.provider.record)
+        if any(inventory.resource_class == inventory_class for inventory in present):
+            self.provider.remove_inventory(inventory_class)
+
+    def claimed(self, instance_uuid: str | None) -> None:
+        """Note that the transaction has changed the holder, which has moved the provider's generation."""
+        self._provider = None
+        allocation = self.node.allocation_uuid if instance_uuid == self.node.instance_uuid else None
+        self.node = replace(self.node, instance_uuid=instance_uuid, allocation_uuid=allocation)
+
+
+def _check_name(db: Transaction, uuid: str, name: str) -> None:
+    """Raise NodeNameTaken if another node has the name, in the collation of the database."""
+    if any(row.uuid != uuid for row in db.execute(_BY_NAME, {"name": name})):
+        raise failures.NodeNameTaken(name=name)
+
+
+def _text(details: Mapping[str, Any]) -> str:
+    """Return the JSON text, which differs for 1 and true; Python compares them as equal."""
+    return json.dumps(details, sort_keys=True)
+
+
+def _create_traits(db: Transaction, names: Iterable[str]) -> None:
+    for name in names:
+        Trait.create(db, name)
+
+
+_N = baremetal_nodes.c
+_BY_UUID = sa.select(_N.id).where(_N.uuid == sa.bindparam("uuid"))
+_BY_NAME = sa.select(_N.uuid).where(_N.name == sa.bindparam("name"))
+_THIS = _N.id == sa.bindparam("node")
+_UPDATE = sa.update(baremetal_nodes).where(_THIS)
+_DELETE = sa.delete(baremetal_nodes).where(_THIS)

@@ -1,0 +1,71 @@
+"""The document of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oslo_utils import strutils
+
+from placement.baremetal import versions
+from placement.baremetal.objects import states
+from placement.baremetal.objects.node import Node
+from placement.baremetal.objects.node_page import COLUMNS
+from placement.baremetal.schemas.node_fields import FIELDS, LINKS
+from placement.baremetal.schemas.reply import Links, date
+from placement.http.request import Request
+
+_MASK = "******"
+
+
+class NodePresentation:
+    """Makes the documents of nodes for one request."""
+
+    def __init__(self, req: Request, names: Sequence[str]) -> None:
+        """Prepare for documents with these fields, and the links."""
+        self._names = dict.fromkeys(names)
+        self._defaults = {name: FIELDS[name].default for name in names if FIELDS[name].detail}
+        self._dates = [name for name in names if not FIELDS[name].detail and name.endswith("_at")]
+        self._masked = [name for name in ("driver_info", "instance_info") if name in self._names]
+        self._links = Links(req, "nodes")
+        self._named = req.version >= versions.AVAILABLE_STATE
+
+    @property
+    def has_traits(self) -> bool:
+        """Whether the documents show traits."""
+        return "traits" in self._names
+
+    def of_node(self, node: Node, traits: Sequence[str]) -> dict[str, Any]:
+        """Return the document of a node."""
+        columns = {name: getattr(node, name) for name in self._names if name in COLUMNS}
+        return self({**columns, "uuid": node.uuid, "details": node.details}, traits)
+
+    def __call__(self, columns: dict[str, Any], traits: Sequence[str]) -> dict[str, Any]:
+        """Return the document of a row of a ``NodePage``, which is changed."""
+        details, uuid = columns.pop("details", None), columns["uuid"]
+        if "uuid" not in self._names:
+            del columns["uuid"]
+        for name in self._dates:
+            columns[name] = date(columns[name])
+        if not self._named and columns.get("provision_state") == states.AVAILABLE:
+            columns["provision_state"] = None
+        if details is not None:
+            columns |= self._defaults
+            for name in details.keys() & self._defaults.keys():
+                columns[name] = details[name]
+        for name in self._masked:
+            columns[name] = masked(columns[name])
+        if "traits" in self._names:
+            columns["traits"] = traits
+        if "states" in self._names:
+            columns["states"] = self._links(f"{uuid}/states")
+        columns[LINKS] = self._links(uuid)
+        return columns
+
+
+def masked(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document with asterisks in the place of passwords and other secrets, also of a configdrive."""
+    if not info:
+        return info
+    hidden: dict[str, Any] = strutils.mask_dict_password(info, _MASK)
+    return hidden | {name: _MASK for name in ("configdrive", "image_url") if name in hidden}

@@ -1,0 +1,142 @@
+"""Queries: a route knows its parameters, and each is there once; only ``fields`` may be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from oslo_utils import uuidutils
+
+from placement import errors
+
+#: The most items of one page, and their number where the client states none.
+MAX_LIMIT = 1000
+#: The parameters of every list that has pages.
+PAGING = ("fields", "limit", "marker", "sort_key", "sort_dir")
+_LONGEST_LIMIT = 18
+
+
+class UnexpectedArguments(errors.BadRequest):
+    template = "Unexpected arguments: %(names)s"
+
+
+class RepeatedArgument(errors.BadRequest):
+    template = "The argument %(name)s may be given only once"
+
+
+class InvalidLimit(errors.BadRequest):
+    template = "Expected an integer for limit: %(limit)s"
+
+
+class LimitNotPositive(errors.BadRequest):
+    template = "Limit must be positive"
+
+
+class InvalidMarker(errors.BadRequest):
+    template = "Expected a UUID for marker: %(marker)s"
+
+
+class InvalidSortKey(errors.BadRequest):
+    template = 'The sort_key value "%(key)s" is an invalid field for sorting'
+
+
+class InvalidSortDirection(errors.BadRequest):
+    template = "Expected asc or desc for sort_dir: %(direction)s"
+
+
+class InvalidFields(errors.BadRequest):
+    template = "Field(s) %(names)s are not valid"
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """Which part of a list a client asks for, and its order."""
+
+    limit: int
+    #: The uuid of the last item of the page before; None for the first page.
+    marker: str | None
+    sort_key: str
+    descending: bool
+
+
+class Arguments:
+    """The parameters of one request."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]], known: Collection[str] = ()) -> None:
+        """Take the query apart.
+
+        Args:
+            pairs: Names and values, in order.
+            known: The names of the parameters that the route has.
+
+        Raises:
+            UnexpectedArguments, RepeatedArgument: The query is not one of the route.
+        """
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name, []).append(value)
+        unknown = sorted(self._values.keys() - set(known))
+        if unknown:
+            raise UnexpectedArguments(names=", ".join(unknown))
+        for name, values in self._values.items():
+            if len(values) > 1 and name != "fields":
+                raise RepeatedArgument(name=name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def get(self, name: str) -> str | None:
+        """Return the value of a parameter; None if it is not there."""
+        values = self._values.get(name)
+        return None if values is None else values[0]
+
+    def given(self, names: Iterable[str]) -> dict[str, str]:
+        """Return those of the parameters that are there."""
+        return {name: self._values[name][0] for name in names if name in self._values}
+
+    def fields(self, known: Collection[str]) -> tuple[str, ...] | None:
+        """Return the names of the fields that are asked for, each once; None for all.
+
+        Blanks around names are ignored, and so are empty names.
+
+        Raises:
+            InvalidFields: Some are of no field.
+        """
+        if "fields" not in self._values:
+            return None
+        listed = (name.strip() for value in self._values["fields"] for name in value.split(","))
+        names = dict.fromkeys(name for name in listed if name)
+        unknown = sorted(names.keys() - set(known))
+        if unknown:
+            raise InvalidFields(names=", ".join(f'"{name}"' for name in unknown))
+        return tuple(names)
+
+    def paging(self, sort_keys: Collection[str]) -> Paging:
+        """Return which part of the list is asked for.
+
+        Args:
+            sort_keys: What the list can be sorted by; ``id`` is the order of creation, and the default.
+
+        Raises:
+            BadRequest: A value is not of its type.
+        """
+        marker, direction = self.get("marker"), self.get("sort_dir") if "sort_dir" in self else "asc"
+        if marker is not None and not uuidutils.is_uuid_like(marker):
+            raise InvalidMarker(marker=marker)
+        if direction not in ("asc", "desc"):
+            raise InvalidSortDirection(direction=direction)
+        sort_key = self.get("sort_key") or "id"
+        if sort_key not in sort_keys:
+            raise InvalidSortKey(key=sort_key)
+        return Paging(self._limit(), marker, sort_key, direction == "desc")
+
+    def _limit(self) -> int:
+        limit = self.get("limit")
+        if limit is None:
+            return MAX_LIMIT
+        digits = limit.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_LIMIT):
+            raise InvalidLimit(limit=limit)
+        if int(limit) <= 0:
+            raise LimitNotPositive()
+        return min(int(limit), MAX_LIMIT)

@@ -1,0 +1,220 @@
+"""The differences on purpose: what to overlook in two replies, and the title of the reason in docs/divergences.rst."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tools.baremetal.replies import Seen, error_text
+from tools.baremetal.servers import Call
+
+Overlook = Callable[[Call, Seen, Seen], None]
+
+
+@dataclass(frozen=True)
+class Divergence:
+    title: str
+    overlook: Overlook
+
+
+DIVERGENCES: list[Divergence] = []
+
+
+def divergence(title: str) -> Callable[[Overlook], Overlook]:
+    """Register a function that makes two replies alike where they differ on purpose."""
+
+    def register(overlook: Overlook) -> Overlook:
+        DIVERGENCES.append(Divergence(title, overlook))
+        return overlook
+
+    return register
+
+
+def _same(a: Seen, b: Seen) -> None:
+    """Make the replies alike altogether."""
+    b.clear()
+    b.update(a)
+
+
+@divergence("Errors of the original (500)")
+def _(_call: Call, a: Seen, b: Seen) -> None:
+    if a["status"] == 500 and 400 <= b["status"] < 500 and error_text(b) is not None:
+        _same(a, b)
+
+
+@divergence("A list of allocations by node and class or owner")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    asked = {name for name, _ in call.query}
+    if a["status"] == 500 and "node" in asked and asked & {"resource_class", "owner"} and _is_list(b):
+        _same(a, b)
+
+
+@divergence("``next`` repeats the filters")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    if not (_is_list(a) and _is_list(b) and "next" in a["body"] and "next" in b["body"]):
+        return
+    asked = {name for name, _ in call.query} - {"limit", "marker", "sort_key", "sort_dir", "fields"}
+    place, _, query = b["body"]["next"].partition("?")
+    kept = [(name, value) for name, value in urllib.parse.parse_qsl(query, True) if name not in asked]
+    place_a, _, query_a = a["body"]["next"].partition("?")
+    given = urllib.parse.parse_qsl(query_a, True)
+    if call.route[0] == "nodes" and "fields" not in dict(call.query):
+        given = [(name, value) for name, value in given if name != "fields"]  # those of the short form
+    if place == place_a and sorted(kept) == sorted(given):
+        b["body"]["next"] = a["body"]["next"]
+
+
+#: Keys of a node that need hardware, or an agent on it, and what this service shows.
+HARDWARE = {"driver_internal_info": {}, "conductor": None, "reservation": None} | {
+    f"{name}_interface": None
+    for name in (
+        *("bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network", "power", "raid"),
+        *("rescue", "storage", "vendor"),
+    )
+}
+
+
+@divergence("Keys of a node that need hardware")
+def _(_call: Call, a: Seen, b: Seen) -> None:
+    for of_a, of_b in zip(documents(a), documents(b), strict=False):
+        for name, value in HARDWARE.items():
+            if name in of_a and of_b.get(name, ...) == value:
+                of_b[name] = of_a[name]
+
+
+@divergence("``updated_at`` of a node")
+def _(_call: Call, a: Seen, b: Seen) -> None:
+    for of_a, of_b in zip(documents(a), documents(b), strict=False):
+        if of_a.get("updated_at") == "<date>" and of_b.get("updated_at", ...) is None and "driver" in of_a:
+            of_b["updated_at"] = "<date>"
+
+
+@divergence("HEAD")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    if call.method == "HEAD" and b["status"] in (404, 405, 406):
+        _same(a, b)
+
+
+#: The routes of this service.
+ROUTES = (
+    r"",
+    r"drivers",
+    r"allocations(/[^/]+)?",
+    r"nodes(/[^/]+)?",
+    r"nodes/[^/]+/(allocation|maintenance|states|traits|validate)",
+    r"nodes/[^/]+/(states/(power|provision)|traits/[^/]+)",
+)
+
+
+@divergence("Nodes, allocations and drivers only")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    route = "/".join(call.route)
+    if b["status"] in (404, 405) and _of_routing(b) and not any(re.fullmatch(known, route) for known in ROUTES):
+        _same(a, b)
+    for of_a, of_b in zip(documents(a), documents(b), strict=False):
+        for name in of_a.keys() - of_b.keys():
+            if _are_links(of_a[name]):
+                del of_a[name]
+
+
+def _of_routing(one: Seen) -> bool:
+    """Whether the reply is an error of the routing or of the version."""
+    body = one["body"]
+    return isinstance(body, dict) and isinstance(body.get("error_message"), dict) and "code" in body["error_message"]
+
+
+@divergence("Version headers")
+def _(_call: Call, a: Seen, b: Seen) -> None:
+    names = [name for name in a["headers"] if name.startswith("x-openstack-ironic-api")]
+    if a["status"] in (404, 405) and not any(a["headers"][name] for name in names):
+        for name in names:
+            b["headers"][name] = None
+
+
+@divergence("A version that does not exist, at ``/``")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    if not call.route and a["status"] == b["status"] == 406 and _of_routing(b):
+        b["body"] = a["body"]
+
+
+@divergence("The form of the error for an impossible name of a node")
+def _(_call: Call, a: Seen, b: Seen) -> None:
+    if a["status"] == 400 and _of_routing(a) and b["status"] in (400, 404, 405):
+        _same(a, b)
+
+
+@divergence("``fields`` with commas and repeated")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    values = [value for name, value in call.query if name == "fields"]
+    if len(values) > 1 and any("," in value for value in values) and a["status"] == 400 and b["status"] == 200:
+        _same(a, b)
+
+
+@divergence("``fields`` of nodes")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    asked = {name for key, value in call.query if key == "fields" for name in value.split(",")}
+    odd = {"created_at", "updated_at", "links", "conductor", "allocation_uuid", "chassis_uuid"}
+    if call.route[:1] == ["nodes"] and asked & odd and a["status"] in (400, 500) and b["status"] == 200:
+        _same(a, b)
+
+
+@divergence("A GET with two mistakes")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    if call.method == "GET" and call.query and {a["status"], b["status"]} <= {400, 404, 406}:
+        _same(a, b)
+
+
+@divergence("Names that end in ``.json``")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    suffixed = call.path.partition("?")[0].endswith(".json") and (call.version or 0) < 91
+    if suffixed and call.method == "GET" and {a["status"], b["status"]} == {200, 404}:
+        _same(a, b)
+
+
+@divergence("Methods other than GET at ``/`` and ``/v1``")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    if not call.route and call.method != "GET" and b["status"] == 405:
+        _same(a, b)
+
+
+@divergence("GET ``/v1/drivers``")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    if call.route == ["drivers"] and a["status"] == b["status"] == 200 and _names("fake-hardware", b):
+        b["body"] = a["body"]
+
+
+def _names(driver: str, one: Seen) -> bool:
+    drivers = one["body"].get("drivers") if isinstance(one["body"], dict) else None
+    return isinstance(drivers, list) and any(each.get("name") == driver for each in drivers)
+
+
+def _are_links(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and [link.get("rel") for link in value] == ["self", "bookmark"]
+
+
+@divergence("The version documents")
+def _(call: Call, a: Seen, b: Seen) -> None:
+    if call.route or a["status"] != 200 or b["status"] != 200:
+        return
+    for name in ("name", "description"):
+        if isinstance(b["body"].get(name), str):
+            b["body"][name] = a["body"].get(name)
+    pages = [[link for link in one["body"].get("links", []) if link["rel"] == "describedby"] for one in (a, b)]
+    for of_a, of_b in zip(*pages, strict=False):
+        of_b["href"] = of_a["href"]
+
+
+def _is_list(one: Seen) -> bool:
+    return isinstance(one["body"], dict) and any(name in one["body"] for name in ("allocations", "nodes"))
+
+
+def documents(one: Seen) -> list[dict[str, Any]]:
+    """Return the documents in a reply: those of a list, or the one."""
+    body = one["body"]
+    if not isinstance(body, dict) or one["status"] >= 400:
+        return []
+    found = body.get("nodes", body.get("allocations")) if "id" not in body else None
+    return found if isinstance(found, list) and all(isinstance(each, dict) for each in found) else [body]

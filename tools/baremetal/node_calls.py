@@ -1,0 +1,188 @@
+"""Random calls of nodes, their states and traits, and of the service itself."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+from tools.baremetal.calls import NODE_FIELDS, TARGETS, changes, fields, odd_arguments, paging, path, weight
+from tools.baremetal.servers import SYMBOL, Call
+from tools.baremetal.world import BAD_TRAITS, TRAITS, World
+
+
+def of_node(world: World, rest: str = "") -> str:
+    return f"/v1/nodes/{urllib.parse.quote(world.node(), safe='$')}{rest}"
+
+
+@weight(4)
+def create_node(world: World) -> Call:
+    names = [node.uuid for node in world.nodes] or [world.uuid()]
+    properties: tuple[tuple[str, float, Callable[[], Any]], ...] = (
+        ("driver", 0.98, lambda: world.of(["fake-hardware"], ["nope", "", None, 5], 0.05)),
+        ("name", 0.7, lambda: world.of([world.name("n")], ["detail", "states", "validate"])),
+        ("resource_class", 0.9, world.resource_class),
+        ("uuid", 0.5, lambda: world.of([world.uuid()], names, 0.1)),
+        ("owner", 0.1, lambda: None),  # the original, without authentication, refuses others
+        ("lessee", 0.2, world.owner),
+        ("extra", 0.2, world.extra),
+        ("properties", 0.2, lambda: world.of([{"cpus": 4}, {"a": {"b": 1}}], [None, [], "x"], 0.1)),
+        ("description", 0.1, lambda: world.of(["rack 7", None], ["x" * 4097, 5], 0.1)),
+        (world.of(["driver_info", "instance_info"]), 0.05, lambda: {"a": 1}),
+        (world.of(["provision_state", "bogus", "traits", "power_state", "reservation", "links"]), 0.05, lambda: "x"),
+    )
+    body = {name: value() for name, share, value in properties if world.chance(share)}
+    return world.call("POST", "/v1/nodes", body, 21, makes=body.get("uuid") or world.symbol("n"))
+
+
+def sort_keys(world: World) -> list[str]:
+    keys = ["name", "created_at", "provision_state", "resource_class", "owner", "id", "power_state", "maintenance"]
+    chosen = any(SYMBOL.fullmatch(node.uuid) for node in world.nodes)  # by the services, each of which has its order
+    return keys if chosen else [*keys, "uuid"]
+
+
+@weight(7)
+def list_nodes(world: World) -> Call:
+    query: list[tuple[str, Any]] = []
+    flags = (["True", "False", "true", "0"], ["maybe", ""])
+    if world.chance(0.2):
+        query.append(("associated", world.of(*flags)))
+    if world.chance(0.2):
+        query.append(("maintenance", world.of(*flags)))
+    if world.chance(0.2):
+        query.append(("provision_state", world.of(["available", "active", "enroll", "manageable"], ["nope", ""], 0.1)))
+    if world.chance(0.2):
+        query.append(("resource_class", world.resource_class()))
+    if world.chance(0.1):
+        query.append((world.random.choice(["owner", "lessee"]), world.of(["p-one", "p-two"], [""])))
+    if world.chance(0.05):
+        query.append(("driver", world.of(["fake-hardware"], ["nope"], 0.3)))
+    if world.chance(0.08):
+        query.append(("instance_uuid", world.instance()))
+    markers = [node.uuid for node in world.nodes]
+    query += paging(world, markers, sort_keys(world), ("extra", "traits", "bogus", "links", "properties"))
+    form = world.random.random()
+    if form < 0.3:
+        query.append(fields(world, NODE_FIELDS))
+    elif form < 0.36:
+        query.append(("detail", world.of(["True", "False"], ["x"])))
+    base = "/v1/nodes/detail" if form > 0.85 else world.of(["/v1/nodes"], ["/v1/nodes/", "/nodes"], 0.1)
+    return world.call("GET", path(base, *odd_arguments(world, query)), None, 43)
+
+
+@weight(7)
+def show_node(world: World) -> Call:
+    query = [fields(world, NODE_FIELDS)] if world.chance(0.4) else []
+    base = of_node(world, world.of([""], ["/", ".json"], 0.08))
+    return world.call("GET", path(base, *odd_arguments(world, list(query))), None, 5)
+
+
+@weight(9)
+def change_node(world: World) -> Call:
+    values = {
+        "/name": lambda: world.name("n"),
+        "/resource_class": world.resource_class,
+        "/owner": world.owner,
+        "/lessee": world.owner,
+        "/description": lambda: "rack 8",  # the original answers 500 to null
+        "/extra/a": lambda: world.of([1, "x", {"b": 2}, None]),
+        "/properties/cpus": lambda: world.random.randint(1, 64),
+        "/driver_info/a": lambda: "b",
+        "/instance_info/a": lambda: "b",
+        "/instance_uuid": world.instance,
+        "/maintenance": lambda: world.of([True, False], ["x", None]),
+    }
+    body = changes(world, values, ("provision_state", "traits", "allocation_uuid", "power_state", "links", "bogus"))
+    if isinstance(body, list) and {"op": "remove", "path": "/maintenance"} in body:
+        body = []  # the original answers 500
+    if world.chance(0.2):
+        operation = world.random.choice(["add", "remove", "replace"])
+        body = [
+            {"op": operation, "path": "/instance_uuid"} | ({} if operation == "remove" else {"value": world.instance()})
+        ]
+    return world.call("PATCH", of_node(world), body, 65)
+
+
+@weight(3)
+def delete_node(world: World) -> Call:
+    return world.call("DELETE", of_node(world), None, 5)
+
+
+@weight(8)
+def traits(world: World) -> Call:
+    form = world.random.random()
+    if form < 0.25:
+        return world.call("GET", of_node(world, "/traits"), None, 37)
+    if form < 0.5:
+        body: Any = {"traits": world.traits(3)}
+        if world.chance(0.05):
+            body = world.random.choice([{}, [], {"traits": None}, {"traits": [], "bogus": 1}, None])
+        return world.call("PUT", of_node(world, "/traits"), body, 37)
+    one = world.of(TRAITS, [bad for bad in BAD_TRAITS if isinstance(bad, str) and bad], 0.06)
+    at = of_node(world, f"/traits/{urllib.parse.quote(one)}")
+    if form < 0.75:
+        return world.call("PUT", at, world.of([None, {}], [{"traits": ["CUSTOM_BIG"]}]), 37)
+    return world.call("DELETE", of_node(world, "/traits") if form > 0.95 else at, None, 37)
+
+
+@weight(5)
+def maintenance(world: World) -> Call:
+    if world.chance(0.5):
+        return world.call("DELETE", of_node(world, "/maintenance"), None, 5)
+    body = world.of([{}, None, {"reason": "broken"}, {"reason": None}], [{"reason": 5}, {"bogus": 1}], 0.06)
+    return world.call("PUT", of_node(world, "/maintenance"), body, 5)
+
+
+@weight(9)
+def provision(world: World) -> Call:
+    node = world.node()
+    found = world.ask(f"/v1/nodes/{node}?fields=provision_state") if " " not in node else None
+    targets = [target for target in TARGETS.get((found or {}).get("provision_state"), ()) if target in SUPPORTED]
+    others = ["manage", "provide", "active", "deleted", "undeploy", "nope", "", None, 5]
+    body: Any = {"target": world.of(targets or others, others, 0.12)}
+    if world.chance(0.03):
+        body = world.random.choice([{}, [], None, {"target": "manage", "bogus": 1}])
+    path_to_state = f"/v1/nodes/{urllib.parse.quote(node, safe='$')}/states/provision"
+    call = world.call("PUT", path_to_state, body, 73)
+    # Below 1.4 only the original refuses some verbs, and the nodes would be in different states.
+    return call if call.version is None or call.version >= 4 else Call("PUT", path_to_state, body)
+
+
+#: The targets of the small state machine.
+SUPPORTED = frozenset({"manage", "provide", "active", "deploy", "deleted", "undeploy"})
+
+
+@weight(4)
+def power(world: World) -> Call:
+    targets = ["power on", "power off", "rebooting", "power on", "soft power off", "soft rebooting"]
+    body: Any = {"target": world.of(targets, ["nope", "", None, "on"], 0.06)}
+    if world.chance(0.03):
+        body = world.random.choice(
+            [{}, [], None, {"target": "power on", "timeout": 5}, {"target": "power on", "timeout": 0}]
+        )
+    return world.call("PUT", of_node(world, "/states/power"), body, 27)
+
+
+@weight(4)
+def other_views(world: World) -> Call:
+    paths = [of_node(world, "/states"), of_node(world, "/validate"), "/v1/drivers", "/", "/v1", "/v1/"]
+    return world.call("GET", world.random.choice([*paths, "/v1/drivers/fake-hardware", "/v1/drivers/nope"]))
+
+
+@weight(4)
+def odd_requests(world: World) -> Call:
+    """Methods and paths that do not exist, and bodies that are no documents of the API."""
+    method = world.random.choice(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"])
+    paths = [
+        "/v1/allocations",
+        f"/v1/allocations/{world.allocation()}",
+        f"/v1/allocations/{world.uuid()}/x",
+        "/v1/nodes",
+    ]
+    paths += [of_node(world, rest) for rest in ("", "/nope", "/states", "/traits", "/allocation/x", "/traits/x/y")]
+    paths += ["/", "/v1", "/v2", "/nope", "/v1/nope", "/v1/drivers", "/v1/v1/nodes"]
+    at = world.random.choice(paths).replace(" ", "%20")
+    if method == "DELETE":  # nothing is deleted here
+        at = f"{at}/nope/nope"
+    bodies = ["{", "", "null", "[]", '"x"', "5", '{"bogus": 1}']
+    return world.call(method, at, world.random.choice(bodies) if method in ("POST", "PUT", "PATCH") else None, 60)

@@ -1,0 +1,143 @@
+"""Replies without what differs by nature, and the comparison of two of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+from typing import Any
+
+from tools.baremetal.servers import Call, Reply, Server
+
+#: Headers that clients read.
+HEADERS = (
+    "content-type",
+    "location",
+    "x-openstack-ironic-api-version",
+    "x-openstack-ironic-api-minimum-version",
+    "x-openstack-ironic-api-maximum-version",
+)
+#: Headers that must be there, whatever their value.
+PRESENT = ("x-openstack-request-id", "openstack-request-id")
+DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00)?")
+#: The original has the names in the order of a set.
+TRAITS = re.compile(r"(?<=have the requested traits )[^.]+(?=\.)")
+#: Shorter words are in a text by chance.
+_WORD = 3
+
+Seen = dict[str, Any]
+
+
+def seen(reply: Reply, server: Server) -> Seen:
+    """Return what of a reply is compared: status, headers and body."""
+    headers = {name: reply.headers.get(name) for name in HEADERS}
+    if headers["content-type"]:
+        headers["content-type"] = headers["content-type"].partition(";")[0].lower()
+    if headers["location"]:
+        headers["location"] = plain(headers["location"], server)
+    headers |= {name: "there" if name in reply.headers else None for name in PRESENT}
+    return {"status": reply.status, "headers": headers, "body": document(reply.text, server)}
+
+
+def document(text: str, server: Server) -> Any:
+    """Return a body with its dates, base URLs and the uuids that the service chose replaced."""
+    try:
+        parsed = json.loads(text) if text else None
+    except ValueError:
+        return f"not JSON: {text}"
+    return error_document(parsed, server) if _is_error(parsed) else plain(parsed, server)
+
+
+def _is_error(parsed: Any) -> bool:
+    return isinstance(parsed, dict) and parsed.keys() == {"error_message"} and isinstance(parsed["error_message"], str)
+
+
+def error_document(parsed: dict[str, str], server: Server) -> dict[str, Any]:
+    """Return an error document with the JSON in it parsed."""
+    try:
+        inner = json.loads(parsed["error_message"])
+    except ValueError:
+        inner = parsed["error_message"]
+    return {"error_message": plain(inner, server)}
+
+
+def plain(value: Any, server: Server) -> Any:
+    """Return a document with dates, base URLs and the uuids that the service chose replaced."""
+    if isinstance(value, dict):
+        parts = {name: sorted(part) if name.startswith("enabled_") else part for name, part in value.items()}
+        return {plain(name, server): plain(part, server) for name, part in parts.items()}
+    if isinstance(value, list):
+        return [plain(part, server) for part in value]
+    if not isinstance(value, str):
+        return value
+    if DATE.fullmatch(value):
+        return "<date>"
+    value = TRAITS.sub(lambda names: ", ".join(sorted(names[0].split(", "))), value.replace(server.base, "<base>"))
+    for symbol, uuid in server.symbols.items():
+        value = value.replace(uuid, symbol)
+    return value
+
+
+def error_text(one: Seen) -> str | None:
+    """Return the sentence of an error, or None if the reply is none."""
+    body = one["body"]
+    if not isinstance(body, dict) or "error_message" not in body:
+        return None
+    inner = body["error_message"]
+    return str(inner.get("faultstring", inner.get("description"))) if isinstance(inner, dict) else str(inner)
+
+
+def without_sentences(call: Call, a: Seen, b: Seen) -> None:
+    """Put marks for the sentences of errors: B may use its own words.
+
+    What is missing (404) or in conflict (409) B names as A does.  Of a request with several mistakes (400) each of them
+    reports the one that it finds first.
+    """
+    texts = error_text(a), error_text(b)
+    if None in texts:
+        return
+    named = [word for word in words(call) if word in str(texts[0])] if a["status"] in (404, 409) else []
+    marks = ["<sentence>" + "".join(f" {word}" for word in named if word in str(text)) for text in texts]
+    for one, mark in zip((a, b), marks, strict=True):
+        inner = one["body"]["error_message"]
+        if isinstance(inner, dict):
+            inner[next(name for name in ("faultstring", "description") if name in inner)] = mark
+
+
+def words(call: Call) -> list[str]:
+    """Return the strings that a call gives as values, without repetition."""
+    found = [urllib.parse.unquote(segment) for segment in call.route[1:]]
+    found += [value for _, value in call.query]
+    found += _strings(call.body)
+    return [word for word in dict.fromkeys(found) if _WORD <= len(word) <= 80]
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [word for part in value.values() for word in _strings(part)]
+    if isinstance(value, list):
+        return [word for part in value for word in _strings(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def differences(a: Any, b: Any, at: str = "") -> list[str]:
+    """Return a line for each place at which two documents differ."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        found = []
+        for name in sorted(a.keys() | b.keys()):
+            here = f"{at}.{name}" if at else name
+            if name not in b:
+                found.append(f"{here}: only in A: {short(a[name])}")
+            elif name not in a:
+                found.append(f"{here}: only in B: {short(b[name])}")
+            else:
+                found += differences(a[name], b[name], here)
+        return found
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [line for n, pair in enumerate(zip(a, b, strict=True)) for line in differences(*pair, f"{at}[{n}]")]
+    return [] if a == b and isinstance(a, bool) == isinstance(b, bool) else [f"{at}: A={short(a)} B={short(b)}"]
+
+
+def short(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= 200 else f"{text[:200]}..."

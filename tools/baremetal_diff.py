@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Send the same random calls of the Bare Metal API to two services, and print every difference in their replies.
+
+    baremetal_diff.py http://127.0.0.1:6385 http://127.0.0.1:8778/baremetal [--seed 1] [--runs 20] [--steps 60]
+
+A is an Ironic without authentication and with fake hardware, B is this service (``make serve``).  Both must be empty,
+and each run empties them: **never a cloud in use**.  A run is a sequence of calls, valid and invalid ones, at random
+versions.  Its first difference is shrunk to the shortest run of calls that shows it.  docs/divergences.rst lists the
+differences on purpose; they are not counted.  Exit code: 0 without a difference, 1 with one, 2 for a wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.baremetal.runs import Difference, Pair, random_run, shrunk
+from tools.baremetal.servers import Call, Server
+
+
+def transcript(seed: int, calls: list[Call], difference: Difference) -> str:
+    """Return the text for a difference: the calls, the places, and both replies."""
+    lines = [f"--- seed {seed}: {difference.call.method} {difference.call.path.partition('?')[0]}"]
+    lines += [f"    {call}" for call in calls]
+    lines += [f"  {line}" for line in difference.lines[:8]]
+    for name, reply in zip("AB", difference.replies, strict=True):
+        lines.append(f"  {name}: {reply.status} {reply.text[:600]}")
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command line and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("a", metavar="A")
+    parser.add_argument("b", metavar="B")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run; the next one has the next seed")
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=60, help="random calls of a run, after those that make its nodes")
+    parser.add_argument(
+        "--shrink", type=float, default=120, metavar="SECONDS", help="for each difference; 0: not at all"
+    )
+    parser.add_argument("--sentences", action="store_true", help="compare the sentences of errors, too")
+    parser.add_argument("--alike", action="store_true", help="B is an Ironic, too: nothing differs on purpose")
+    parser.add_argument("--stats", action="store_true", help="count the replies of A by route and status")
+    parser.add_argument("--wipe", action="store_true", help="empty both services first")
+    arguments = parser.parse_args(argv)
+
+    pair = Pair(Server(arguments.a), Server(arguments.b), alike=arguments.alike, sentences=arguments.sentences)
+    if arguments.wipe:
+        pair.wipe()
+    for server in (pair.a, pair.b):
+        if server.allocations() or server.get("/v1/nodes?fields=uuid")["nodes"]:
+            parser.error(f"{server.base} is not empty, and a run deletes everything: --wipe if that is meant")
+    failed = calls = 0
+    for seed in range(arguments.seed, arguments.seed + arguments.runs):
+        run, difference = random_run(pair, seed, arguments.steps)
+        calls += len(run)
+        if difference:
+            failed += 1
+            run = shrunk(pair, run, difference, arguments.shrink) if arguments.shrink else run
+            print(transcript(seed, run, difference), flush=True)
+    pair.wipe()
+    if arguments.stats:
+        for (method, route, status), count in sorted(pair.counts.items()):
+            print(f"{count:6} {method} {route} {status}")
+    print(f"met on purpose: {', '.join(sorted(pair.used)) or 'none'}")
+    print(f"{calls} calls compared; {arguments.runs - failed} runs without a difference, {failed} with one")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
