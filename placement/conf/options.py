@@ -77,6 +77,29 @@ _API = [
     ),
 ]
 
+_BAREMETAL = [
+    cfg.BoolOpt(
+        "enabled",
+        default=False,
+        help="Offer the Bare Metal API below /baremetal: records of machines, and allocations of them by the claims of "
+        "this service, for the clients of OpenStack Ironic. It drives no hardware.",
+    ),
+    cfg.ListOpt(
+        "drivers",
+        default=["fake-hardware", "idrac", "ilo", "ilo5", "ipmi", "irmc", "manual-management", "redfish", "snmp"],
+        help="The names that the driver of a node may have. The service records them, and has none of them.",
+    ),
+]
+
+_CONSOLE = [
+    cfg.BoolOpt(
+        "enabled",
+        default=False,
+        help="Offer the console below /console: pages for people, which only read. They need what the API needs. A "
+        "browser that asks for / is redirected there.",
+    ),
+]
+
 _METRICS = [
     cfg.StrOpt(
         "directory",
@@ -269,6 +292,8 @@ _DATABASE = [
 GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     None: _DEFAULT,
     "api": _API,
+    "baremetal": _BAREMETAL,
+    "console": _CONSOLE,
     "metrics": _METRICS,
     "placement": _PLACEMENT,
     "placement_database": _DATABASE,
@@ -295,6 +320,7 @@ _CORS_DEFAULTS = {
         "X-User-Id",
         "X-Tenant-Id",
         "OpenStack-API-Version",
+        "X-OpenStack-Ironic-API-Version",
     ],
     "expose_headers": [
         "X-Auth-Token",
@@ -302,6 +328,9 @@ _CORS_DEFAULTS = {
         "X-Subject-Token",
         "X-Service-Token",
         "OpenStack-API-Version",
+        "X-OpenStack-Ironic-API-Version",
+        "X-OpenStack-Ironic-API-Minimum-Version",
+        "X-OpenStack-Ironic-API-Maximum-Version",
     ],
     "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
 }

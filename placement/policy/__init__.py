@@ -151,13 +151,8 @@ def _documented(name: str, check_str: str, description: str, method: str, *paths
 RULES: list[policy.RuleDefault] = [*_BASE, *(_documented(*operation) for operation in _OPERATIONS)]
 
 
-def list_rules() -> list[policy.RuleDefault]:
-    """Return all rules with their defaults, for the oslopolicy tools."""
-    return RULES
-
-
-def get_enforcer() -> policy.Enforcer:
-    """Return an enforcer configured like the service's, for the oslopolicy tools.
+def get_enforcer(rules: Sequence[policy.RuleDefault] = RULES) -> policy.Enforcer:
+    """Return an enforcer with these rules, configured like the service's, for the oslopolicy tools.
 
     Arguments of their command line that are not their own are for the configuration, for example ``--config-file``.
     """
@@ -167,7 +162,7 @@ def get_enforcer() -> policy.Enforcer:
     _, arguments = tools.parse_known_args(sys.argv[1:])
     conf = cfg.CONF  # oslopolicy-validator reads it too, and opens the policy file by the value of the option
     options.read(conf, arguments)
-    enforcer = _enforcer(conf)
+    enforcer = _enforcer(conf, rules)
     if found := conf.find_file(conf.oslo_policy.policy_file):
         conf.set_override("policy_file", found, group="oslo_policy")
     return enforcer

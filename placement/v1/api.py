@@ -1,0 +1,39 @@
+"""The API below /v1: its route table, path -> {method: endpoint}, and its ``Api`` value.
+
+It has no versions: routes, fields and parameters are added, and none changes its meaning.
+"""
+
+from __future__ import annotations
+
+from placement.http.api import Api, Table
+from placement.http.error_list import ErrorList
+from placement.http.versioning import Unversioned
+from placement.routes import PLACEMENT
+from placement.v1 import policy
+from placement.v1.handlers import capacity, consumer, explain, openapi, overview, provider, root
+from placement.version_history import OLDEST
+
+TABLE: Table = {
+    "/": {"GET": root.show},
+    "/capacity": {"GET": capacity.show},
+    "/explain": {"GET": explain.show},
+    "/overview": {"GET": overview.show},
+    "/providers/{provider}": {"GET": provider.show},
+    "/consumers": {"GET": consumer.list_consumers},
+    "/openapi.json": {"GET": openapi.show},
+    "/openapi-placement.json": {"GET": openapi.showing(PLACEMENT)},
+}
+
+#: A uuid or a name, which may have slashes and line breaks.
+PROVIDER = r"[\s\S]+"
+
+V1 = Api(
+    name="placement-v1",
+    prefix="/v1",
+    routes=TABLE,
+    patterns={"provider": PROVIDER},
+    versioning=Unversioned(),
+    error_documents=ErrorList(OLDEST, OLDEST, codes_since=OLDEST),
+    open_paths=frozenset({"/", "/openapi.json", "/openapi-placement.json"}),
+    rules=policy.RULES,
+)

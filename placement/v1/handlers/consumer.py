@@ -1,0 +1,28 @@
+"""/v1/consumers"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
+from placement.objects import holders
+from placement.v1.schemas import consumer as schema
+from placement.v1.schemas import replies
+from placement.v1.schemas.paging import consumers_of_page, next_page
+
+
+def _project(req: Request) -> dict[str, Any]:
+    """Return what the rule is asked about, the project of the query: an operator may let readers see their own."""
+    return {"project_id": req.unchecked_parameter("project")}
+
+
+@endpoint(policy="placement:v1:consumers:list", target=_project, query=schema.LIST, replies=replies.CONSUMERS)
+def list_consumers(req: Request) -> Reply:
+    """List the consumers that meet every condition, with all that they hold, a page at a time."""
+    wanted = schema.consumer_filter(req.parameters, req.index.current)
+    limit, after = consumers_of_page(req)
+    found, more = req.read(lambda db: holders.page(db, wanted, limit, after))
+    following = next_page(req, "/consumers", str(found[-1].id)) if more else None
+    return ok({"consumers": [schema.document(holder) for holder in found], "next": following}, modified=NOW)

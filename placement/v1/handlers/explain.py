@@ -1,0 +1,20 @@
+"""/v1/explain"""
+
+from __future__ import annotations
+
+from placement.conf.searches import settings_of
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply, ok
+from placement.search.explain.explaining import explain
+from placement.v1 import searching
+from placement.v1.schemas import explanation as schema
+
+
+@endpoint(policy="placement:v1:explain", query=schema.SHOW, replies=schema.REPLIES)
+def show(req: Request) -> Reply:
+    """Explain which candidates a query has, or why it has none and what would be enough."""
+    snapshot = req.index.current()
+    query = searching.query_of(req, snapshot)
+    names = searching.known_names(req, query, snapshot)
+    return ok(schema.document(explain(query, snapshot, settings_of(req.conf), names)))

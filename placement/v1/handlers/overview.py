@@ -1,0 +1,43 @@
+"""/v1/overview"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import JSON, NOW, Reply, page, stream
+from placement.index.snapshot import Snapshot
+from placement.objects import holders
+from placement.search.trees import depth_first, find_trees
+from placement.v1.schemas import overview as schema
+from placement.v1.schemas import replies
+from placement.v1.schemas.paging import next_page
+
+#: The consumers of so many providers are counted by a statement of their own, and the reply is made at once.
+_MANY = 1000
+
+
+@endpoint(policy="placement:v1:overview:show", query=schema.SHOW, replies=replies.OVERVIEW)
+def show(req: Request) -> Reply:
+    """Show all providers as trees, or a page of them."""
+    parameters, snapshot = req.parameters, req.index.current()
+    wanted = schema.tree_filter(parameters, snapshot, req.database)
+    limit = int(parameters.get("limit")) if "limit" in parameters else None
+    trees = find_trees(snapshot, wanted, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
+    slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
+    consumers = _consumers(req, snapshot, slots)
+    following = trees.last and next_page(req, "/overview", schema.text(trees.last))
+    pieces = schema.pieces(snapshot, slots, consumers, following)
+    reply = stream(pieces, JSON) if len(slots) > _MANY else page(b"".join(pieces), JSON)
+    reply.modified = NOW
+    return reply
+
+
+def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mapping[int, int]:
+    """Return how many consumers hold something on these providers, by the id of the provider."""
+    if len(slots) <= _MANY:
+        ids = [snapshot.provider(slot).id for slot in slots]
+        return req.read(lambda db: holders.count_by_provider(db, ids))
+    counts = req.index.consumers.of(snapshot).tolist()
+    return {snapshot.provider(slot).id: counts[slot] for slot in slots}

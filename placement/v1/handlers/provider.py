@@ -1,0 +1,43 @@
+"""/v1/providers/{provider}"""
+
+from __future__ import annotations
+
+from placement.db.transaction import Reading
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
+from placement.objects import holders
+from placement.objects.holders import ConsumerFilter, Holder
+from placement.search.trees import depth_first, shared_by, shares_with
+from placement.v1 import lookup
+from placement.v1.schemas import provider as schema
+from placement.v1.schemas import replies
+from placement.v1.schemas.paging import consumers_of_page, next_page
+
+
+@endpoint(policy="placement:v1:providers:show", query=schema.SHOW, replies=replies.SHOW_PROVIDER)
+def show(req: Request, provider: str) -> Reply:
+    """Show a provider, its tree, and who holds what in it."""
+    snapshot = req.index.current()
+    slot = lookup.of_path(snapshot, provider)
+    root = snapshot.provider(slot).root
+    slots = [*depth_first(snapshot, root)]
+    members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in slots}
+    limit, after = consumers_of_page(req)
+
+    def work(db: Reading) -> tuple[dict[int, int], list[Holder], bool]:
+        counts = holders.count_by_provider(db, [*members])
+        return counts, *holders.page(db, ConsumerFilter(providers=members.keys()), limit, after)
+
+    counts, found, more = req.read(work)
+    tree = schema.documents(snapshot, slots, counts)
+    path = f"/providers/{snapshot.provider(slot).uuid}"
+    document = {
+        "provider": tree[slots.index(slot)],
+        "tree": tree,
+        "shares_with": schema.some_of(snapshot, shares_with(snapshot, root)),
+        "shared_by": schema.some_of(snapshot, shared_by(snapshot, root)),
+        "holders": schema.holders(found, frozenset(members.values())),
+        "next": next_page(req, path, str(found[-1].id)) if more else None,
+    }
+    return ok(document, modified=NOW)

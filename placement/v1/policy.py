@@ -1,0 +1,35 @@
+"""The policy rules of the API below /v1 (docs: policy).
+
+Answers name providers: they are for the callers that may list providers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oslo_policy import policy
+
+_PROJECT = ["project"]
+_ADMIN_OR_SERVICE = "rule:admin_or_service_api"
+
+# Rule, check, description, path below /v1.
+_READS = (
+    ("capacity:show", _ADMIN_OR_SERVICE, "Show how many times a request could be placed.", "/capacity"),
+    ("explain", _ADMIN_OR_SERVICE, "Explain which candidates a request has, or why it has none.", "/explain"),
+    ("overview:show", _ADMIN_OR_SERVICE, "Show all providers as trees.", "/overview"),
+    (
+        "providers:show",
+        _ADMIN_OR_SERVICE,
+        "Show a provider, its tree, and who holds what in it.",
+        "/providers/{provider}",
+    ),
+    ("consumers:list", _ADMIN_OR_SERVICE, "List consumers with all that they hold.", "/consumers"),
+)
+
+
+def _documented(name: str, check: str, description: str, path: str) -> policy.DocumentedRuleDefault:
+    where: list[Any] = [{"path": f"/v1{path}", "method": "GET"}]
+    return policy.DocumentedRuleDefault(f"placement:v1:{name}", check, description, where, scope_types=_PROJECT)
+
+
+RULES: list[policy.RuleDefault] = [_documented(*read) for read in _READS]

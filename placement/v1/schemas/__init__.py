@@ -1,0 +1,1 @@
+"""Queries and documents of the API below /v1."""

@@ -1,0 +1,87 @@
+"""/v1/consumers"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from placement.index.snapshot import Snapshot
+from placement.objects.holders import ConsumerFilter, Holder
+from placement.schemas.declarations import IDENTIFIER, Field, Object, string
+from placement.schemas.document import Parameters, Query
+from placement.v1 import lookup
+from placement.v1.schemas import paging
+from placement.v1.schemas.date import DATE, date, moment
+
+#: Providers that a statement names one by one.
+_FEW = 1000
+
+LIST = Query(
+    Object(
+        Field("project", IDENTIFIER),
+        Field("user", IDENTIFIER),
+        Field("type", string(pattern="^([A-Z0-9_]+|unknown)$", maxLength=255)),
+        Field("older_than", DATE),
+        Field("newer_than", DATE),
+        Field("provider", IDENTIFIER),
+        Field("class", IDENTIFIER),
+        *paging.OF_CONSUMERS,
+    )
+)
+
+
+def consumer_filter(parameters: Parameters, current: Callable[[], Snapshot]) -> ConsumerFilter:
+    """Return which consumers a query asks for.
+
+    Args:
+        parameters: The query.
+        current: Returns the providers; it is called if the query names a provider or a class.
+
+    Raises:
+        UnknownProvider, UnknownResourceClass, InvalidDate: The query names what does not exist.
+    """
+    providers: list[int] | None = None
+    resource_class = None
+    if "provider" in parameters or "class" in parameters:
+        snapshot = current()
+        if (ident := parameters.get("provider")) is not None:
+            providers = [snapshot.provider(lookup.of_parameter(snapshot, "provider", ident)).id]
+        if (name := lookup.resource_class(snapshot, parameters.get("class"))) is not None:
+            resource_class = snapshot.class_ids[name]
+            providers = providers or _few_in_use(snapshot, name)
+    older, newer = parameters.get("older_than"), parameters.get("newer_than")
+    return ConsumerFilter(
+        project=parameters.get("project"),
+        user=parameters.get("user"),
+        consumer_type=parameters.get("type"),
+        created_before=older and moment("older_than", older),
+        created_after=newer and moment("newer_than", newer),
+        providers=providers,
+        resource_class=resource_class,
+    )
+
+
+def _few_in_use(snapshot: Snapshot, resource_class: str) -> list[int] | None:
+    """Return the ids of the providers on which something of the class is held; None if there are many of them.
+
+    The database has an index of allocations by provider and class, in which it finds the holders of a rare class.
+    """
+    column = snapshot.column(resource_class)
+    if column is None:
+        return []
+    slots, used = column.usage()
+    slots = slots[used > 0]
+    return None if len(slots) > _FEW else [snapshot.provider(slot).id for slot in slots.tolist()]
+
+
+def document(holder: Holder) -> dict[str, Any]:
+    """Return a consumer with all that it holds."""
+    return {
+        "uuid": holder.uuid,
+        "type": holder.consumer_type,
+        "project": holder.project,
+        "user": holder.user,
+        "generation": holder.generation,
+        "since": date(holder.created_at),
+        "allocations": {uuid: {"name": held.name, "resources": held.resources} for uuid, held in holder.held.items()},
+    }

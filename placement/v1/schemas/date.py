@@ -1,0 +1,38 @@
+"""Dates in documents, and dates and ages in queries (docs: v1-dates)."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from placement.db.tables import utcnow
+from placement.schemas.declarations import string
+from placement.v1.failures import InvalidDate
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGE = "[0-9]{1,5}[smhdw]"
+#: A date in UTC, or an age.
+DATE = string(pattern=f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(T[0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}})?Z?)?|{_AGE})$")
+
+
+def date(moment: datetime.datetime | None) -> str | None:
+    """Return a date (naive, UTC) in whole seconds, as ``2026-11-20T08:11:35Z``; MySQL keeps no fractions."""
+    return None if moment is None else f"{moment.isoformat(timespec='seconds')}Z"
+
+
+def moment(parameter: str, value: str) -> datetime.datetime:
+    """Return the moment (naive, UTC) that a parameter names: a date, or how long ago it was.
+
+    Args:
+        parameter: The name of the parameter.
+        value: Conforms to ``DATE``.
+
+    Raises:
+        InvalidDate: There is no such date.
+    """
+    if re.fullmatch(_AGE, value):
+        return utcnow() - datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
+    try:
+        return datetime.datetime.fromisoformat(value).replace(tzinfo=None)
+    except ValueError:
+        raise InvalidDate(parameter=parameter, value=value) from None

@@ -1,0 +1,104 @@
+"""/v1/overview"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+
+from placement.db.database import Database
+from placement.http.response import encode
+from placement.index.snapshot import Snapshot
+from placement.schemas.declarations import IDENTIFIER, UUID, Field, Object, string
+from placement.schemas.document import Parameters, Query
+from placement.search.trees import Amount, Mark, TreeFilter, TreeOrder
+from placement.v1 import lookup
+from placement.v1.failures import InvalidMark
+from placement.v1.schemas import paging
+from placement.v1.schemas.provider import documents
+
+#: Providers that are encoded at once.
+_PIECE = 1000
+
+SHOW = Query(
+    Object(
+        Field("limit", string(pattern="^[1-9][0-9]{0,8}$")),
+        Field("after", string(pattern=f"^([0-9]{{1,30}}:)?{paging.ID}$")),
+        Field("root", IDENTIFIER),
+        Field("class", IDENTIFIER),
+        Field("aggregate", UUID),
+        Field("trait", IDENTIFIER),
+        Field("sort", string(pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$")),
+        Field("over_committed", string(enum=["1", "true"])),
+    )
+)
+
+
+def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) -> TreeFilter:
+    """Return which trees a query asks for.
+
+    Raises:
+        UnknownProvider, UnknownResourceClass, UnknownTraits: It names what does not exist.
+    """
+    root = parameters.get("root")
+    if root is not None:
+        root = snapshot.provider(lookup.of_parameter(snapshot, "root", root)).root
+    return TreeFilter(
+        root=root,
+        resource_class=lookup.resource_class(snapshot, parameters.get("class")),
+        aggregate=parameters.get("aggregate"),
+        trait=lookup.trait(snapshot, database, parameters.get("trait")),
+        over_committed="over_committed" in parameters,
+    )
+
+
+def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
+    """Return the order that a query asks for; None is that of ids.
+
+    Raises:
+        UnknownResourceClass: It names a class that does not exist.
+    """
+    sort: str | None = parameters.get("sort")
+    if sort is None:
+        return None
+    amount, _, resource_class = sort.removeprefix("-").partition(":")
+    lookup.resource_class(snapshot, resource_class)
+    return TreeOrder(Amount(amount), resource_class, least_first=sort.startswith("-"))
+
+
+def mark(parameters: Parameters) -> Mark | None:
+    """Return the place after which the page begins; None is the beginning.
+
+    Raises:
+        InvalidMark: It is of a list with another order.
+    """
+    after: str | None = parameters.get("after")
+    if after is None:
+        return None
+    total, _, row_id = after.rpartition(":")
+    if bool(total) != ("sort" in parameters):
+        raise InvalidMark(after=after)
+    return Mark(int(total) if total else None, int(row_id))
+
+
+def text(last: Mark) -> str:
+    """Return a mark as it is in a query."""
+    return str(last.id) if last.sum is None else f"{last.sum}:{last.id}"
+
+
+def pieces(
+    snapshot: Snapshot, slots: Iterable[int], consumers: Mapping[int, int], following: str | None
+) -> Iterator[bytes]:
+    """Yield the document of a page, in pieces of many providers.
+
+    Args:
+        snapshot: Has the providers.
+        slots: The providers of the page, in order.
+        consumers: How many consumers hold something on a provider, by its id.
+        following: The URL of the next page.
+    """
+    yield b'{"providers":['
+    remaining, separator = iter(slots), b""
+    while some := [*itertools.islice(remaining, _PIECE)]:
+        yield separator + encode(documents(snapshot, some, consumers))[1:-1]
+        separator = b","
+    yield b'],"next":%s}' % encode(following)

@@ -1,0 +1,35 @@
+"""Pages of lists: their size, the mark after which they begin, and the link to the next one (docs: v1-pages)."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from placement.http.request import Request
+from placement.schemas.declarations import Field, string
+
+#: The most consumers of a page, and their number where the client states none.
+MAX_CONSUMERS, CONSUMERS = 1000, 100
+#: An id; every database can compare it, also if it is no id of a row.
+ID = "[0-9]{1,18}"
+#: What a list of consumers takes.
+OF_CONSUMERS = (
+    Field("limit", string(pattern="^([1-9][0-9]{0,2}|1000)$")),
+    Field("after", string(pattern=f"^{ID}$")),
+)
+
+
+def consumers_of_page(req: Request) -> tuple[int, int]:
+    """Return how many consumers a client asks for, and the id after which they begin."""
+    return int(req.parameters.get("limit", CONSUMERS)), int(req.parameters.get("after", 0))
+
+
+def next_page(req: Request, path: str, mark: str) -> str:
+    """Return the URL of the page that follows: the same query, with another mark.
+
+    Args:
+        req: The request for this page.
+        path: The path of the list, below the prefix of the API.
+        mark: The place of the last item of this page.
+    """
+    repeated = {name: req.parameters.get(name) for name in req.parameters if name != "after"}
+    return f"{req.absolute_url(path)}?{urlencode({**repeated, 'after': mark}, safe=':')}"

@@ -1,0 +1,66 @@
+"""The replies of /v1/overview, /v1/providers/{provider} and /v1/consumers, and what they have in common."""
+
+from __future__ import annotations
+
+from placement.schemas.declarations import UUID, Array, Field, Object, OrNull, Scalar, integer, nullable, number, string
+from placement.schemas.replies.common import AMOUNTS, by_class, by_uuid
+from placement.schemas.success import ok
+
+
+def _fields(type_: Scalar, *names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, type_, required=True) for name in names)
+
+
+#: A provider where it is only named.
+NAMED = Object(Field("uuid", UUID, required=True), Field("name", nullable(string()), required=True))
+#: A moment in UTC, in whole seconds; null if it was not recorded.
+SINCE = Field("since", nullable(string(format="date-time")), required=True)
+#: The URL of the page that follows.
+NEXT = Field("next", nullable(string()), required=True)
+
+_INVENTORY = Object(
+    *_fields(integer(), "total", "reserved", "min_unit", "max_unit", "step_size"),
+    *_fields(number(), "allocation_ratio"),
+    *_fields(integer(), "capacity", "used", "free"),
+)
+PROVIDER = Object(
+    *NAMED.fields,
+    Field("parent", OrNull(NAMED), required=True),
+    Field("root", NAMED, required=True),
+    *_fields(integer(), "generation"),
+    Field("traits", Array(string()), required=True),
+    Field("aggregates", Array(UUID), required=True),
+    *_fields(integer(), "consumers"),
+    Field("inventories", by_class(_INVENTORY), required=True),
+)
+_SOME = Object(*_fields(integer(), "count"), Field("providers", Array(NAMED), required=True))
+#: Null if another implementation has left no row of the project, or of the user.
+_OWNER = _fields(nullable(string()), "project", "user")
+_HOLDER = Object(
+    *_fields(string(), "consumer", "type"),
+    *_OWNER,
+    SINCE,
+    Field("provider", NAMED, required=True),
+    Field("resources", AMOUNTS, required=True),
+)
+_HELD = Object(Field("name", nullable(string()), required=True), Field("resources", AMOUNTS, required=True))
+_CONSUMER = Object(
+    *_fields(string(), "uuid", "type"),
+    *_OWNER,
+    *_fields(integer(), "generation"),
+    SINCE,
+    Field("allocations", by_uuid(_HELD), required=True),
+)
+
+OVERVIEW = ok(Object(Field("providers", Array(PROVIDER), required=True), NEXT))
+SHOW_PROVIDER = ok(
+    Object(
+        Field("provider", PROVIDER, required=True),
+        Field("tree", Array(PROVIDER), required=True),
+        Field("shares_with", _SOME, required=True),
+        Field("shared_by", _SOME, required=True),
+        Field("holders", Array(_HOLDER), required=True),
+        NEXT,
+    )
+)
+CONSUMERS = ok(Object(Field("consumers", Array(_CONSUMER), required=True), NEXT))

@@ -1,0 +1,15 @@
+"""The parameters that describe a search: those of the newest /allocation_candidates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from placement import microversion as mv
+from placement.schemas import allocation_candidate
+from placement.version_history import OLDEST
+
+PARAMETERS = tuple(
+    replace(field, since=OLDEST, until=None) for field in allocation_candidate.PARAMETERS if field.exists_at(mv.LATEST)
+)
+#: All values of these parameters count.
+REPEATED = dict.fromkeys(allocation_candidate.REPEATED, OLDEST)

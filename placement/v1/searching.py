@@ -1,0 +1,57 @@
+"""What the routes about searches have in common: the query, with its limits and its names."""
+
+from __future__ import annotations
+
+from oslo_utils import uuidutils
+
+from placement import microversion as mv
+from placement.conf.searches import check_demands
+from placement.db.transaction import Reading
+from placement.http.request import Request
+from placement.index.snapshot import Snapshot
+from placement.objects.trait import Trait
+from placement.schemas.document import Parameters
+from placement.search.explain.mistakes import Names
+from placement.search.query import parse
+from placement.search.query.existence import unknown_traits
+from placement.search.query.query import SearchQuery
+from placement.v1 import lookup
+
+_IN_TREE = "in_tree"
+
+
+def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
+    """Return the query of a request, read as the newest version of /allocation_candidates reads it.
+
+    ``in_tree`` takes names of providers, too.  Whether classes and traits exist is not checked.
+
+    Raises:
+        errors.BadRequest: For the first mistake in the query.
+    """
+    pairs = [
+        (name, _uuid(snapshot, name, value) if name.startswith(_IN_TREE) else value)
+        for name, value in req.parameters.items()
+    ]
+    query = parse.search_query(Parameters(pairs), mv.LATEST)
+    check_demands(query, req.conf)
+    return query
+
+
+def _uuid(snapshot: Snapshot, parameter: str, ident: str) -> str:
+    """Return the uuid of a provider; a uuid that no provider has is kept, as the search does."""
+    if lookup.find(snapshot, ident) is None and uuidutils.is_uuid_like(ident.strip()):
+        return ident
+    return snapshot.provider(lookup.of_parameter(snapshot, parameter, ident)).uuid
+
+
+def known_names(req: Request, query: SearchQuery, snapshot: Snapshot) -> Names:
+    """Return the traits of the query that do not exist; all others are read only if there are such."""
+    mentioned = query.root_traits.names.union(*(group.traits.names for group in query.groups))
+    unknown = unknown_traits(mentioned, snapshot, req.database)
+    if not unknown:
+        return Names()
+
+    def all_names(db: Reading) -> list[str]:
+        return [trait.name for trait in Trait.all(db)]
+
+    return Names(unknown, req.read(all_names))
