@@ -1,0 +1,120 @@
+"""A query for allocation candidates, from a query string or from options.
+
+Options after ``--group X`` belong to the group X, until the next ``--group``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+_RESOURCE = re.compile(r"[A-Z0-9_]+[:=][0-9]+")
+_GROUP = re.compile(r"[A-Za-z0-9_-]{1,63}")
+#: Parameters whose values, joined by commas, are one value.
+_JOINED = ("resources", "required", "root_required")
+#: Characters of a query that are sent as they are typed.
+_AS_TYPED = "%=&:,!~*'()-._+?/@;$"
+
+
+class Term(NamedTuple):
+    """What one option adds to a query: the parameter with the suffix of its group, the parameter, the value."""
+
+    name: str
+    parameter: str
+    value: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that a query is made of."""
+    parser.add_argument(
+        "query",
+        metavar="<query>",
+        nargs="?",
+        default="",
+        help='the query of /allocation_candidates, such as "resources=VCPU:4&required=HW_CPU_X86_AVX2"',
+    )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that a query is made of."""
+    parser.set_defaults(terms=(), group="")
+    options = parser.add_argument_group("the query, by options")
+
+    def add(name: str, parameter: str, metavar: str, does: str, grouped: bool = True, kind: Any = str) -> None:
+        options.add_argument(
+            name, dest="terms", action=_Term, const=(parameter, grouped), metavar=metavar, help=does, type=kind
+        )
+
+    add("--resource", "resources", "<class>=<amount>", "an amount of a resource class; repeatable", kind=_resource)
+    add("--required", "required", "<trait>", "a required trait, !<trait> for a forbidden one; repeatable")
+    add("--member-of", "member_of", "<aggregate>", "an aggregate, in:<a>,<b> for any of several; repeatable")
+    add("--in-tree", "in_tree", "<uuid>", "a provider of the tree that the providers are in")
+    options.add_argument(
+        "--group",
+        action=_Group,
+        metavar="<group>",
+        help="the options after it describe one group, whose resources come from one provider",
+    )
+    add("--group-policy", "group_policy", "none|isolate", "whether groups may share a provider", grouped=False)
+    add("--same-subtree", "same_subtree", "<group>,...", "groups below one provider", grouped=False, kind=_groups)
+    add("--root-required", "root_required", "<trait>", "a trait that the root has, or !<trait>", grouped=False)
+
+
+class _Term(argparse.Action):
+    """Adds a parameter and its value to the terms."""
+
+    def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, _option: str | None = None) -> None:
+        parameter, grouped = self.const
+        name = parameter + (namespace.group if grouped else "")
+        namespace.terms = (*namespace.terms, Term(name, parameter, value))
+
+
+class _Group(argparse.Action):
+    """Begins a group."""
+
+    def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, _option: str | None = None) -> None:
+        try:
+            namespace.group = _suffix(value)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+
+
+def query_string(query: str, terms: Iterable[Term] = ()) -> str:
+    """Return the query string of a query as a person types it, and of what options add to it.
+
+    >>> query_string("limit=1", [Term("resources", "resources", "VCPU:4"), Term("resources", "resources", "DISK_GB:1")])
+    'limit=1&resources=VCPU:4,DISK_GB:1'
+    """
+    pairs: list[tuple[str, str]] = []
+    places: dict[str, int] = {}
+    for name, parameter, value in terms:
+        joined = parameter in _JOINED and not value.startswith("in:")
+        if joined and name in places:
+            pairs[places[name]] = (name, f"{pairs[places[name]][1]},{value}")
+            continue
+        if joined:
+            places[name] = len(pairs)
+        pairs.append((name, value))
+    of_options = urlencode(pairs, safe=":,!")
+    return "&".join(part for part in (quote(query.lstrip("?"), _AS_TYPED), of_options) if part)
+
+
+def _resource(text: str) -> str:
+    if not _RESOURCE.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not <class>=<amount>, such as VCPU=4")
+    return text.replace("=", ":")
+
+
+def _groups(text: str) -> str:
+    return ",".join(_suffix(name) for name in text.split(","))
+
+
+def _suffix(group: str) -> str:
+    """Return the suffix of the parameters of a group: a number, or a name after an underscore."""
+    if not _GROUP.fullmatch(group):
+        raise argparse.ArgumentTypeError(f"{group!r} is no name of a group: 1 to 63 letters, digits, _ and -")
+    return group if group.isdecimal() or group.startswith(("_", "-")) else f"_{group}"
