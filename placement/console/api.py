@@ -1,0 +1,54 @@
+"""The pages below /console: their route table, path -> {method: endpoint}, and the ``Api`` value.
+
+A page needs what the API needs.  The document of a 401 is the page to sign in with (ADR 33), so only the assets
+and the description of the API are open.
+"""
+
+from __future__ import annotations
+
+from placement.console.handlers import asset, consumer, overview, provider, query, reference
+from placement.console.pages import ErrorPages
+from placement.http.api import Api, Table
+from placement.http.versioning import Unversioned
+from placement.v1.api import PROVIDER
+
+TABLE: Table = {
+    "/": {"GET": overview.show},
+    "/hosts": {"GET": overview.list_hosts},
+    "/providers": {"GET": provider.list_providers},
+    "/providers/{ident}": {"GET": provider.show},
+    "/query": {"GET": query.show},
+    "/query/form": {"GET": query.show_form},
+    "/consumers": {"GET": consumer.list_consumers},
+    "/api": {"GET": reference.show},
+    "/assets/{name}": {"GET": asset.show},
+}
+
+#: A page runs the modules and the style sheet of this service, and nothing else: no inline script or style, no other
+#: host, no frame.
+CONTENT_SECURITY_POLICY = "; ".join((
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+))  # fmt: skip
+
+CONSOLE = Api(
+    name="placement-console",
+    prefix="/console",
+    routes=TABLE,
+    versioning=Unversioned(),
+    error_documents=ErrorPages(),
+    patterns={"ident": PROVIDER},
+    open_paths=frozenset({"/api", *(f"/assets/{name}" for name in asset.ASSETS)}),
+    headers=(
+        ("content-security-policy", CONTENT_SECURITY_POLICY),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+    ),
+    anonymous_is_admin=True,
+)

@@ -1,0 +1,14 @@
+// The token of this tab: kept in sessionStorage, sent in a header, never part of a URL.
+
+const KEY = "placement-token";
+
+export const token = () => sessionStorage.getItem(KEY);
+export const keep = (value) => sessionStorage.setItem(KEY, value);
+export const forget = () => sessionStorage.removeItem(KEY);
+
+/** Fetch a URL of this service with the token, if there is one. */
+export function load(url, accept = "text/html") {
+  const headers = { Accept: accept };
+  if (token()) headers["X-Auth-Token"] = token();
+  return fetch(url, { headers, credentials: "same-origin", cache: "no-store" });
+}

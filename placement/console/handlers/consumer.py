@@ -1,0 +1,75 @@
+"""/console/consumers"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from placement import errors
+from placement.console import pages
+from placement.console.views.cloud import class_names
+from placement.console.views.query_form import without_blanks
+from placement.http.endpoint import endpoint
+from placement.http.environ import CONTEXT
+from placement.http.request import Request
+from placement.http.response import Reply
+from placement.objects import holders
+from placement.schemas.document import Parameters
+from placement.v1.schemas import consumer as schema
+from placement.version_history import OLDEST
+
+_RULE = "placement:v1:consumers:list"
+_ROWS = 50
+#: The filters of the form: parameter, label, hint.
+_FILTERS = (
+    ("project", "Project", ""),
+    ("user", "User", ""),
+    ("type", "Type", "INSTANCE, or unknown"),
+    ("provider", "Holds something of", "name or uuid of a provider"),
+    ("class", "Holds something in", "resource class"),
+    ("older_than", "Older than", "30d, 12h or 2026-11-20"),
+    ("newer_than", "Newer than", "1h"),
+)
+
+
+@endpoint(negotiates=False)
+def list_consumers(req: Request) -> Reply:
+    """List the consumers that meet every condition, with all that they hold.
+
+    Where the policy lets readers see the consumers of their own project, one who names no project sees these.
+    """
+    given = dict(without_blanks(req.pairs()))
+    _authorize(req, given)
+    shown: dict[str, Any] = {
+        "page": "consumers",
+        "filters": [(name, label, hint, given.get(name, "")) for name, label, hint in _FILTERS],
+        "classes": class_names(req.index.current()),
+    }
+    try:
+        wanted = schema.consumer_filter(_valid(given), req.index.current)
+    except errors.BadRequest as refused:
+        return pages.show(req, "consumers.html", 400, sentence=refused.sentence, found=[], next="", **shown)
+    found, more = req.read(lambda db: holders.page(db, wanted, _ROWS, int(given.get("after", 0))))
+    following = urlencode({**given, "after": found[-1].id}) if more else ""
+    return pages.show(req, "consumers.html", sentence="", found=found, next=following, **shown)
+
+
+def _authorize(req: Request, given: dict[str, str]) -> None:
+    """Check whether the caller may see the consumers of the project; without one, of all, or else of the caller's own.
+
+    Raises:
+        errors.Forbidden: The policy says no.
+    """
+    try:
+        req.authorize(_RULE, {"project_id": given.get("project")})
+    except errors.Forbidden:
+        own = req.environ[CONTEXT].project_id
+        if own is None or "project" in given:
+            raise
+        req.authorize(_RULE, {"project_id": own})
+        given["project"] = own
+
+
+def _valid(given: dict[str, str]) -> Parameters:
+    """Return the filters as the API has them; raises errors.InvalidQuery."""
+    return schema.LIST.validate(given.items(), OLDEST)

@@ -1,0 +1,101 @@
+"""/console/providers"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from placement.console import pages
+from placement.console.views import search, tree
+from placement.console.views.cloud import class_names, named
+from placement.db.transaction import Reading
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply
+from placement.objects import holders
+from placement.objects.holders import ConsumerFilter, Holder
+from placement.schemas.declarations import Field, Object, string
+from placement.schemas.document import Query
+from placement.search.trees import shared_by, shares_with
+from placement.v1 import lookup
+from placement.v1.schemas import provider as document
+from placement.version_history import OLDEST
+
+#: Providers on one page of the list, and names that a field suggests.
+_ROWS, _SUGGESTIONS = 50, 500
+#: Consumers, and sharing relations, on the page of a provider.
+_HOLDERS, _NAMED = 50, 20
+
+_TEXT = string(maxLength=255)
+_LIST = Query(
+    Object(
+        Field("name", _TEXT, since=OLDEST),
+        Field("class", _TEXT, since=OLDEST),
+        Field("trait", _TEXT, since=OLDEST),
+        Field("aggregate", _TEXT, since=OLDEST),
+        Field("page", string(pattern="^[1-9][0-9]{0,5}$"), since=OLDEST),
+    )
+)
+
+
+@endpoint(policy="placement:v1:overview:show", query=_LIST, negotiates=False)
+def list_providers(req: Request) -> Reply:
+    """List the providers that match, in pages, by name."""
+    given = {name: value.strip() for name, value in req.parameters.items() if name != "page"}
+    wanted = search.Wanted(*(given.get(name, "") for name in ("name", "class", "trait", "aggregate")))
+    number = int(req.parameters.get("page", 1))
+    snapshot = req.index.current()
+    slots = search.find_slots(wanted, snapshot)
+    first = (number - 1) * _ROWS
+    shown = slots[first : first + _ROWS]
+    return pages.show(
+        req,
+        "providers.html",
+        page="providers",
+        wanted=wanted,
+        classes=class_names(snapshot),
+        traits=sorted(snapshot.traits)[:_SUGGESTIONS],
+        count=len(slots),
+        first=first + 1,
+        last=first + len(shown),
+        rows=[search.row(snapshot, slot) for slot in shown],
+        previous=_page(given, number - 1) if number > 1 else "",
+        next=_page(given, number + 1) if first + _ROWS < len(slots) else "",
+    )
+
+
+@endpoint(policy="placement:v1:providers:show", negotiates=False)
+def show(req: Request, ident: str) -> Reply:
+    """Show a provider: its tree, traits, aggregates, what it shares with whom, and who holds what in the tree."""
+    snapshot = req.index.current()
+    slot = lookup.of_path(snapshot, ident)
+    uuid, root = snapshot.provider(slot).uuid, snapshot.provider(slot).root
+    drawn = tree.draw(snapshot, slot)
+    members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in snapshot.forest.tree(root)}
+
+    def work(db: Reading) -> tuple[dict[int, int], list[Holder], bool]:
+        wanted = ConsumerFilter(providers=members.keys())
+        return holders.count_by_provider(db, [*members]), *holders.page(db, wanted, _HOLDERS)
+
+    counts, held, more = req.read(work)
+    serving, served = shared_by(snapshot, root), shares_with(snapshot, root)
+    return pages.show(
+        req,
+        "provider.html",
+        page="providers",
+        provider=next(each for each in drawn.providers if each.uuid == uuid),
+        generation=int(snapshot.generations[slot]),
+        ancestors=[named(snapshot, each) for each in reversed(snapshot.ancestry(slot)[1:])],
+        drawn=drawn,
+        consumers={members[provider_id]: count for provider_id, count in counts.items()},
+        held=document.holders(held, frozenset(members.values())),
+        more=more,
+        serving=[named(snapshot, each) for each in serving[:_NAMED]],
+        served=[named(snapshot, each) for each in served[:_NAMED]],
+        serving_count=len(serving),
+        served_count=len(served),
+    )
+
+
+def _page(given: dict[str, str], number: int) -> str:
+    """Return the query string of another page of the list."""
+    return urlencode({name: value for name, value in given.items() if value} | {"page": str(number)})

@@ -1,0 +1,54 @@
+"""A query as commands for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from placement import microversion as mv
+from placement.console.views.query_form import Pairs, query_string
+from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
+
+
+def curl(url: str, pairs: Pairs) -> str:
+    """Return the command that sends the query; the token is that of the shell's environment."""
+    address = shlex.quote(f"{url}/allocation_candidates?{query_string(pairs)}")
+    version = shlex.quote(f"OpenStack-API-Version: placement {mv.LATEST}")
+    return f'curl -H "X-Auth-Token: $OS_TOKEN" -H {version} \\\n  {address}'
+
+
+def openstack(query: SearchQuery) -> str | None:
+    """Return the command of OpenStack's client for the query; None where the client has no option for a part of it."""
+    if query.root_traits.names or query.same_subtrees or any(not _is_expressible(group) for group in query.groups):
+        return None
+    words = ["openstack", "--os-placement-api-version", str(mv.LATEST), "allocation", "candidate", "list"]
+    for group in query.groups:
+        words += _options(group)
+    if any(group.suffix != UNSUFFIXED for group in query.groups):
+        words += ["--group-policy", "isolate" if query.isolate else "none"]
+    if query.limit is not None:
+        words += ["--limit", str(query.limit)]
+    return shlex.join(words)
+
+
+def _is_expressible(group: Group) -> bool:
+    return (
+        group.in_tree is None
+        and bool(group.resources)
+        and (group.suffix == UNSUFFIXED or group.suffix.isdigit())
+        and not group.aggregates.none_of
+    )
+
+
+def _options(group: Group) -> Iterator[str]:
+    """Yield the options of one group; those of the unsuffixed group follow no ``--group``."""
+    if group.suffix != UNSUFFIXED:
+        yield from ("--group", group.suffix)
+    for name, amount in group.resources.items():
+        yield from ("--resource", f"{name}={amount}")
+    for names in group.traits.any_of:
+        yield from ("--required", ",".join(sorted(names)))
+    for name in sorted(group.traits.none_of):
+        yield from ("--forbidden", name)
+    for aggregates in group.aggregates.any_of:
+        yield from ("--member-of", ",".join(sorted(aggregates)))

@@ -1,0 +1,72 @@
+"""How full something is in one resource class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placement.index.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ClassLevel:
+    """The inventory of one provider in a class, or the sum of many, and how much of it is used.
+
+    Args:
+        total: What there is, before the allocation ratio.
+        reserved: What of it is not given away.
+        capacity: What can be given away: (total - reserved) * allocation ratio, rounded down.
+        used: What is given away; more than the capacity if that was lowered.
+    """
+
+    resource_class: str
+    total: int
+    reserved: int
+    capacity: int
+    used: int
+
+    @property
+    def free(self) -> int:
+        """What can still be given away."""
+        return max(self.capacity - self.used, 0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more is used than the capacity allows."""
+        return self.used > self.capacity
+
+    # --- the bar: used from the left, reserved at the right, all in percent of the width ---
+
+    @property
+    def reserved_width(self) -> float:
+        """The part that is reserved, of all that there is."""
+        return _percent(self.reserved, self.total)
+
+    @property
+    def used_width(self) -> float:
+        """The part that is used; all that is not reserved where more is used than the capacity."""
+        return round(_percent(self.used, self.capacity) * (100 - self.reserved_width) / 100, 2)
+
+    @property
+    def percent(self) -> int:
+        """How much of the capacity is used, in percent; over 100 where more is used."""
+        if self.capacity <= 0:
+            return 100 if self.used else 0
+        return int(100 * self.used / self.capacity)
+
+
+def levels_of(snapshot: Snapshot, slot: int) -> tuple[ClassLevel, ...]:
+    """Return the levels of one provider, by the name of the class."""
+    found = []
+    for class_id in snapshot.provider(slot).classes:
+        name = snapshot.class_names.get(class_id)
+        if name is not None:
+            amounts = snapshot.columns[class_id].amounts(slot)
+            found.append(ClassLevel(name, amounts.total, amounts.reserved, int(amounts.capacity), int(amounts.used)))
+    return tuple(sorted(found, key=lambda level: level.resource_class))
+
+
+def _percent(part: float, of: float) -> float:
+    """Return the share in percent, from 0 to 100."""
+    if of <= 0:
+        return 100.0 if part > 0 else 0.0
+    return round(min(max(100 * part / of, 0.0), 100.0), 2)

@@ -1,0 +1,115 @@
+"""A query of /allocation_candidates as the fields of a form, and as text.
+
+The form holds any query, also one that is not valid: it takes names and values apart, and judges nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote
+
+Pairs = Sequence[tuple[str, str]]
+
+_OF_GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
+_LABELS = {
+    "resources": ("Resources", "VCPU:4,MEMORY_MB:8192"),
+    "required": ("Traits", "HW_CPU_X86_AVX2,!CUSTOM_SLOW"),
+    "member_of": ("Aggregates", "in:uuid,uuid or !uuid"),
+    "in_tree": ("In the tree of", "uuid of a provider"),
+}
+_COMMON = {
+    "root_required": ("Traits of the root", "COMPUTE_NODE,!COMPUTE_STATUS_DISABLED"),
+    "same_subtree": ("Same subtree", "suffixes, such as 1,2"),
+    "limit": ("At most", "number of candidates"),
+}
+#: The characters that stay as they are in the text of a query, besides letters and digits.
+_READABLE = ":,!"
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """An input for each value of a parameter; one that is empty if there is none."""
+
+    name: str
+    label: str
+    hint: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FormGroup:
+    """The fields of one group.
+
+    Args:
+        is_spare: Whether the query has no such group: the fields are there to add one.
+    """
+
+    suffix: str
+    is_spare: bool
+    fields: tuple[FormField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryForm:
+    """A query as a form and as text.
+
+    Args:
+        others: Names and values that the form has no field for.
+        text: The query string, readable; its parameters are on lines of their own.
+    """
+
+    groups: tuple[FormGroup, ...]
+    common: tuple[FormField, ...]
+    group_policy: str
+    others: tuple[tuple[str, str], ...]
+    text: str
+
+    @classmethod
+    def of(cls, pairs: Pairs) -> QueryForm:
+        """Return the form that holds these parameters."""
+        values: dict[str, list[str]] = {}
+        suffixes = {"": None}
+        for name, value in pairs:
+            values.setdefault(name, []).append(value)
+            if parameter := _OF_GROUP.fullmatch(name):
+                suffixes[parameter[2]] = None
+        spare = next(str(number) for number in range(1, len(suffixes) + 1) if str(number) not in suffixes)
+        fields = tuple(_field(name, *about, values) for name, about in _COMMON.items())
+        known = {*_COMMON, "group_policy"}
+        return cls(
+            groups=(*(_group(suffix, False, values) for suffix in suffixes), _group(spare, True, values)),
+            common=fields,
+            group_policy=values.get("group_policy", [""])[0],
+            others=tuple((name, value) for name, value in pairs if name not in known and not _OF_GROUP.fullmatch(name)),
+            text="\n&".join(f"{quote(name)}={quote(value, safe=_READABLE)}" for name, value in pairs),
+        )
+
+
+def query_string(pairs: Pairs) -> str:
+    """Return the parameters as a query string, readable."""
+    return "&".join(f"{quote(name)}={quote(value, safe=_READABLE)}" for name, value in pairs)
+
+
+def parse_text(text: str) -> Pairs:
+    """Return the parameters of a query string that was typed or pasted: lines, a leading ``?`` or a URL do not matter.
+
+    Raises:
+        UnicodeError: It is not UTF-8 when it is unquoted.
+    """
+    line = "".join(part.strip() for part in text.splitlines())
+    return parse_qsl(line.rpartition("?")[2], keep_blank_values=True, errors="strict")
+
+
+def without_blanks(pairs: Iterable[tuple[str, str]]) -> Pairs:
+    """Return the parameters that have a value: a form sends its empty fields, too."""
+    return [(name, value.strip()) for name, value in pairs if value.strip()]
+
+
+def _group(suffix: str, is_spare: bool, values: dict[str, list[str]]) -> FormGroup:
+    return FormGroup(suffix, is_spare, tuple(_field(name + suffix, *about, values) for name, about in _LABELS.items()))
+
+
+def _field(name: str, label: str, hint: str, values: dict[str, list[str]]) -> FormField:
+    return FormField(name, label, hint, tuple(values.get(name, [""])))
