@@ -1,15 +1,16 @@
 # The targets.  tox.ini defines how each gate is run.
 #
 #   make serve       run the service on 127.0.0.1:8778 with a SQLite file in ./var   (ARGS='--port 9000' for its options)
+#   make demo        run it with a small cloud to click through, in a database that is removed at the end
 #   make check       the inner loop, below three minutes: style, types, layers, then the unit tests, those of the search
 #                    and of the documents, and the gabbits, on SQLite   (ARGS='-k claim' for pytest's)
 #   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL; with ARGS='-k claim' for pytest only
 #                    those tests, without lint
 #   make test-long   the tests, with longer searches for counterexamples
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
-#   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache
-#                    and haproxy from Debian's packages, the client of SQLite, and what uWSGI and mod_wsgi are compiled with;
-#                    starts none of them
+#   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache,
+#                    haproxy and Chromium from Debian's packages, the client of SQLite, and what uWSGI and mod_wsgi
+#                    are compiled with; starts none of them
 #   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
 #   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0
@@ -23,11 +24,15 @@ SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 TOX = .venv/bin/tox run --quiet
 COMMA = ,
 
-.PHONY: serve check test test-long test-nova servers lint docs changelog samples bench clean
+.PHONY: serve demo check test test-long test-nova servers lint docs changelog samples bench clean
 
 serve: .venv/service
 	@echo "Starting the service ..."
 	@.venv/bin/placement-serve $(ARGS)
+
+demo: .venv/service
+	@echo "Making the cloud ..."
+	@.venv/bin/placement-serve --demo $(ARGS)
 
 check: .venv/gates
 	$(TOX) -e check -- $(ARGS)
@@ -60,7 +65,7 @@ bench: .venv/service
 servers:
 	-$(SUDO) apt-get update -qq
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev
+		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy chromium libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev
 
 clean:
 	rm -rf .venv .tox build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -9,9 +9,12 @@ from wsgiref.types import WSGIApplication
 import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_log import log
+from oslo_policy.policy import Enforcer, RuleDefault
 
 from placement import conf as options
-from placement import errors, metrics, package, routes
+from placement import errors, metrics, package, policy, routes
+from placement.baremetal.api import BAREMETAL
+from placement.console.api import CONSOLE
 from placement.db import driver_errors, schema, standard
 from placement.db.bulkhead import Bulkhead
 from placement.db.connect import connect
@@ -31,6 +34,7 @@ from placement.middleware.profiler import profiled, traced
 from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
 from placement.policy import Policy
+from placement.v1.api import V1
 
 LOG = log.getLogger(__name__)
 
@@ -52,7 +56,14 @@ LAYERS: Layers = (
 
 # --- the APIs --------------------------------------------------------------------------------------------------------
 
-APIS: tuple[Api, ...] = (routes.PLACEMENT,)
+#: All of them; their policy rules are known whether they are enabled or not.
+APIS: tuple[Api, ...] = (routes.PLACEMENT, V1, BAREMETAL, CONSOLE)
+
+
+def enabled(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
+    """Return the APIs that the configuration asks for."""
+    optional = {BAREMETAL.prefix: conf.baremetal.enabled, CONSOLE.prefix: conf.console.enabled}
+    return tuple(api for api in APIS if optional.get(api.prefix, True))
 
 
 def assemble(deployment: Deployment, layers: Layers = LAYERS) -> WSGIApplication:
@@ -95,7 +106,7 @@ def loadapp(
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
-    application = assemble(Deployment(conf, database, _policy(conf), index, APIS), layers)
+    application = assemble(Deployment(conf, database, _policy(conf), index, enabled(conf)), layers)
     LOG.info("Placement %s starts with Python %s.", package.version(), platform.python_version())
     return application
 
@@ -120,9 +131,19 @@ def _most_threads(configured: int | None, threads: int | None) -> int | None:
 
 def _policy(conf: cfg.ConfigOpts) -> Policy:
     try:
-        return Policy(conf, [rule for api in APIS for rule in api.rules])
+        return Policy(conf, list_rules())
     except ValueError as error:
         raise StartError(f"[oslo_policy]policy_file: {error}") from error
+
+
+def list_rules() -> list[RuleDefault]:
+    """Return the policy rules of all APIs with their defaults, for the oslopolicy tools."""
+    return [rule for api in APIS for rule in api.rules]
+
+
+def get_enforcer() -> Enforcer:
+    """Return an enforcer configured like the service's, for the oslopolicy tools."""
+    return policy.get_enforcer(list_rules())
 
 
 def reached(conf: cfg.ConfigOpts) -> Database:

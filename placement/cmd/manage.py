@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from oslo_config import cfg
 
-from placement.cmd import program
+from placement.cmd import baremetal, load, program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
 from placement.db import online, schema, standard, sweep
@@ -69,6 +69,11 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "--force", action="store_true", help="do it even if a process of this service wrote a short time ago"
     )
     giving_back.add_argument(
+        "--discard-baremetal",
+        action="store_true",
+        help="do it even if there are nodes or allocation records of the Bare Metal API: they are lost",
+    )
+    giving_back.add_argument(
         "--revision",
         metavar="<id>",
         default=schema.COMMON_HEADS[0],
@@ -84,7 +89,9 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "online_data_migrations", online_data_migrations, "Complete rows that an older Placement left incomplete."
     ).add_argument("--max-count", metavar="<n>", help="the largest number of rows to change (default: all)")
     add(
-        "sweep", sweep_names, "Remove projects, users, consumer types and aggregates that nothing refers to any more."
+        "sweep",
+        sweep_names,
+        "Remove unused projects, users, consumer types and aggregates, and allocation records that have ended.",
     ).add_argument(
         "--grace",
         metavar="<seconds>",
@@ -93,6 +100,8 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="remove rows that an earlier sweep marked at least so long ago; longer than any transaction lasts "
         "(default: %(default)s)",
     )
+    baremetal.add_commands(commands)
+    load.add_command(commands)
 
 
 def _seconds(text: str) -> int:
@@ -131,7 +140,12 @@ def stamp(conf: cfg.ConfigOpts) -> int:
 def release(conf: cfg.ConfigOpts) -> int:
     """Downgrade the schema to what another Placement implementation knows."""
     with program.connected(conf) as database, Progress("db release"):
-        schema.release(database.engine, conf.command.revision, force=conf.command.force)
+        schema.release(
+            database.engine,
+            conf.command.revision,
+            force=conf.command.force,
+            discard_baremetal=conf.command.discard_baremetal,
+        )
     return 0
 
 

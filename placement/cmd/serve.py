@@ -8,13 +8,15 @@ authenticate its clients (noauth2), on the loopback interface only.  It reads a 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import ipaddress
 import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -23,13 +25,15 @@ from oslo_config import cfg
 from oslo_log import log as oslo_log
 
 from placement import conf as options
-from placement import deploy, log, package
+from placement import demo, deploy, log, package
+from placement.ask.address import ADDRESS_FILE
 from placement.cmd import program
 from placement.errors import StartError
 from placement.middleware.allowed_hosts import allowed_hosts
 from placement.middleware.http_syntax import HttpSyntax
 
 DATABASE = "sqlite:///var/placement.sqlite"
+DEMO = "--demo"
 ANYWHERE = "--insecure-noauth2-on-any-address"
 
 GREETING = """\
@@ -41,7 +45,18 @@ The token is "admin".  Try:
   curl -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement latest' {url}/resource_providers
 
 """
+TRY_BAREMETAL = """\
+The Bare Metal API of OpenStack Ironic is below {url}/baremetal.  Try:
+
+  openstack --os-auth-type admin_token --os-token admin --os-endpoint {url}/baremetal baremetal driver list
+
+"""
+SEE_IT = """\
+The console, for a browser, is at {url}/console/
+
+"""
 GOODBYE = "Ctrl-C ends it; the data stays."
+DEMO_GOODBYE = "This is a demonstration: Ctrl-C ends it, and removes the data."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,11 +64,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        conf = _configured(arguments)
-        unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
-        with _listening(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
+        with contextlib.ExitStack() as open_:
+            if arguments.demo:
+                arguments.database = _throwaway(arguments, open_)
+            conf = _configured(arguments)
+            unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
+            listening = open_.enter_context(_listening(arguments.host, arguments.port, loopback_only=unauthenticated))
             layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
-            _serve(conf, listening, arguments.threads, layers)
+            _serve(conf, listening, arguments, layers)
     except (StartError, cfg.Error) as reason:
         print(f"placement-serve: {' '.join(str(reason).split())}", file=sys.stderr)
         return 1
@@ -72,7 +90,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--threads", default=8, type=program.number, help="requests served at a time (default: %(default)s)"
     )
-    parser.add_argument("--database", metavar="URL", help=f"where the data is (default: {DATABASE})")
+    parser.add_argument(
+        "--database", metavar="URL", help=f"where the data is (default: {DATABASE}, which is ./var/placement.sqlite)"
+    )
+    parser.add_argument(
+        DEMO, action="store_true", help="serve a small cloud to try the service with, whose data is removed at the end"
+    )
     parser.add_argument("--config-file", metavar="PATH", action="append", help="configuration, as in placement.conf")
     parser.add_argument("--config-dir", metavar="DIR", action="append", help="a directory of such files")
     parser.add_argument(
@@ -81,11 +104,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _throwaway(arguments: argparse.Namespace, open_: contextlib.ExitStack) -> str:
+    """Return the URL of a database that is removed when ``open_`` ends; raises StartError."""
+    if arguments.database or arguments.config_file or arguments.config_dir:
+        raise StartError(f"{DEMO} has a database and a configuration of its own.")
+    _create(ADDRESS_FILE.parent)
+    directory = open_.enter_context(tempfile.TemporaryDirectory(prefix="placement-demo-"))
+    return f"sqlite:///{directory}/placement.sqlite"
+
+
 def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     """Return the configuration that the arguments or the environment name, or else the built-in one."""
     files = [f"--config-file={path}" for path in arguments.config_file or ()]
     files += [f"--config-dir={path}" for path in arguments.config_dir or ()]
-    if not files and not os.environ.get(options.CONFIG_DIR_VARIABLE):
+    if arguments.demo or (not files and not os.environ.get(options.CONFIG_DIR_VARIABLE)):
         conf = _embedded(arguments.database)
     elif arguments.database:
         raise StartError("--database does not go with a configuration: name the database there.")
@@ -102,6 +134,8 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     oslo_log.register_options(conf)
     conf.set_default("default_log_levels", [*oslo_log.get_default_log_levels(), "alembic=WARN"])
     conf.set_default("auth_strategy", "noauth2", group="api")
+    conf.set_default("enabled", True, group="baremetal")
+    conf.set_default("enabled", True, group="console")
     conf.set_default("connection", DATABASE, group="placement_database")
     conf.set_default("max_retries", 0, group="placement_database")
     if database:
@@ -152,25 +186,68 @@ def _for_this_machine(host: str) -> deploy.Layers:
     return (*deploy.LAYERS[:at], allowed_hosts(host), *deploy.LAYERS[at:])
 
 
-def _serve(conf: cfg.ConfigOpts, listening: socket.socket, threads: int, layers: deploy.Layers) -> None:
+def _serve(
+    conf: cfg.ConfigOpts, listening: socket.socket, arguments: argparse.Namespace, layers: deploy.Layers
+) -> None:
     """Serve requests until a signal."""
+    application = deploy.loadapp(conf, layers=layers, threads=arguments.threads)
+    if arguments.demo:
+        with program.connected(conf) as database:
+            demo.fill(database, application)
     server = waitress.create_server(
-        deploy.loadapp(conf, layers=layers, threads=threads),
+        application,
         sockets=[listening],
-        threads=threads,
+        threads=arguments.threads,
         max_request_body_size=conf.api.max_request_body_size,  # bodies are read before clients are authenticated
         clear_untrusted_proxy_headers=False,  # left to [oslo_middleware]enable_proxy_headers_parsing
     )
     host, port = listening.getsockname()[:2]
     url = f"http://[{host}]:{port}" if listening.family == socket.AF_INET6 else f"http://{host}:{port}"
-    # Without the query string, which may contain a password too.
-    database = sa.make_url(conf.placement_database.connection).set(query={}).render_as_string(hide_password=True)
-    print(GREETING.format(url=url, database=database), end="")
+    with _address_file(conf, url):
+        _greet(conf, url, demonstration=arguments.demo)
+        server.run()
+    server.close()
+
+
+def _greet(conf: cfg.ConfigOpts, url: str, *, demonstration: bool) -> None:
+    print(GREETING.format(url=url, database=_place(conf.placement_database.connection)), end="")
     if conf.api.auth_strategy == "noauth2":
         print(TRY_IT.format(url=url), end="")
-    print(GOODBYE, flush=True)
-    server.run()
-    server.close()
+        if conf.baremetal.enabled:
+            print(TRY_BAREMETAL.format(url=url), end="")
+    if conf.console.enabled:
+        print(SEE_IT.format(url=url), end="")
+    print(DEMO_GOODBYE if demonstration else GOODBYE, flush=True)
+
+
+@contextlib.contextmanager
+def _address_file(conf: cfg.ConfigOpts, url: str) -> Iterator[None]:
+    """Have the address in a file during a block, for placement-ask in the same directory; only with noauth2.
+
+    The directory is that of the built-in database; without it, and where it cannot be written to, there is no file.
+    """
+    if conf.api.auth_strategy != "noauth2" or not ADDRESS_FILE.parent.is_dir():
+        yield
+        return
+    with contextlib.suppress(OSError):
+        ADDRESS_FILE.write_text(f"{url}\n")
+    try:
+        yield
+    finally:
+        # Another service in this directory may have started since.
+        with contextlib.suppress(OSError):
+            if ADDRESS_FILE.read_text() == f"{url}\n":
+                ADDRESS_FILE.unlink()
+
+
+def _place(connection: str) -> str:
+    """Return where the data is: the full path of a SQLite file, or a URL without what may be secret."""
+    url = sa.make_url(connection)
+    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith((":memory:", "file:")):
+        # In the URL sqlite:///var/x the path is relative, which reads as /var/x.
+        return str(Path(url.database).absolute())
+    # Without the query string, which may contain a password too.
+    return url.set(query={}).render_as_string(hide_password=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 from placement import errors
 from placement import microversion as mv
 from placement.db.transaction import Reading, Transaction
+from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -15,9 +16,15 @@ from placement.objects.aggregate import Aggregate
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import aggregate as schema
+from placement.schemas.replies import aggregate as replies
 
 
-@endpoint(since=mv.AGGREGATES, gate="after media types", policy="placement:resource_providers:aggregates:list")
+@endpoint(
+    since=mv.AGGREGATES,
+    media_types_first=True,
+    policy="placement:resource_providers:aggregates:list",
+    replies=replies.LIST,
+)
 def list_aggregates(req: Request, uuid: str) -> Reply:
     """Show the aggregates that the provider belongs to."""
 
@@ -30,11 +37,13 @@ def list_aggregates(req: Request, uuid: str) -> Reply:
 
 @endpoint(
     since=mv.AGGREGATES,
-    gate="after media types",
+    media_types_first=True,
     policy="placement:resource_providers:aggregates:update",
     body=schema.REPLACE,
     limits={"aggregates": lambda document: len(_uuids(document))},
     lookup=ResourceProvider.get,
+    dry_run=dry_run.of_path,
+    replies=replies.REPLACE,
 )
 def replace(req: Request, uuid: str) -> Reply:
     """Make the provider belong to exactly these aggregates."""

@@ -19,10 +19,11 @@ from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
-from placement.schemas.claim import claims
+from placement.schemas.claim import claims, providers_named
+from placement.schemas.replies import allocation as replies
 
 
-@endpoint(policy="placement:allocations:list")
+@endpoint(policy="placement:allocations:list", replies=replies.SHOW)
 def show(req: Request, consumer_uuid: str) -> Reply:
     """Show all allocations of the consumer; a consumer without any is shown with none, not as missing."""
     held = req.read(lambda db: ConsumerAllocations.find(db, consumer_uuid))
@@ -37,7 +38,13 @@ def _check_uuid(_req: Request, consumer_uuid: str) -> None:
         raise errors.MalformedConsumerUuid(uuid=consumer_uuid)
 
 
-@endpoint(policy="placement:allocations:update", path=_check_uuid, body=schema.REPLACE)
+@endpoint(
+    policy="placement:allocations:update",
+    path=_check_uuid,
+    body=schema.REPLACE,
+    dry_run=lambda req, consumer_uuid: providers_named({consumer_uuid: req.document}),
+    replies=replies.REPLACE,
+)
 def replace(req: Request, consumer_uuid: str) -> Reply:
     """Replace all allocations of the consumer."""
     consumer = str(uuid_module.UUID(consumer_uuid))
@@ -47,7 +54,13 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
     return no_content()
 
 
-@endpoint(since=mv.POST_ALLOCATIONS, policy="placement:allocations:manage", body=schema.CREATE)
+@endpoint(
+    since=mv.POST_ALLOCATIONS,
+    policy="placement:allocations:manage",
+    body=schema.CREATE,
+    dry_run=lambda req: providers_named(req.document),
+    replies=replies.CREATE,
+)
 def create(req: Request) -> Reply:
     """Replace all allocations of each of several consumers, or of none of them."""
     with errors.prefixed("Unable to allocate inventory ", errors.UnknownResourceClass):
@@ -55,14 +68,14 @@ def create(req: Request) -> Reply:
     return no_content()
 
 
-@endpoint(policy="placement:allocations:delete")
+@endpoint(policy="placement:allocations:delete", replies=replies.DELETE)
 def delete(req: Request, consumer_uuid: str) -> Reply:
     """Delete all allocations of the consumer."""
     req.write(lambda db: ClaimSet.release(db, consumer_uuid))
     return no_content()
 
 
-@endpoint(policy="placement:resource_providers:allocations:list")
+@endpoint(policy="placement:resource_providers:allocations:list", replies=replies.OF_PROVIDER)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show the allocations on the provider, by consumer."""
 

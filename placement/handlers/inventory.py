@@ -8,16 +8,19 @@ from typing import Any
 from placement import errors
 from placement import microversion as mv
 from placement.db.transaction import Reading, Transaction
+from placement.http import dry_run
 from placement.http.endpoint import endpoint
+from placement.http.failures import MethodNotAllowed
 from placement.http.request import Request
 from placement.http.response import NOW, UNDATED, Reply, created, newest, no_content, ok
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import inventory as schema
+from placement.schemas.replies import inventory as replies
 
 
-@endpoint(policy="placement:resource_providers:inventories:list")
+@endpoint(policy="placement:resource_providers:inventories:list", replies=replies.LIST)
 def list_inventories(req: Request, uuid: str) -> Reply:
     """Show all inventories of the provider."""
 
@@ -33,6 +36,8 @@ def list_inventories(req: Request, uuid: str) -> Reply:
     policy="placement:resource_providers:inventories:create",
     body=schema.CREATE,
     lookup=ResourceProvider.get,
+    dry_run=dry_run.of_path,
+    replies=replies.CREATE,
 )
 def create(req: Request, uuid: str) -> Reply:
     """Add an inventory of one class to the provider."""
@@ -56,6 +61,8 @@ def create(req: Request, uuid: str) -> Reply:
     body=schema.REPLACE,
     limits={"inventories": lambda document: len(document["inventories"])},
     lookup=ResourceProvider.get,
+    dry_run=dry_run.of_path,
+    replies=replies.REPLACE,
 )
 def replace(req: Request, uuid: str) -> Reply:
     """Replace all inventories of the provider."""
@@ -77,14 +84,19 @@ def replace(req: Request, uuid: str) -> Reply:
     return _all(provider, records)
 
 
-@endpoint(since=mv.DELETE_INVENTORIES, gate="method", policy="placement:resource_providers:inventories:delete")
+@endpoint(
+    since=mv.DELETE_INVENTORIES,
+    gate=MethodNotAllowed,
+    policy="placement:resource_providers:inventories:delete",
+    replies=replies.DELETE_ALL,
+)
 def delete_all(req: Request, uuid: str) -> Reply:
     """Delete all inventories of the provider."""
     req.write(lambda db: LockedProvider.lock(db, uuid).replace_inventories([]))
     return no_content()
 
 
-@endpoint(policy="placement:resource_providers:inventories:show")
+@endpoint(policy="placement:resource_providers:inventories:show", replies=replies.SHOW)
 def show(req: Request, uuid: str, resource_class: str) -> Reply:
     """Show the provider's inventory of one class."""
 
@@ -100,6 +112,8 @@ def show(req: Request, uuid: str, resource_class: str) -> Reply:
     policy="placement:resource_providers:inventories:update",
     body=schema.UPDATE,
     lookup=lambda db, uuid, resource_class: ResourceProvider.get(db, uuid),  # noqa: ARG005
+    dry_run=dry_run.of_path,
+    replies=replies.UPDATE,
 )
 def update(req: Request, uuid: str, resource_class: str) -> Reply:
     """Change the provider's inventory of one class."""
@@ -116,7 +130,7 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
     return ok(_one(provider, record), modified=NOW)
 
 
-@endpoint(policy="placement:resource_providers:inventories:delete")
+@endpoint(policy="placement:resource_providers:inventories:delete", replies=replies.DELETE)
 def delete(req: Request, uuid: str, resource_class: str) -> Reply:
     """Delete the provider's inventory of one class."""
     req.write(lambda db: LockedProvider.lock(db, uuid).remove_inventory(resource_class))

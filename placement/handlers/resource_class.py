@@ -11,9 +11,10 @@ from placement.http.request import Request
 from placement.http.response import Reply, created, newest, no_content, ok
 from placement.objects.resource_class import CREATE_ATTEMPTS, ResourceClass
 from placement.schemas import resource_class as schema
+from placement.schemas.replies import resource_class as replies
 
 
-@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:list")
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:list", replies=replies.LIST)
 def list_classes(req: Request) -> Reply:
     """List all classes, the standard ones first."""
     classes = req.read(ResourceClass.all)
@@ -21,7 +22,9 @@ def list_classes(req: Request) -> Reply:
     return ok(document, modified=newest(resource_class.modified for resource_class in classes))
 
 
-@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:create", body=schema.CREATE)
+@endpoint(
+    since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:create", body=schema.CREATE, replies=replies.CREATE
+)
 def create(req: Request) -> Reply:
     """Create a custom class."""
     name = req.document["name"]
@@ -30,7 +33,7 @@ def create(req: Request) -> Reply:
     return created(_location(req, name))
 
 
-@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:show")
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:show", replies=replies.SHOW)
 def show(req: Request, name: str) -> Reply:
     """Show one class."""
     resource_class = req.read(lambda db: ResourceClass.get(db, name))
@@ -42,6 +45,7 @@ def show(req: Request, name: str) -> Reply:
     until=mv.ENSURE_RESOURCE_CLASS,
     policy="placement:resource_classes:update",
     body=schema.CREATE,
+    replies=replies.UPDATE,
 )
 def update(req: Request, name: str) -> Reply:
     """Rename a custom class."""
@@ -55,14 +59,16 @@ def _check_name(req: Request, name: str) -> None:
     schema.NAME.validate({"name": name}, req.version)
 
 
-@endpoint(since=mv.ENSURE_RESOURCE_CLASS, policy="placement:resource_classes:update", path=_check_name)
+@endpoint(
+    since=mv.ENSURE_RESOURCE_CLASS, policy="placement:resource_classes:update", path=_check_name, replies=replies.ENSURE
+)
 def ensure(req: Request, name: str) -> Reply:
     """Create the custom class unless it exists; a body is ignored."""
     location = _location(req, name)
     return created(location) if _create(req, name) else no_content(location)
 
 
-@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:delete")
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:delete", replies=replies.DELETE)
 def delete(req: Request, name: str) -> Reply:
     """Delete a custom class that no provider has an inventory of."""
     req.write(lambda db: ResourceClass.delete(db, name))

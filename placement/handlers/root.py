@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from webob.acceptparse import create_accept_header
+
 from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import NOW, Reply, ok
+from placement.http.response import JSON, NOW, Reply, found, ok
+from placement.schemas.replies import root as replies
 
 _VERSIONS = {
     "versions": [
@@ -20,7 +23,15 @@ _VERSIONS = {
 }
 
 
-@endpoint(negotiates=False)
-def show(_req: Request) -> Reply:
-    """Show the versions of the API."""
+@endpoint(negotiates=False, replies=replies.SHOW)
+def show(req: Request) -> Reply:
+    """Show the versions of the API; a browser is redirected to the console, if it is enabled."""
+    if req.conf.console.enabled and _prefers_pages(req.environ.get("HTTP_ACCEPT")):
+        return found(req.absolute_url("/console/"))
     return ok(_VERSIONS, modified=NOW)
+
+
+def _prefers_pages(accept: str | None) -> bool:
+    """Return whether a client takes HTML rather than JSON, as browsers do; ``*/*`` is no preference."""
+    offers = create_accept_header(accept).acceptable_offers([JSON, "text/html"])
+    return bool(offers) and offers[0][0] == "text/html"

@@ -8,6 +8,7 @@ from typing import Any
 from placement import errors
 from placement import microversion as mv
 from placement.db.transaction import Reading, Transaction
+from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, created, newest, no_content, ok
@@ -15,9 +16,10 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 from placement.schemas import trait as schema
+from placement.schemas.replies import trait as replies
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:list", query=schema.LIST)
+@endpoint(since=mv.TRAITS, policy="placement:traits:list", query=schema.LIST, replies=replies.LIST)
 def list_traits(req: Request) -> Reply:
     """List the names of the traits that match every filter."""
     wanted = _named(req.parameters.get("name")) | _associated(req.parameters.get("associated"))
@@ -25,7 +27,7 @@ def list_traits(req: Request) -> Reply:
     return ok({"traits": [trait.name for trait in traits]}, modified=newest(trait.modified for trait in traits))
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False)
+@endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False, replies=replies.SHOW)
 def show(req: Request, name: str) -> Reply:
     """Return 204 if the trait exists; a trait is no more than its name."""
     trait = req.read(lambda db: Trait.get(db, name))
@@ -37,7 +39,7 @@ def _check_name(_req: Request, name: str) -> None:
     Trait.check_name(name)
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:update", path=_check_name)
+@endpoint(since=mv.TRAITS, policy="placement:traits:update", path=_check_name, replies=replies.ENSURE)
 def ensure(req: Request, name: str) -> Reply:
     """Create the custom trait unless it exists."""
     location = req.absolute_url(f"/traits/{name}")
@@ -47,14 +49,14 @@ def ensure(req: Request, name: str) -> Reply:
     return no_content(location, modified=trait.created_at if trait and trait.created_at else NOW)
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:delete")
+@endpoint(since=mv.TRAITS, policy="placement:traits:delete", replies=replies.DELETE)
 def delete(req: Request, name: str) -> Reply:
     """Delete a custom trait that no provider has."""
     req.write(lambda db: Trait.delete(db, name))
     return no_content()
 
 
-@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:list")
+@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:list", replies=replies.OF_PROVIDER)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show the traits of the provider."""
 
@@ -70,6 +72,8 @@ def of_provider(req: Request, uuid: str) -> Reply:
     policy="placement:resource_providers:traits:update",
     body=schema.REPLACE,
     limits={"traits": lambda document: len(document["traits"])},
+    dry_run=dry_run.of_path,
+    replies=replies.REPLACE,
 )
 def replace(req: Request, uuid: str) -> Reply:
     """Replace the traits of the provider."""
@@ -84,7 +88,7 @@ def replace(req: Request, uuid: str) -> Reply:
     return _present(*req.write(work))
 
 
-@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:delete")
+@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:delete", replies=replies.CLEAR)
 def clear(req: Request, uuid: str) -> Reply:
     """Remove all traits from the provider."""
     req.write(lambda db: LockedProvider.lock(db, uuid).replace_traits(()))

@@ -12,9 +12,10 @@ from placement.http.response import NOW, Reply, ok
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
 from placement.schemas import usage as schema
+from placement.schemas.replies import usage as replies
 
 
-@endpoint(policy="placement:resource_providers:usages")
+@endpoint(policy="placement:resource_providers:usages", replies=replies.OF_PROVIDER)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show how much of each class of the provider is used."""
 
@@ -31,7 +32,7 @@ def _project(req: Request) -> dict[str, Any]:
     return {"project_id": req.unchecked_parameter("project_id")}
 
 
-@endpoint(since=mv.USAGES, policy="placement:usages", target=_project, query=schema.LIST)
+@endpoint(since=mv.USAGES, policy="placement:usages", target=_project, query=schema.LIST, replies=replies.OF_PROJECT)
 def of_project(req: Request) -> Reply:
     """Show how much of each class a project uses, or a user in it; by consumer type since 1.38."""
     project, user = req.parameters.get("project_id"), req.parameters.get("user_id")
