@@ -7,6 +7,7 @@ For each kind of request the median time, and its parts:
 
 - *driver*: waiting for the database, in statements and COMMIT;
 - *work*: the rest of Database.read and Database.write - the rules of the service, its records, and SQLAlchemy;
+- *log*: formatting and writing the line of the request, by oslo.log;
 - *framework*: the rest of the request - routing, version, policy, schema, JSON.
 
 By default a temporary SQLite file is used, without synchronous writes.  A database given by --database gets the tables
@@ -20,6 +21,7 @@ import contextlib
 import cProfile
 import io
 import json
+import logging
 import os
 import pstats
 import statistics
@@ -86,10 +88,11 @@ class Clock:
 
 
 class Clocks:
-    """The clocks of the driver and of the database layer, for all requests of this process."""
+    """The clocks of the driver, of the database layer and of the log, for all requests of this process."""
 
     def __init__(self) -> None:
-        self.driver, self.database = Clock(), Clock()
+        self.driver, self.database, self.log = Clock(), Clock(), Clock()
+        self.log.around(logging.Logger, "handle")
         for name in ("read", "write"):
             self.database.around(Database, name)
         sa.event.listen(sa.Engine, "engine_connect", self._watch)
@@ -194,16 +197,17 @@ def measure(service: Service, clocks: Clocks, requests: Requests, count: int) ->
         environ = service.environ(*next(requests))
         clocks.driver.take()
         clocks.database.take()
+        clocks.log.take()
         start = time.perf_counter()
         service.send(environ)
         total = time.perf_counter() - start
         driver, statements = clocks.driver.take()
         database, _ = clocks.database.take()
+        log, _ = clocks.log.take()
         if number >= 20:  # the first requests fill caches
-            rows.append((total, driver, database - driver, total - database, statements))
-    total, driver, work, framework, statements = (statistics.median(column) for column in zip(*rows, strict=True))
-    times = "".join(f"{part * 1e6:11,.0f}" for part in (total, driver, work, framework))
-    return f"{times}{statements:12,.0f}"
+            rows.append((total, driver, database - driver, log, total - database - log, statements))
+    *times, statements = (statistics.median(column) for column in zip(*rows, strict=True))
+    return "".join(f"{part * 1e6:11,.0f}" for part in times) + f"{statements:12,.0f}"
 
 
 def profile(service: Service, requests: Requests, count: int) -> None:
@@ -231,7 +235,7 @@ def main() -> None:
             return
         clocks, service = Clocks(), Service(url, directory)
         print(f"machine: {claims.machine()}\nmicroseconds, medians of {arguments.requests} requests")
-        print(f"{'':10}{'total':>11}{'driver':>11}{'work':>11}{'framework':>11}{'statements':>12}")
+        print(f"{'':10}{'total':>11}{'driver':>11}{'work':>11}{'log':>11}{'framework':>11}{'statements':>12}")
         for name, kind in KINDS.items():
             print(f"{name:10}{measure(service, clocks, kind(service), arguments.requests)}", flush=True)
 

@@ -1,6 +1,7 @@
-"""A load generator for one Placement server: several clients in one thread.
+"""A load generator for one server: several clients in one thread.
 
-A client is a generator: it yields a request and is sent the reply, so that its next request can depend on it.  One
+A client is a generator: it yields a request and is sent the reply, so that its next request can depend on it.  Between
+requests it may yield a number of seconds to wait, and is sent None.  One
 selector loop over plain sockets drives all clients of a run, because on a small machine an expensive load generator
 would slow down the servers that it measures.  Its own processor time is part of the result.
 """
@@ -12,6 +13,7 @@ import contextlib
 import dataclasses
 import errno
 import json
+import math
 import selectors
 import socket
 import ssl
@@ -29,13 +31,13 @@ class Answer(NamedTuple):
     body: bytes
 
 
-Client = Generator[bytes, Answer, None]
+Client = Generator[bytes | float, Answer | None, None]
 
 
 class Server:
-    """The address of a Placement server, and the headers of requests to it."""
+    """The address of a server, and the headers of requests to it."""
 
-    def __init__(self, url: str, token: str = "admin", version: str = "1.39") -> None:
+    def __init__(self, url: str, token: str = "admin", version: str = "placement 1.39") -> None:
         parts = urllib.parse.urlsplit(url)
         self.url = url
         self.tls = ssl.create_default_context() if parts.scheme == "https" else None
@@ -46,7 +48,7 @@ class Server:
         self.address: Any = address
         self._headers = (
             f"Host: {parts.netloc}\r\nX-Auth-Token: {token}\r\nX-Roles: admin,service\r\nAccept: application/json\r\n"
-            f"OpenStack-API-Version: placement {version}\r\n"
+            f"OpenStack-API-Version: {version}\r\n"
         )
         self.keeps_connections = self._keeps_connections()
 
@@ -171,11 +173,13 @@ class Result:
 
 
 class _Connection:
-    """A client and its connection; exactly one request is in progress."""
+    """A client and its connection; one request is in progress, or the client waits."""
 
     def __init__(self, server: Server, client: Client, selector: selectors.BaseSelector) -> None:
         self._server, self._client, self._selector = server, client, selector
         self._socket: socket.socket | None = None
+        #: The time at which a waiting client continues; None while a request is in progress.
+        self.resumes: float | None = None
         self.begin(next(client))
 
     def begin(self, request: bytes) -> None:
@@ -214,14 +218,16 @@ class _Connection:
             self.close()
         return answer
 
-    def follow(self, answer: Answer, more: bool) -> bool:
-        """Send the reply to the client, and begin its next request if ``more``; return whether one was begun."""
+    def follow(self, answer: Answer | None, more: bool) -> bool:
+        """Send the reply to the client; if ``more``, begin its next request or wait; return whether it goes on."""
         try:
-            request = self._client.send(answer)
+            wish = self._client.send(answer)
         except StopIteration:
             return False
         if more:
-            self.begin(request)
+            self.resumes = time.perf_counter() + wish if isinstance(wish, float) else None
+            if self.resumes is None:
+                self.begin(wish)
         return more
 
     def close(self) -> None:
@@ -241,8 +247,9 @@ def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
         busy = set(connections)
         try:
             while busy:
-                events = selector.select(TIMEOUT)
-                if not events:
+                pause = min([one.resumes for one in busy if one.resumes is not None], default=math.inf)
+                events = selector.select(min(max(pause - time.perf_counter(), 0), TIMEOUT))
+                if not events and pause == math.inf:
                     raise RuntimeError(f"{server.url} has not answered for {TIMEOUT} seconds")
                 for key, _ in events:
                     connection: _Connection = key.data
@@ -252,6 +259,10 @@ def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
                     statuses[answer.status] += 1
                     latencies.append(now - connection.started)
                     if not connection.follow(answer, more=now - start < seconds):
+                        busy.discard(connection)
+                now = time.perf_counter()
+                for connection in [one for one in busy if one.resumes is not None and one.resumes <= now]:
+                    if not connection.follow(None, more=now - start < seconds):
                         busy.discard(connection)
         finally:
             for connection in connections:

@@ -56,14 +56,18 @@ class Service(NamedTuple):
     pid: int
 
 
-def start_ours(database: str, workers: int) -> Service:
-    """Start this project under uWSGI and wait until it answers.  SIGHUP reloads it without losing a request."""
+def start_ours(database: str, workers: int, options: str = "") -> Service:
+    """Start this project under uWSGI and wait until it answers.  SIGHUP reloads it without losing a request.
+
+    Args:
+        options: More of the configuration file.
+    """
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
         raise SystemExit(f"there is no {uwsgi}: pip install uwsgi")
     directory = children.run_directory() / "ours"
     directory.mkdir()
-    (directory / "placement.conf").write_text(CONFIGURATION.format(database=database))
+    (directory / "placement.conf").write_text(CONFIGURATION.format(database=database) + options)
     port = children.free_port()
     command = [
         *(str(uwsgi), "--http-socket", f"127.0.0.1:{port}", "--module", "placement.wsgi.api:application"),

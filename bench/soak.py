@@ -238,7 +238,7 @@ def soak(arguments: argparse.Namespace, database: servers.ServerProcess) -> list
     fill.fill(url, "flat", arguments.hosts)
     watch, outages = Watch(url, service.pid), Outages()
     crowd = Crowd(claims.reached(service.url, "admin"), watch.hosts(), outages)
-    slices = int(arguments.minutes * 60 / SLICE)
+    slices = max(1, int(arguments.minutes * 60 / SLICE))
     samples: dict[int, Sample] = {}
     broken_invariants: list[str] = []
     for number in range(slices):
@@ -277,7 +277,8 @@ def _disturb(number: int, slices: int, database: servers.ServerProcess, master: 
 
 def _grown(samples: dict[int, Sample], slices: int) -> list[str]:
     """Return sentences for growth of memory or connections in the second half, in which the service is not reloaded."""
-    half = [samples[number] for number in range(slices // 2 + 1, slices)]
+    # The last slice alone, if the run is too short for a second half.
+    half = [samples[number] for number in range(min(slices // 2 + 1, slices - 1), slices)]
     third = max(1, len(half) // 3)
     early, late = half[:third], half[-third:]
     grown = []

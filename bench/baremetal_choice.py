@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Measure the choice of a node for an allocation, among many of which few fit, and whole requests, in this process.
+
+    python bench/baremetal_choice.py DATABASE_URL [--nodes 100000] [--fitting 10] [--repeat 200]
+
+The database must have the schema (``placement-manage db sync``), and no nodes.  The program inserts
+them directly by SQL, all free and of one class in Placement.  The requests ask for:
+
+    trait       a trait that few of the nodes have
+    owner       an owner of few of the nodes
+    spelling    a class that few of the nodes spell like this
+    candidates  few of the nodes, by uuid
+    any         any of the nodes
+    none        a trait and an owner of few nodes each, but of no node both
+
+A line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median of the processor
+time of this process: of the choice from a current index, and of a request with its claim and record, which is ended
+outside of the measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from bench.index import Duration, show, timed
+from placement.baremetal.objects import placing
+from placement.baremetal.objects.candidates import Choice, NodeRequirements
+from placement.baremetal.objects.node import inventory_class
+from placement.baremetal.objects.placing import AllocationRequest
+from placement.baremetal.objects.record import Record
+from placement.db import standard, tables
+from placement.db.database import Database, opened
+from placement.index.live import LiveIndex
+from placement.objects.consumer import Owner
+from placement.objects.resource_class import ResourceClass
+
+_BATCH = 2000
+_TRAIT = "HW_CPU_X86_AVX512F"
+_OWNER = Owner("bench", "bench", "BAREMETAL")
+_CLASS, _OTHER_SPELLING = "bench.node", "bench-node"
+
+
+def fill(database: Database, count: int, fitting: int) -> list[str]:
+    """Insert the nodes; return the uuids of all of them.
+
+    The first ``fitting`` nodes have the trait, the next ones the owner, and the next ones the other spelling.
+    """
+    unit_class = inventory_class(_CLASS)
+    database.write(lambda db: ResourceClass.create(db, unit_class))
+    uuids = [str(uuid.uuid4()) for _ in range(count)]
+    with database.engine.begin() as db:
+        class_id = db.execute(_CLASS_ID, {"name": unit_class}).scalar_one()
+        trait_id = db.execute(_TRAIT_ID, {"name": _TRAIT}).scalar_one()
+        _many(db, tables.resource_providers, ({"uuid": one, "name": one, "generation": 1} for one in uuids))
+        db.execute(_OWN_ROOT)
+        ids = {row.uuid: row.id for row in db.execute(_PROVIDERS)}
+        unit = {"total": 1, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
+        unit["resource_class_id"] = class_id
+        _many(db, tables.inventories, ({"resource_provider_id": ids[one], **unit} for one in uuids))
+        _many(db, tables.baremetal_nodes, (_node(one, number // fitting) for number, one in enumerate(uuids)))
+        rows = ({"resource_provider_id": ids[one], "trait_id": trait_id} for one in uuids[:fitting])
+        _many(db, tables.resource_provider_traits, rows)
+    standard.renew(database)
+    return uuids
+
+
+def _node(node: str, group: int) -> dict[str, Any]:
+    return {
+        "uuid": node,
+        "driver": "ipmi",
+        "resource_class": _OTHER_SPELLING if group == 2 else _CLASS,
+        "owner": "mine" if group == 1 else "others",
+        "provision_state": "available",
+        "power_state": "power off",
+        "maintenance": False,
+        "details": {"properties": {"cpus": 64, "memory_mb": 524288}, "driver_info": {"address": "10.0.0.1"}},
+    }
+
+
+def _many(db: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
+    waiting = [*rows]
+    for start in range(0, len(waiting), _BATCH):
+        db.execute(sa.insert(table), waiting[start : start + _BATCH])
+
+
+_CLASS_ID = sa.select(tables.resource_classes.c.id).where(tables.resource_classes.c.name == sa.bindparam("name"))
+_TRAIT_ID = sa.select(tables.traits.c.id).where(tables.traits.c.name == sa.bindparam("name"))
+_P = tables.resource_providers.c
+_PROVIDERS = sa.select(_P.uuid, _P.id)
+_OWN_ROOT = sa.update(tables.resource_providers).where(_P.root_provider_id.is_(None)).values(root_provider_id=_P.id)
+
+
+def requests(uuids: list[str], fitting: int) -> dict[str, NodeRequirements]:
+    """Return what the requests ask for, by name."""
+    return {
+        "trait": NodeRequirements(resource_class=_CLASS, traits=[_TRAIT]),
+        "owner": NodeRequirements(resource_class=_CLASS, owner="mine"),
+        "spelling": NodeRequirements(resource_class=_OTHER_SPELLING),
+        "candidates": NodeRequirements(resource_class=_CLASS, candidate_nodes=uuids[-fitting:]),
+        "any": NodeRequirements(resource_class=_CLASS),
+        "none": NodeRequirements(resource_class=_CLASS, traits=[_TRAIT], owner="mine"),
+    }
+
+
+def measure(database: Database, index: LiveIndex, name: str, wanted: NodeRequirements, repeat: int) -> None:
+    """Print the lines of one group."""
+
+    def choice() -> object:
+        return database.read(Choice(index.current(), wanted).candidate)
+
+    assert (choice() is None) == (name == "none"), name
+    show(f"{name}: choice", [timed(choice) for _ in range(repeat)])
+    made: list[AllocationRequest] = []
+
+    def request() -> None:
+        made.append(
+            AllocationRequest(
+                uuid=str(uuid.uuid4()),
+                name=None,
+                resource_class=wanted.resource_class,
+                traits=wanted.traits,
+                candidate_nodes=wanted.candidate_nodes,
+                extra={},
+                owner=wanted.owner,
+                consumer_owner=_OWNER,
+                created_at=tables.utcnow(),
+            )
+        )
+        placing.place(database, index, made[-1], attempts=10)
+
+    def end() -> None:
+        database.write(lambda db: placing.end(db, Record.get(db, made[-1].uuid)))
+
+    took: list[Duration] = []
+    for _ in range(repeat):
+        took.append(timed(request))
+        end()
+    show(f"{name}: request", took)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url")
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--fitting", type=int, default=10)
+    parser.add_argument("--repeat", type=int, default=200)
+    options = parser.parse_args()
+    with opened(options.url) as database:
+        standard.insert(database)
+        uuids = fill(database, options.nodes, options.fitting)
+        index = LiveIndex(database)
+        show("index: load", [timed(index.current)])
+        print(f"{'':<44}{'10%':>12}{'50%':>12}{'99%':>12}{'processor':>12}")
+        for name, wanted in requests(uuids, options.fitting).items():
+            measure(database, index, name, wanted, options.repeat)
+
+
+if __name__ == "__main__":
+    main()
