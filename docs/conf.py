@@ -18,4 +18,4 @@ smartquotes = False
 highlight_language = "none"
 exclude_patterns = ["**/*.inc"]  # parts of pages
 suppress_warnings = ["misc.highlighting_failure"]  # shell sessions with JSON that is cut short
-extensions = ["http_examples", "links_to_pages"]
+extensions = ["breaks_in_names", "http_examples", "links_to_pages"]

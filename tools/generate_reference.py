@@ -1,8 +1,9 @@
 """Generate the parts of the reference that follow from the code: docs/api/generated.
 
-Routes with their versions and policy rules, the JSON schemas of bodies and queries, all errors, and the version
-history.  A test compares the files with the output of this program.  To regenerate them, where the service is installed
-from a checkout (``make samples`` does it, too):
+For each API: routes with their versions and policy rules, the JSON schemas of bodies and queries, all errors, and the
+version history, if it has one; and the schema of the files that ``placement-manage load`` reads.  A test compares the
+files with the output of this program.  To regenerate them, where the service is installed from a checkout (``make
+samples`` does it, too):
 
     python tools/generate_reference.py
 """
@@ -14,7 +15,9 @@ import importlib
 import json
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +26,18 @@ import webob.exc
 import placement
 from placement import errors, routes
 from placement import microversion as mv
+from placement.baremetal import versions as baremetal_versions
+from placement.baremetal.api import BAREMETAL
+from placement.http.api import Api
 from placement.http.failures import status_of
+from placement.loading import schema as loading_schema
+from placement.v1.api import V1
+from placement.version_history import OLDEST, History, Version
 
 GENERATED = Path(__file__).resolve().parents[1] / "docs/api/generated"
-VERSIONS = [change.version for change in mv.HISTORY]
 HEAD = ".. Written by tools/generate_reference.py from the code: do not edit.\n\n"
 PAGE = HEAD + ".. example-none: this page is generated\n\n"
-#: The section that describes a path, or a method of it.
+#: The section that describes a path of Placement, or a method of it.
 SECTIONS = {
     "/": "api-version-document",
     "/resource_classes": "api-resource-classes",
@@ -62,93 +70,216 @@ NOT_IMPORTED = (
     "placement.db.migrations",
     "placement.testing",
     "placement.direct",
+    "placement.osc",
 )
 
-#: Packages of other APIs, whose failures are not Placement's.
-OTHER_APIS: tuple[str, ...] = ()
+
+@dataclass(frozen=True)
+class Documented:
+    """An API, and what its pages need to know.
+
+    Args:
+        api: The API.
+        history: Its versions; None if it has none.
+        prefix: Begins the names of its files and labels; empty for Placement.
+        package: The package whose failures are this API's alone; None for those that no other API has for itself.
+        codes: Whether its errors have codes.
+        sections: The section that describes a path, or a method of it; None where the sentence of the handler does.
+    """
+
+    api: Api
+    history: History | None
+    prefix: str = ""
+    package: str | None = None
+    codes: bool = True
+    sections: Mapping[str, str] | None = None
+
+    def files(self) -> dict[str, str]:
+        """Return the text of each generated file by its name."""
+        files = {
+            f"{self.prefix}routes.rst": PAGE + self.routes_page(),
+            f"{self.prefix}schemas.rst": PAGE + self.schemas_page(),
+            f"{self.prefix}errors.rst": PAGE + self.errors_page(),
+        }
+        if self.history is not None:
+            files[f"{self.prefix}versions.inc"] = HEAD + versions_table(self.history)
+        return files
+
+    # --- routes ---
+
+    def endpoints(self) -> Iterator[tuple[str, str, Any]]:
+        """Yield path, method and endpoint of every route; a method can have several endpoints, by version."""
+        for path, methods in self.api.routes.items():
+            for method, served in methods.items():
+                for endpoint in served if isinstance(served, tuple) else (served,):
+                    yield path, method, endpoint
+
+    def routes_page(self) -> str:
+        rows = [
+            (
+                f"``{method} {path}``",
+                *([self.span(self.history, endpoint.since, endpoint.until)] if self.history else []),
+                ", ".join(self.links(path, method, endpoint)),
+                f"``{endpoint.policy}``" if endpoint.policy else "none",
+            )
+            for path, method, endpoint in self.endpoints()
+        ]
+        below = f"  The paths are below ``{self.api.prefix}``." if self.api.prefix else ""
+        held = "the versions that have it, " if self.history else ""
+        return (
+            f".. _{self.prefix or 'api-'}routes:\n\n"
+            + title("Routes", "=")
+            + f"Each method of each path, {held}its description, the schemas of its query and its\n"
+            f"body, and the rule of :ref:`policy` that the caller must satisfy.{below}\n\n"
+            + table(("route", *(["versions"] if self.history else []), "see", "rule"), rows)
+        )
+
+    def links(self, path: str, method: str, endpoint: Any) -> Iterator[str]:
+        """Yield what describes a route, and references to its schemas."""
+        if self.sections is None:
+            yield str(endpoint.handler.__doc__).partition("\n")[0].rstrip(".")
+        else:
+            yield f":ref:`section <{self.sections.get(path) or self.sections[f'{method} {path}']}>`"
+        for part in ("query", "body"):
+            if getattr(endpoint, part) is not None:
+                yield f":ref:`{part} <{self.label(method, path, part)}>`"
+
+    def span(self, history: History, since: Version, until: Version | None) -> str:
+        """Return the range of versions from ``since`` to the last one before ``until``, in words."""
+        if until is None:
+            return f"from {since}" if since > history.minimum else "all"
+        return f"{max(since, history.minimum)} to {max(each for each in self.versions() if each < until)}"
+
+    # --- schemas ---
+
+    def schemas_page(self) -> str:
+        parts = [
+            title("Schemas", "="),
+            "The JSON schema of each query and body.  A query is an object with the value of each parameter that "
+            "counts\n(:ref:`api-query-strings`).\n\n",
+        ]
+        for path, method, endpoint in self.endpoints():
+            for part in ("query", "body"):
+                document = getattr(endpoint, part)
+                if document is not None:
+                    parts += self.schema_section(path, method, part, endpoint, document)
+        return "".join(parts)
+
+    def schema_section(self, path: str, method: str, part: str, endpoint: Any, document: Any) -> Iterator[str]:
+        yield f".. _{self.label(method, path, part)}:\n\n" + title(f"{method} {path}: {part}", "-")
+        if self.history is None:
+            yield f".. code-block:: json\n\n{indented(layout(document.render(OLDEST)))}\n\n"
+            return
+        versions = [
+            v for v in self.versions() if v >= endpoint.since and (endpoint.until is None or v < endpoint.until)
+        ]
+        rendered = [(version, layout(document.render(version))) for version in versions]
+        firsts = [0] + [index for index in range(1, len(versions)) if rendered[index][1] != rendered[index - 1][1]]
+        for first, end in zip(firsts, [*firsts[1:], len(versions)], strict=True):
+            held = range_in_words(self.history, versions[first], self.last_before(versions, end))
+            yield f"{held}:\n\n.. code-block:: json\n\n{indented(rendered[first][1])}\n\n"
+
+    def last_before(self, versions: Sequence[Version], end: int) -> Version:
+        """Return the last version before the one at ``end``, which need not have a name in the history."""
+        if end == len(versions):
+            return versions[-1]
+        return Version(versions[end].major, versions[end].minor - 1)
+
+    def label(self, method: str, path: str, part: str) -> str:
+        return f"{self.prefix}schema-{method}-{re.sub(r'[^a-z]+', '-', path).strip('-')}-{part}".lower()
+
+    # --- errors ---
+
+    def errors_page(self) -> str:
+        by_status: dict[int, list[type[errors.Failure]]] = {}
+        for kind in self.failures():
+            by_status.setdefault(status_of(kind.__new__(kind)), []).append(kind)
+        parts = [title("Errors", "="), self.about_errors()]
+        for status, kinds in sorted(by_status.items()):
+            parts.append(title(f"{int(status)} {webob.exc.status_map[int(status)].title}", "-"))
+            columns = self.columns()
+            widths = "55 25 20" if "code" in columns else "70 30"
+            parts.append(f".. list-table::\n   :header-rows: 1\n   :widths: {widths}\n\n")
+            rows = [tuple(columns), *(tuple(show(kind) for show in columns.values()) for kind in kinds)]
+            parts += ["   * - " + "\n     - ".join(row) + "\n" for row in rows]
+            parts.append("\n")
+        return "".join(parts)
+
+    def about_errors(self) -> str:
+        if self.package:
+            also = ", with their code and" if self.codes else ", with"
+            return (
+                f"The messages of the errors that only this API has, by their status{also} the name of the failure in\n"
+                "the code.  ``<...>`` stands for a value.  :doc:`errors` has those of all APIs, such as 401.\n\n"
+            )
+        return (
+            "The messages of all errors by their status, with the code that they have from version 1.23 on and the\n"
+            "name of the failure in the code.  ``<...>`` stands for a value.  Some routes put words in front of a\n"
+            "message.\n\n"
+        )
+
+    def columns(self) -> dict[str, Callable[[type[errors.Failure]], str]]:
+        """Return what each column shows of a failure, by its header."""
+        message = {"message": lambda kind: f"``{sentence(kind)}``"}
+        code = {"code": lambda kind: f"``{kind.code}``"}
+        return message | (code if self.codes else {}) | {"failure": lambda kind: f"``{kind.__name__}``"}
+
+    def failures(self) -> list[type[errors.Failure]]:
+        """Return every failure of the API with its own sentence."""
+        others = tuple(other.package for other in APIS if other.package and other is not self)
+        return [
+            kind
+            for kind in all_failures()
+            if kind.__module__.startswith(self.package or "placement.") and not kind.__module__.startswith(others)
+        ]
+
+    # --- versions ---
+
+    def versions(self) -> list[Version]:
+        return [change.version for change in self.history or ()]
+
+
+PLACEMENT = Documented(routes.PLACEMENT, mv.HISTORY, sections=SECTIONS)
+APIS = (
+    PLACEMENT,
+    Documented(BAREMETAL, baremetal_versions.HISTORY, "baremetal-", "placement.baremetal.", codes=False),
+    Documented(V1, None, "v1-", "placement.v1."),
+)
 
 
 def reference() -> dict[str, str]:
     """Return the text of each generated file by its name."""
-    return {
-        "routes.rst": PAGE + routes_page(),
-        "schemas.rst": PAGE + schemas_page(),
-        "errors.rst": PAGE + errors_page(),
-        "versions.inc": HEAD + versions_table(),
-    }
+    files = {name: text for documented in APIS for name, text in documented.files().items()}
+    return files | {"load.schema.json": json.dumps(loading_schema.SCHEMA, indent=2) + "\n"}
 
 
-# --- routes ----------------------------------------------------------------------------------------------------------
+def all_failures() -> list[type[errors.Failure]]:
+    """Return every failure with its own sentence, of all modules."""
+    for module in pkgutil.walk_packages(placement.__path__, "placement."):
+        if not module.name.startswith(NOT_IMPORTED):
+            with contextlib.suppress(ImportError):  # needs an extra that is not installed; these declare no failures
+                importlib.import_module(module.name)
+    kinds = [errors.Failure]
+    for kind in kinds:
+        kinds.extend(sub for sub in kind.__subclasses__() if sub.__module__.startswith("placement."))
+    own = (kind for kind in kinds[1:] if kind.template not in ("", errors.Failure.template))
+    return sorted(own, key=lambda kind: kind.__name__)
 
 
-def endpoints() -> Iterator[tuple[str, str, Any]]:
-    """Yield path, method and endpoint of every route; a method can have several endpoints, by version."""
-    for path, methods in routes.TABLE.items():
-        for method, served in methods.items():
-            for endpoint in served if isinstance(served, tuple) else (served,):
-                yield path, method, endpoint
+# --- versions ---------------------------------------------------------------------------------------------------------
 
 
-def routes_page() -> str:
-    rows = [
-        (
-            f"``{method} {path}``",
-            span(endpoint.since, endpoint.until),
-            ", ".join(links(path, method, endpoint)),
-            f"``{endpoint.policy}``" if endpoint.policy else "none",
-        )
-        for path, method, endpoint in endpoints()
-    ]
-    return (
-        ".. _api-routes:\n\n"
-        + title("Routes", "=")
-        + "Each method of each path, the versions that have it, its description, the schemas of its query and its\n"
-        "body, and the rule of :ref:`policy` that the caller must satisfy.\n\n"
-        + table(("route", "versions", "see", "rule"), rows)
-    )
+def range_in_words(history: History, first: Version, last: Version) -> str:
+    if last == history.latest:
+        return f"From version {first} on" if first > history.minimum else "All versions"
+    return f"Versions {first} to {last}" if first != last else f"Version {first}"
 
 
-def links(path: str, method: str, endpoint: Any) -> Iterator[str]:
-    """Yield references to the section that describes a route, and to its schemas."""
-    section = SECTIONS.get(path) or SECTIONS[f"{method} {path}"]
-    yield f":ref:`section <{section}>`"
-    for part in ("query", "body"):
-        if getattr(endpoint, part) is not None:
-            yield f":ref:`{part} <{label(method, path, part)}>`"
+def versions_table(history: History) -> str:
+    return table(("version", "change"), [(str(change.version), change.sentence) for change in history])
 
 
-def span(since: mv.Version, until: mv.Version | None) -> str:
-    """Return the range of versions from ``since`` to the last one before ``until``, in range_in_words."""
-    if until is None:
-        return f"from {since}" if since > mv.MINIMUM else "all"
-    return f"{since} to {max(version for version in VERSIONS if version < until)}"
-
-
-# --- schemas ---------------------------------------------------------------------------------------------------------
-
-
-def schemas_page() -> str:
-    parts = [
-        title("Schemas", "="),
-        "The JSON schema of each query and body.  A query is an object with the value of each parameter that counts\n"
-        "(:ref:`api-query-strings`).\n\n",
-    ]
-    for path, method, endpoint in endpoints():
-        for part in ("query", "body"):
-            document = getattr(endpoint, part)
-            if document is not None:
-                parts += schema_section(path, method, part, endpoint, document)
-    return "".join(parts)
-
-
-def schema_section(path: str, method: str, part: str, endpoint: Any, document: Any) -> Iterator[str]:
-    yield f".. _{label(method, path, part)}:\n\n" + title(f"{method} {path}: {part}", "-")
-    versions = [v for v in VERSIONS if v >= endpoint.since and (endpoint.until is None or v < endpoint.until)]
-    rendered = [(version, layout(document.render(version))) for version in versions]
-    firsts = [0] + [index for index in range(1, len(versions)) if rendered[index][1] != rendered[index - 1][1]]
-    for first, end in zip(firsts, [*firsts[1:], len(versions)], strict=True):
-        held = range_in_words(versions[first], versions[end - 1])
-        yield f"{held}:\n\n.. code-block:: json\n\n{indented(rendered[first][1])}\n\n"
+# --- text ------------------------------------------------------------------------------------------------------------
 
 
 def layout(value: Any, indent: int = 0) -> str:
@@ -161,62 +292,8 @@ def layout(value: Any, indent: int = 0) -> str:
     return "{\n" + ",\n".join(members) + f"\n{' ' * indent}}}"
 
 
-def range_in_words(first: mv.Version, last: mv.Version) -> str:
-    if last == mv.LATEST:
-        return f"From version {first} on" if first > mv.MINIMUM else "All versions"
-    return f"Versions {first} to {last}" if first != last else f"Version {first}"
-
-
-def label(method: str, path: str, part: str) -> str:
-    return f"schema-{method}-{re.sub(r'[^a-z]+', '-', path).strip('-')}-{part}".lower()
-
-
-# --- errors ----------------------------------------------------------------------------------------------------------
-
-
-def failures() -> list[type[errors.Failure]]:
-    """Return every failure with its own sentence, of all modules."""
-    for module in pkgutil.walk_packages(placement.__path__, "placement."):
-        if not module.name.startswith(NOT_IMPORTED):
-            with contextlib.suppress(ImportError):  # needs an extra that is not installed; these declare no failures
-                importlib.import_module(module.name)
-    kinds = [errors.Failure]
-    for kind in kinds:
-        modules = ((sub, sub.__module__) for sub in kind.__subclasses__())
-        kinds.extend(sub for sub, name in modules if name.startswith("placement.") and not name.startswith(OTHER_APIS))
-    own = (kind for kind in kinds[1:] if kind.template not in ("", errors.Failure.template))
-    return sorted(own, key=lambda kind: kind.__name__)
-
-
-def errors_page() -> str:
-    by_status: dict[int, list[type[errors.Failure]]] = {}
-    for kind in failures():
-        by_status.setdefault(status_of(kind.__new__(kind)), []).append(kind)
-    parts = [
-        title("Errors", "="),
-        "The messages of all errors by their status, with the code that they have from version 1.23 on and the\n"
-        "name of the failure in the code.  ``<...>`` stands for a value.  Some routes put words in front of a\n"
-        "message.\n\n",
-    ]
-    for status, kinds in sorted(by_status.items()):
-        parts.append(title(f"{int(status)} {webob.exc.status_map[int(status)].title}", "-"))
-        parts.append(".. list-table::\n   :header-rows: 1\n   :widths: 55 25 20\n\n")
-        rows = [("message", "code", "failure")]
-        rows += [(f"``{sentence(kind)}``", f"``{kind.code}``", f"``{kind.__name__}``") for kind in kinds]
-        parts += ["   * - " + "\n     - ".join(row) + "\n" for row in rows]
-        parts.append("\n")
-    return "".join(parts)
-
-
 def sentence(kind: type[errors.Failure]) -> str:
     return re.sub(r"%\((\w+)\)[sd]", r"<\1>", kind.template).strip()
-
-
-# --- versions --------------------------------------------------------------------------------------------------------
-
-
-def versions_table() -> str:
-    return table(("version", "change"), [(str(change.version), change.sentence) for change in mv.HISTORY])
 
 
 # --- reStructuredText ------------------------------------------------------------------------------------------------
@@ -243,3 +320,7 @@ if __name__ == "__main__":
     GENERATED.mkdir(exist_ok=True)
     for name, text in reference().items():
         (GENERATED / name).write_text(text)
+    sys.path.insert(0, str(GENERATED.parents[2]))  # for tests.docs.examples
+    from tools import generate_examples
+
+    generate_examples.write()

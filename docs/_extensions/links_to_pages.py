@@ -12,6 +12,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
 
 _PAGE = re.compile(r"docs/((?:\w+/)*[\w-]+)\.rst")
 _DECISIONS = re.compile(r"\bADR \d+(?:, \d+)*")
@@ -32,6 +33,18 @@ def link(app: Any, document: nodes.document) -> None:
     for text in [found for found in document.findall(nodes.Text) if _DECISIONS.search(found)]:
         if isinstance(text.parent, nodes.paragraph):
             text.parent.replace(text, list(_with_decisions(app, text)))
+
+
+class Pictures(SphinxTransform):
+    """Replaces the path of a picture in the repository, which the README has, by that below docs/."""
+
+    default_priority = 10
+
+    def apply(self, **_: Any) -> None:
+        """Change the document."""
+        for picture in self.document.findall(nodes.image):
+            if picture["uri"].startswith("docs/"):
+                picture["uri"] = picture["uri"].removeprefix("docs")
 
 
 def _with_decisions(app: Any, text: str) -> Iterator[nodes.Node]:
@@ -62,5 +75,6 @@ def _reference(app: Any, page: str, shown: nodes.Node, *, explicit: bool) -> add
 
 def setup(app: Any) -> dict[str, bool]:
     """Connect to the pages as they are read."""
+    app.add_transform(Pictures)
     app.connect("doctree-read", link)
     return {"parallel_read_safe": True}
