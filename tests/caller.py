@@ -30,12 +30,20 @@ class Answer(NamedTuple):
 
 #: Method, path with query, minor version, body -> answer.
 Caller = Callable[..., Answer]
+#: Where the Bare Metal API begins.
+BAREMETAL = "/baremetal"
+
+
+def version_of(path: str, minor: int | None) -> str:
+    """Return the header with the version of the API that the path belongs to; None for the newest one."""
+    service, newest = ("baremetal", 115) if path.startswith(BAREMETAL) else ("placement", 39)
+    return f"{service} 1.{newest if minor is None else minor}"
 
 
 def inside(application: Any) -> Caller:
     """Return a caller of an application in this process."""
 
-    def call(method: str, path: str, minor: int = 39, body: Any = None) -> Answer:
+    def call(method: str, path: str, minor: int | None = None, body: Any = None) -> Answer:
         path, _, query = path.partition("?")
         content = b"" if body is None else json.dumps(body).encode()
         environ = {
@@ -49,7 +57,7 @@ def inside(application: Any) -> Caller:
             "HTTP_HOST": "placement",
             "HTTP_X_AUTH_TOKEN": "admin",
             "HTTP_X_ROLES": ROLES,
-            "HTTP_OPENSTACK_API_VERSION": f"placement 1.{minor}",
+            "HTTP_OPENSTACK_API_VERSION": version_of(path, minor),
             "CONTENT_TYPE": "application/json",
             "CONTENT_LENGTH": str(len(content)),
             "wsgi.url_scheme": "http",
@@ -73,10 +81,10 @@ def over_http(url: str, identity: Mapping[str, str] = ADMIN) -> Caller:
     address = urllib.parse.urlsplit(url)
     headers = {**identity, "Content-Type": "application/json"}
 
-    def call(method: str, path: str, minor: int = 39, body: Any = None) -> Answer:
+    def call(method: str, path: str, minor: int | None = None, body: Any = None) -> Answer:
         connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
         try:
-            version = {"OpenStack-API-Version": f"placement 1.{minor}"}
+            version = {"OpenStack-API-Version": version_of(path, minor)}
             content = None if body is None else json.dumps(body)
             connection.request(method, address.path.rstrip("/") + path, content, headers | version)
             reply = connection.getresponse()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 
@@ -21,3 +22,49 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.now += seconds
+
+
+class WatchedClock:
+    """Advances in steps that another thread sees: what it does at each time does not depend on the machine's speed."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._watcher: int | None = None
+        self._seen, self._ended = 0.0, False
+        self._changed = threading.Condition()
+
+    def monotonic(self) -> float:
+        with self._changed:
+            if self.is_watched_here():
+                self._seen = self.now
+                self._changed.notify_all()
+            return self.now
+
+    def is_watched_here(self) -> bool:
+        """Whether the calling thread is the one that sees the steps."""
+        return threading.get_ident() == self._watcher
+
+    def watch(self) -> None:
+        """Make the calling thread the one that sees the steps."""
+        with self._changed:
+            self._watcher = threading.get_ident()
+
+    def wait_for_step(self) -> None:
+        """Wait until the clock has advanced for the first time."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.now > 0, 60)
+
+    def advance(self, seconds: float) -> None:
+        """Advance, and return once the watching thread has read the new time; after ``end`` do nothing."""
+        with self._changed:
+            if self._ended:
+                return
+            self.now += seconds
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self._seen == self.now or self._ended, 60)
+
+    def end(self) -> None:
+        """Stop the clock: no thread watches it any more."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import defaultdict
 from types import SimpleNamespace
 
 import hypothesis
@@ -49,13 +50,39 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Tests that share a service and its database run in one process, so that it starts once."""
+    if not is_long():
+        remaining = _in_turn(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in remaining])
+        items[:] = [item for item in items if item in remaining]
     for item in items:
         shared = item.path.parent.name in ("gabbi", "live", "load") and "service" in item.fixturenames
-        if shared and not item.get_closest_marker("xdist_group"):
+        # The service of these tests is one for all modules.
+        group = item.path.stem if shared else "clients" if "clients" in item.fixturenames else None
+        if group and not item.get_closest_marker("xdist_group"):
             kind = item.callspec.params["backend"]
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{kind}"))
+            item.add_marker(pytest.mark.xdist_group(f"{group}-{kind}"))
+
+
+def _in_turn(items):
+    """Return what a short run has: tests marked ``in_turn`` run on one database each, in turn; long runs have all."""
+    kinds, remaining = defaultdict(list), set()
+    for item in items:
+        if item.get_closest_marker("in_turn") and "backend" in item.fixturenames:
+            kind = item.callspec.params["backend"]
+            kinds[item.nodeid.replace(kind, "")].append((kind, item))
+        else:
+            remaining.add(item)
+    for turn, several in enumerate(kinds.values()):
+        several.sort(key=lambda pair: pair[0])
+        remaining.add(several[turn % len(several)][1])
+    return remaining
+
+
+def is_long():
+    """Whether this is a run of ``make test-long``."""
+    return hypothesis.settings.default.max_examples > 100
 
 
 def chosen(config):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hypothesis
+from tests.conftest import is_long
 
 #: Whether this is a run of ``make test-long``.
-LONG = hypothesis.settings.default.max_examples > 100
+LONG = is_long()

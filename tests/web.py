@@ -60,7 +60,9 @@ def service(table: Table, database: Any = None, **overrides: Any) -> Any:
 def mounted(*apis: Api, conf: cfg.ConfigOpts | None = None, database: Any = None) -> Any:
     """Return the application of several APIs in the shared layers."""
     conf = conf or configuration()
-    return deploy.assemble(Deployment(conf, database, Policy(conf), None, apis))
+    rules = {rule.name: rule for api in apis for rule in api.rules}
+    policy = Policy(conf, [*rules.values()])
+    return deploy.assemble(Deployment(conf, database, policy, None, apis))
 
 
 def ask(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from placement.index.build import build
-from placement.index.records import AggregateRow, InventoryRow, ProviderRow, Rows, TraitRow, UsageRow
+from placement.index.records import Rows
 from placement.index.snapshot import SHARES, Snapshot
 
 
@@ -95,7 +95,7 @@ class World:
         stocks = [(self.ids[m.name], self.classes[class_], of) for m in chosen for class_, of in m.stock.items()]
         return Rows(
             providers=[
-                ProviderRow(
+                (
                     self.ids[m.name],
                     m.name,
                     m.name,
@@ -106,14 +106,12 @@ class World:
                 for m in chosen
             ],
             inventories=[
-                InventoryRow(id_, class_, s.total, s.reserved, s.min_unit, s.most, s.step_size, s.allocation_ratio)
+                (id_, class_, s.total, s.reserved, s.min_unit, s.most, s.step_size, s.allocation_ratio)
                 for id_, class_, s in stocks
             ],
-            usages=[UsageRow(id_, class_, s.used) for id_, class_, s in stocks if s.used],
-            traits=[TraitRow(self.ids[m.name], trait) for m in chosen for trait in sorted(m.traits)],
-            aggregates=[
-                AggregateRow(self.ids[m.name], aggregate) for m in chosen for aggregate in sorted(m.aggregates)
-            ],
+            usages=[(id_, class_, s.used) for id_, class_, s in stocks if s.used],
+            traits=[(self.ids[m.name], trait) for m in chosen for trait in sorted(m.traits)],
+            aggregates=[(self.ids[m.name], aggregate) for m in chosen for aggregate in sorted(m.aggregates)],
             trait_ids=self.trait_ids,
         )
 

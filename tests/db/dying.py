@@ -15,10 +15,10 @@ from typing import Any
 
 from placement.db.database import Database, opened
 from tests.db import writes
+from tests.db.calls import Write
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.story import StoryRun
-from tests.db.writes import Write
 
 #: Where most can remain half done.
 DEADLY = (
@@ -27,6 +27,9 @@ DEADLY = (
     "claim for several",
     "give back",
     "reshape",
+    "allocate",
+    "undeploy",
+    "delete a node that is held",
 )
 
 

@@ -10,7 +10,7 @@ from placement.policy import Policy
 from tests import caller, web
 
 _CONF = web.configuration()
-_POLICY = Policy(_CONF)
+_POLICY = Policy(_CONF, [rule for api in deploy.APIS for rule in api.rules])
 
 
 def placement(database: Database) -> caller.Caller:

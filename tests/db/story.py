@@ -13,10 +13,11 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from placement.db.tables import provider_changes, resource_providers
 from tests.caller import Answer, Caller
+from tests.db.calls import NO_PROVIDER, Names, Write
 from tests.db.in_process import placement
-from tests.db.writes import NO_PROVIDER, Names, Write
 
-_REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
+#: What differs in each run.
+_OWN = re.compile(r"req-[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 
 
 @dataclass
@@ -43,9 +44,7 @@ class StoryRun:
     def state(self) -> dict[str, Any]:
         """Return the state of the things of this run, under names that are the same in every run."""
         pages = {page: self._witness("GET", page)[:2] for page in self.names.pages()}
-        state: dict[str, Any] = json.loads(
-            _REQUEST_ID.sub("", self.names.hidden(json.dumps(pages))), object_hook=_sorted
-        )
+        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(pages))), object_hook=_sorted)
         return state
 
     def changes(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import database as databases
-from placement.db import retry, schema, timeouts
+from placement.db import retry, schema, timeouts, write_lock
 from placement.db.database import opened
 from placement.db.transaction import Collision
 from tests import children
@@ -120,7 +120,7 @@ def test_a_connection_may_be_lost_once_between_collisions(memory, clock, collide
 
 
 def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkeypatch):
-    monkeypatch.setattr(databases, "LOCK_TIMEOUT", 0.01)
+    monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", 0.01)
     refusals = []
 
     def nested(db):

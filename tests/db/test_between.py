@@ -5,7 +5,6 @@ The storms produce such interleavings by chance; here they are certain.  SQLite 
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import uuid
 
@@ -14,6 +13,11 @@ import sqlalchemy as sa
 
 from placement.db.database import opened
 from placement.db.tables import consumers
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from tests.db import between
+from tests.db.between import locking
 from tests.db.in_process import placement
 
 pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -25,7 +29,7 @@ class Cloud:
     """Two hosts, a consumer of one on the first, and two services on their database."""
 
     def __init__(self, database, other):
-        self.engine = database.engine
+        self.database = database
         self.call, self.call_elsewhere = placement(database), placement(other)
         self.hosts = [str(uuid.uuid4()) for _ in range(2)]
         self.consumer = str(uuid.uuid4())
@@ -60,23 +64,8 @@ class Cloud:
         shown = [summaries[host]["resources"]["VCPU"] if host in summaries else None for host in self.hosts]
         return [TOTAL if of is None else of["capacity"] - of["used"] for of in shown]
 
-    @contextlib.contextmanager
     def just_before(self, beginning, act):
-        """Run ``act`` once, before the first statement of ours that begins so, or that ``beginning`` selects."""
-        picks = beginning if callable(beginning) else lambda statement: statement.startswith(beginning)
-        acted = []
-
-        def see(_connection, _cursor, statement, *_more):
-            if not acted and picks(statement):
-                acted.append(statement)
-                act()
-
-        sa.event.listen(self.engine, "before_cursor_execute", see)
-        try:
-            yield
-        finally:
-            sa.event.remove(self.engine, "before_cursor_execute", see)
-        assert acted
+        return between.just_before(self.database, beginning, act)
 
 
 @pytest.fixture
@@ -118,6 +107,25 @@ def test_a_consumer_that_moved_is_given_back_where_it_is_now(cloud):
         assert cloud.claim(cloud.call, {here: 2}, minor=27) == 204
     assert cloud.used() == [2, 0]
     assert cloud.free() == [TOTAL - 2, TOTAL]
+
+
+@pytest.mark.parametrize(("amounts", "written"), [({"VCPU": 2}, "UPDATE consumers"), ({}, "DELETE FROM consumers")])
+def test_a_claim_without_a_generation_does_not_collide_with_a_change_of_its_consumer(cloud, database, amounts, written):
+    """Otherwise it could collide in every attempt where others write the same consumer all the time."""
+    here, there = cloud.hosts
+    claim, attempts = Claim(cloud.consumer, {here: amounts} if amounts else {}, Owner("p", "u")), []
+
+    def work(db):
+        attempts.append(db.attempt)
+        ClaimSet(db, [claim]).place()
+
+    def meanwhile():
+        assert cloud.claim(cloud.call_elsewhere, {there: 1}, 1) == 204
+
+    with cloud.just_before(written, meanwhile):
+        database.write(work)
+    assert attempts == [1]
+    assert cloud.used() == [amounts.get("VCPU", 0), 0]
 
 
 def test_a_consumer_that_came_meanwhile_is_known(cloud):
@@ -237,7 +245,3 @@ def test_an_inventory_is_of_the_class_that_had_the_name_when_it_was_read(cloud, 
     shown = cloud.call("GET", page).body["inventories"]
     left = {"removed": {first: 2}, "emptied": {}, "updated": {first: 9, third: 1}}[how]
     assert {name: record["total"] for name, record in shown.items()} == left
-
-
-def locking(statement):
-    return "FOR " in statement

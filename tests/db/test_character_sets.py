@@ -123,3 +123,14 @@ def test_a_write_with_characters_that_the_columns_lack_is_no_bug(service, charse
         answer = service(method, route, 39, body)
         assert 400 <= answer.status < 500, (method, route, answer)
     assert service("GET", provider, 39).body["name"] == "A"
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("which", ["project", "user"])
+def test_a_dry_run_for_an_owner_with_characters_that_the_columns_lack_is_answered_as_the_claim(service, charset, which):
+    stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
+    assert service("PUT", f"/resource_providers/{UUID}/inventories", 39, stock).status == 200
+    body = claim(**{which: LACKS[charset]})
+    tried = service("PUT", f"/allocations/{OTHER}?dry_run=true", 39, body)
+    done = service("PUT", f"/allocations/{OTHER}", 39, body)
+    assert (tried.status, tried.error["detail"]) == (done.status, done.error["detail"])

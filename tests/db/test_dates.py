@@ -15,6 +15,7 @@ from placement.objects.allocation import ConsumerAllocations, ProviderAllocation
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests.db import watch
 from tests.db.in_process import placement
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c003"
@@ -118,6 +119,17 @@ def test_several_providers_are_as_old_as_the_newest_however_many_they_are(databa
         assert database.read(lambda db: ResourceProvider.newest_change(db, None)) == LATER
     assert database.read(lambda db: ResourceProvider.newest_change(db, ids[:-1])) == LONG_AGO
     assert database.read(lambda db: ResourceProvider.newest_change(db, [])) is None
+
+
+def test_the_ids_of_many_providers_are_read_in_several_statements(database, service, monkeypatch):
+    monkeypatch.setattr(provider, "_MANY", 2)
+    for name in "abcde":
+        database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name))
+    seen = []
+    with watch.statements(database.reading_engine, seen.append):
+        ids = database.read(lambda db: ResourceProvider.ids(db, [*"abcdef"]))
+    assert [*ids] == [*"abcde"]
+    assert sum("FROM resource_providers" in statement for statement in seen) == 3
 
 
 def test_a_list_of_providers_is_as_old_as_the_newest_that_is_listed(database, service):

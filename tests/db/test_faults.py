@@ -1,7 +1,8 @@
 """The database fails in the middle of a write: the response is that of a success, or 409, or 503, and it is true.
 
-Every statement of every write fails on one of the databases, and every COMMIT on all of them; in a long run everything
-fails on each.  The result is checked through an application without faults, and in the feed.
+Every statement of every write fails on one of the databases, every COMMIT too, and once more on all of them with the
+errors that pass; in a long run everything fails on each.  The result is checked through an application without faults,
+and in the feed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from placement.db.database import Database, opened
 from tests.caller import Answer
 from tests.conftest import chosen
 from tests.db import faults, writes
+from tests.db.calls import Write
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.story import StoryRun
-from tests.db.writes import Write
 from tests.length import LONG
 
 
@@ -60,7 +61,7 @@ def trial(write, database, monkeypatch):
     return Trial(write, database)
 
 
-each_write = pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
+each_write = pytest.mark.parametrize("write", [*writes.ALL, *writes.DRY_RUNS], ids=lambda write: write.name)
 
 
 @each_write
@@ -76,6 +77,7 @@ def test_faults_that_pass_are_not_noticed(trial, backend, pytestconfig):
 
 
 @each_write
+@pytest.mark.in_turn
 @pytest.mark.parametrize("answer_only", [False, True], ids=["on its way there", "on its way back"])
 def test_a_connection_lost_with_commit_leaves_it_open(trial, answer_only):
     """The request is not repeated, since it may have taken effect.  Only what precedes its transaction is."""
@@ -86,6 +88,7 @@ def test_a_connection_lost_with_commit_leaves_it_open(trial, answer_only):
 
 
 @each_write
+@pytest.mark.in_turn
 def test_faults_that_stay_are_answered_as_conflict_or_unavailable(trial, backend):
     """A conflict if every attempt collides, unavailable if the database stays away; and nothing has changed."""
     deadlock = faults.collisions(backend.kind)[0]

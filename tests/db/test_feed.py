@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import threading
 
@@ -15,6 +14,7 @@ from placement.db.database import opened
 from placement.db.tables import change_writers, provider_changes
 from tests.clock import Clock
 from tests.db import faults, watch, writes
+from tests.db.between import just_before
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.story import StoryRun
@@ -258,24 +258,6 @@ def test_a_writer_that_never_wrote_is_ended_too(database, clock):
     assert writer not in writers(database)
 
 
-@contextlib.contextmanager
-def before(database, begin, do):
-    """Do something once, just before a statement that begins so."""
-    done = []
-
-    def look(connection, cursor, statement, parameters, context, executemany):
-        if statement.startswith(begin) and not done:
-            done.append(statement)
-            do()
-
-    sa.event.listen(database.engine, "before_cursor_execute", look)
-    try:
-        yield
-    finally:
-        sa.event.remove(database.engine, "before_cursor_execute", look)
-    assert done
-
-
 LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.id ="
 
 
@@ -283,7 +265,7 @@ LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.
 def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, dead_writer):
     """SQLite has no concurrent transactions."""
     see(database, dead_writer, 5 * 3600)
-    with opened(database.url) as witness, before(database, LOCKED, lambda: see(witness, dead_writer, 0)):
+    with opened(database.url) as witness, just_before(database, LOCKED, lambda: see(witness, dead_writer, 0)):
         touch(database, 3)
     assert dead_writer in writers(database)
     assert [seq for writer, seq, _ in rows(database) if writer == dead_writer] == [1, 2]
@@ -308,7 +290,7 @@ def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock):
         last.start()
         assert recorded.wait(60)
         # The commit comes once the other transaction waits for the row of the writer.
-        with before(database, LOCKED, threading.Timer(0.3, go_on.set).start):
+        with just_before(database, LOCKED, threading.Timer(1, go_on.set).start):
             touch(database, 3)
         last.join()
     assert (-writer, 2, 2) in rows(database)

@@ -12,15 +12,17 @@ from unittest import mock
 import pytest
 
 from placement import microversion as mv
+from placement.baremetal.api import BAREMETAL
 from placement.db import feed
 from placement.db.transaction import Transaction
 from placement.http.endpoint import Endpoint
 from placement.index.refresh import loaded
 from placement.routes import TABLE
 from tests.db import watch
+from tests.db.calls import Names, Write
 from tests.db.feed_audit import audited
 from tests.db.in_process import placement
-from tests.db.writes import ALL, HOST, REFUSED, SAME, VARIANTS, Names, Write, aggregates, claim, traits
+from tests.db.writes import ALL, HOST, REFUSED, SAME, VARIANTS, aggregates, claim, traits
 from tests.index.reader import Reader
 
 CHANGING = tuple(write for write in (*ALL, *VARIANTS) if write not in (*REFUSED, *SAME))
@@ -52,6 +54,7 @@ def test_each_commit_names_what_it_changes(database, write):
 
 
 @each
+@pytest.mark.in_turn
 def test_the_audit_sees_a_write_that_records_nothing(database, write):
     request = begun(write, database)
     with audited(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
@@ -60,6 +63,7 @@ def test_the_audit_sees_a_write_that_records_nothing(database, write):
 
 
 @each
+@pytest.mark.in_turn
 def test_the_audit_sees_a_record_that_is_too_weak(database, write):
     request, changed = begun(write, database), Transaction.changed
     with (
@@ -78,12 +82,14 @@ def changed_of(commits):
 
 
 def writing_endpoints():
-    """(method, path, endpoint) of every endpoint that is not for GET."""
-    for path, methods in TABLE.items():
-        for method, found in methods.items():
-            for one in (found,) if isinstance(found, Endpoint) else found:
-                if method != "GET":
-                    yield method, path, one
+    """(method, path, endpoint) of every endpoint of both APIs that is not for GET."""
+    tables = {"": TABLE, BAREMETAL.prefix: BAREMETAL.routes}
+    for prefix, table in tables.items():
+        for path, methods in table.items():
+            for method, found in methods.items():
+                for one in (found,) if isinstance(found, Endpoint) else found:
+                    if method != "GET":
+                        yield method, prefix + path, one
 
 
 def endpoint_of(write: Write):

@@ -13,9 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import signals
-from placement.db.tables import resource_providers
-from tests.db import watch, writes
+from placement.db.tables import consumers, resource_providers
+from tests.db import calls, watch, writes
 from tests.db.in_process import placement
+from tests.db.metal import Client
 from tests.db.test_waiting import Meanwhile
 
 SECONDS = 2.0
@@ -46,15 +47,15 @@ class Forest:
         body = {"name": name or one, "parent_provider_uuid": parent}
         return self.ask("PUT", f"/resource_providers/{one}", 39, body).status
 
-    def claim(self, *providers):
+    def claim(self, *providers, dry_run="false", owner="p"):
         body = {
             "allocations": {one: {"resources": {"VCPU": 1}} for one in providers},
-            "project_id": "p",
+            "project_id": owner,
             "user_id": "u",
             "consumer_generation": None,
             "consumer_type": "INSTANCE",
         }
-        return self.ask("PUT", f"/allocations/{uuid.uuid4()}", 39, body).status
+        return self.ask("PUT", f"/allocations/{uuid.uuid4()}?dry_run={dry_run}", 39, body).status
 
     @contextlib.contextmanager
     def locked(self, one):
@@ -124,6 +125,22 @@ def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
     assert "deadlock" not in refused
 
 
+def test_dry_runs_and_claims_do_not_deadlock(forest, refused):
+    """Each owner is new, and claimed for by two clients and tried by two at the same time."""
+    one, other = forest.provider(), forest.provider()
+    owners = [itertools.count() for _ in range(4)]
+
+    def claims(number, *providers, **more):
+        return lambda: forest.claim(*providers, owner=str(next(owners[number])), **more)
+
+    results = for_a_while(
+        *(claims(0, one, other), claims(1, other, one)),
+        *(claims(2, one, other, dry_run="true"), claims(3, other, one, dry_run="true")),
+    )
+    assert set(results) == {200, 204}
+    assert "deadlock" not in refused
+
+
 @pytest.mark.parametrize("what", ["moved", "renamed"])
 def test_an_update_that_names_a_parent_is_not_starved_by_births(forest, what):
     """12 of 13 were refused: there was always one child more in the tree than had been read."""
@@ -175,7 +192,7 @@ SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "cl
 @pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
 def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
     """With any query plan: roots and parents of a move, and providers of a claim."""
-    names, service, seen = writes.Names(), placement(database), []
+    names, service, seen = calls.Names(), placement(database), []
     for call in write.before:
         assert service(*names.fill(call)).status < 300
     with watch.statements(database.engine, seen.append):
@@ -183,3 +200,53 @@ def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
     locks = [statement for statement in seen if re.search(r"\bIN \(.* FOR (NO KEY )?UPDATE", statement)]
     assert locks
     assert all("ORDER BY resource_providers.id" in statement for statement in locks)
+
+
+_LOCK_CONSUMER = sa.select(consumers.c.id).where(consumers.c.uuid == sa.bindparam("uuid")).with_for_update()
+
+
+def _adopt(client, one, consumer):
+    body = {"driver": "fake-hardware", "uuid": one, "resource_class": "bm", "instance_uuid": consumer}
+    return client("POST", "/nodes", body).status
+
+
+def _reclassify_and_assign(client, one, consumer):
+    return _patch(client, one, resource_class="other", instance_uuid=consumer)
+
+
+def _patch(client, one, **values):
+    operations = [{"op": "add", "path": f"/{name}", "value": value} for name, value in values.items()]
+    return client("PATCH", f"/nodes/{one}", operations).status
+
+
+def _respell_and_release(client, one, _consumer):
+    """The class is another one, whose unit is the same."""
+    return _patch(client, one, resource_class="BM", instance_uuid=None)
+
+
+@pytest.mark.parametrize(("act", "status"), [(_adopt, 201), (_reclassify_and_assign, 200), (_respell_and_release, 200)])
+def test_a_change_of_a_node_that_waits_for_a_consumer_has_no_provider(forest, database, act, status):
+    """PUT /allocations locks the consumer first: in the other order they deadlock."""
+    client, consumer = Client(database), new()
+    elsewhere, one = forest.provider(), forest.provider()
+    body = {
+        "allocations": {elsewhere: {"resources": {"VCPU": 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    assert forest.ask("PUT", f"/allocations/{consumer}", 39, body).status == 204
+    assert _adopt(client, forest.provider(), new()) == 201, "the class exists, so that one attempt will do"
+    if act is not _adopt:
+        assert _adopt(client, one, consumer if act is _respell_and_release else None) == 201
+    assert _patch(client, one, resource_class="other") in (200, 404)
+    assert _patch(client, one, resource_class="bm") in (200, 404)
+    with database.engine.connect() as connection:
+        connection.execute(_LOCK_CONSUMER, {"uuid": consumer}).one()
+        meanwhile = Meanwhile(act, client, one, consumer)
+        assert not meanwhile.wait(0.5)
+        assert forest.is_free(one)
+        connection.rollback()
+    assert meanwhile.wait()
+    assert meanwhile.result == status

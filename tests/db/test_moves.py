@@ -1,5 +1,7 @@
 """Concurrent moves of subtrees: descendants always have the root of their parent."""
 
+import contextlib
+import itertools
 import uuid
 
 import pytest
@@ -9,6 +11,7 @@ from placement import errors
 from placement.db.database import opened
 from placement.db.tables import resource_providers
 from placement.objects.locked_provider import LockedProvider
+from placement.objects.provider import ResourceProvider
 
 
 def move(database, name, parent):
@@ -78,3 +81,98 @@ def test_a_move_finds_what_was_deleted_meanwhile(database, gone, parent, stateme
         before_statement(statement, database.engine, delete)
         with pytest.raises(refused):
             move(database, uuids["provider"], uuids[parent])
+
+
+def create(database, name, parent=None):
+    """Create a provider and return its uuid."""
+    one = str(uuid.uuid4())
+    database.write(lambda db: LockedProvider.create(db, uuid=one, name=name, parent_uuid=parent))
+    return one
+
+
+def id_of(database, one):
+    return database.read(lambda db: ResourceProvider.get(db, one)).id
+
+
+@contextlib.contextmanager
+def locks(engine, before_first):
+    """Run ``before_first`` before the first lock, and yield the ids that the last attempt locked, as it locked them.
+
+    One statement locks its ids in their order (test_lock_order).
+    """
+    locked, begun = [], []
+
+    def lock(_connection, statement, _many, parameters, _options):
+        if "FOR UPDATE" in str(statement):
+            if not begun:
+                begun.append(True)
+                before_first()
+            locked.extend(sorted(parameters["ids"]))
+
+    def rollback(_connection):
+        locked.clear()
+
+    events = {"before_execute": lock, "rollback": rollback}
+    for event, act in events.items():
+        sa.event.listen(engine, event, act)
+    try:
+        yield locked
+    finally:
+        for event, act in events.items():
+            sa.event.remove(engine, event, act)
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize(("late", "attempts"), [("a lower id", 2), ("a higher id", 1)])
+def test_a_move_locks_late_members_of_the_subtree_in_the_order_of_the_ids(database, late, attempts):
+    """They came between the first read of the subtree and the locks.  A lock out of order can cause a deadlock."""
+    early, old, new = (create(database, name) for name in ("early", "old", "new"))
+    provider = create(database, "provider", old)
+    begun, arrived = [], []
+
+    def arrive():
+        if late == "a lower id":
+            move(elsewhere, early, provider)
+            arrived.append(early)
+        else:
+            arrived.append(create(elsewhere, "late", provider))
+
+    def work(db):
+        begun.append(db.attempt)
+        LockedProvider.lock_and_move(db, provider, new, freely=True)
+
+    with opened(database.url) as elsewhere, locks(database.engine, arrive) as locked:
+        database.write(work)
+    assert id_of(database, arrived[0]) in locked
+    assert all(one < next_one for one, next_one in itertools.pairwise(locked))
+    assert len(begun) == attempts
+    assert {database.read(lambda db: ResourceProvider.get(db, arrived[0])).root_uuid} == {new}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_child_is_created_under_the_lock_of_its_root(database):
+    """Also if its parent moved to another tree between its read and its lock: moves read a tree under that lock."""
+    old, new = create(database, "old"), create(database, "new")
+    parent = create(database, "parent", old)
+    with (
+        opened(database.url) as elsewhere,
+        locks(database.engine, lambda: move(elsewhere, parent, new)) as locked,
+    ):
+        child = create(database, "child", parent)
+    assert database.read(lambda db: ResourceProvider.get(db, child)).root_uuid == new
+    assert set(locked) == {id_of(database, parent), id_of(database, new)}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_child_of_a_parent_that_was_deleted_meanwhile_is_refused(database):
+    parent = create(database, "parent")
+
+    def delete(db):
+        LockedProvider.lock(db, parent).delete()
+
+    with (
+        opened(database.url) as elsewhere,
+        locks(database.engine, lambda: elsewhere.write(delete)),
+        pytest.raises(errors.ProviderNotCreated, match="parent provider UUID does not exist"),
+    ):
+        create(database, "child", parent)

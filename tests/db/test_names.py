@@ -29,6 +29,7 @@ from tests.db.in_process import placement
 from tests.length import LONG
 
 NAMED = (projects, users, consumer_types, placement_aggregates)
+RECORDS = tables.baremetal_allocations
 REFERRING = (allocations, consumers, resource_provider_aggregates)
 
 
@@ -360,17 +361,17 @@ def stored(database):
 
 def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, cloud, unused):
     swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
-    assert swept == [(0, 1)] * 4
+    assert swept == [(0, 1)] * 4 + [(0, 0)]
     assert stored(database) == unused
     swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
-    assert swept == [(1, 0)] * 4
+    assert swept == [(1, 0)] * 4 + [(0, 0)]
     assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
 
 
 def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud, unused):
     database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
     swept = {of.table: of.marked for of in sweep.sweep(database, grace=0)}
-    assert swept == {"projects": 1, "users": 1, "consumer_types": 2, "placement_aggregates": 1}
+    assert swept == {"projects": 1, "users": 1, "consumer_types": 2, "placement_aggregates": 1, RECORDS.name: 0}
 
 
 def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
@@ -378,8 +379,8 @@ def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
     monkeypatch.setattr(sweep, "_BATCH", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
-    assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
-    assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
+    assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8, 0]
+    assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8, 0]
 
 
 def test_a_mark_lasts_longer_than_any_attempt():
@@ -390,7 +391,7 @@ def test_a_mark_lasts_longer_than_any_attempt():
 def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unused):
     for _ in range(2):
         swept = sweep.sweep(database)
-        assert [of.removed for of in swept] == [0] * 4
+        assert [of.removed for of in swept] == [0] * 5
     assert stored(database) == unused
 
 
@@ -399,7 +400,7 @@ def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, u
     ahead = tables.utcnow() + datetime.timedelta(days=1)
     for module in (tables, sweep):
         monkeypatch.setattr(module, "utcnow", lambda: ahead, raising=False)
-    assert [of.removed for of in sweep.sweep(database)] == [0] * 4
+    assert [of.removed for of in sweep.sweep(database)] == [0] * 5
     assert stored(database) == unused
 
 
@@ -408,7 +409,7 @@ def test_what_is_used_again_is_not_removed(database, cloud, unused):
     status, consumer = cloud.claim("GONE")
     assert status == 204
     assert cloud.gather(AGGREGATES, cloud.generation()) == 200
-    assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 4
+    assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 5
     assert cloud.owner(consumer) == ["GONE"] * 3
     assert cloud.aggregates() == AGGREGATES
 
@@ -441,3 +442,76 @@ def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
         " ".join(statement.split()[:3]) for statement in seen if re.match("INSERT INTO (projects|consumers)", statement)
     ]
     assert kinds == ["INSERT INTO consumers", "INSERT INTO projects", "INSERT INTO consumers"]
+
+
+# --- allocation records that have ended -------------------------------------------------------------------------------
+
+
+class Records(Cloud):
+    """Providers as nodes, and rows of records; the API that writes these is not needed."""
+
+    def node(self):
+        """Create a provider with inventory; return its uuid."""
+        self.__init__(self.database)
+        return self.host
+
+    def record(self, node, consumer=None):
+        """Insert a record; return its uuid."""
+        consumer = consumer or str(uuid.uuid4())
+        row = {"uuid": consumer, "node_uuid": node, "traits": [], "candidate_nodes": [], "extra": {}}
+        self.database.write(lambda db: db.execute(sa.insert(RECORDS).values(row)))
+        return consumer
+
+    def swept(self):
+        """Sweep; return the uuids of the records that are gone."""
+        before = self.present()
+        removed = {of.table: of.removed for of in sweep.sweep(self.database)}[RECORDS.name]
+        gone = before - self.present()
+        assert len(gone) == removed
+        return gone
+
+    def present(self):
+        return set(self.database.read(lambda db: db.execute(sa.select(RECORDS.c.uuid)).scalars().all()))
+
+
+@pytest.fixture
+def records(database):
+    return Records(database)
+
+
+def test_a_sweep_removes_records_whose_consumer_holds_nothing_of_the_node(records):
+    active = records.record(records.node(), records.claim("P")[1])
+    in_error = records.record(None)
+    never = records.record(records.node())
+    released = records.record(records.node(), records.claim("P")[1])
+    assert records.call("DELETE", f"/allocations/{released}").status == 204
+    node = records.node()
+    moved = records.record(node, records.claim("P")[1])
+    records.node()
+    assert records.call("PUT", f"/allocations/{moved}", 39, records.holding("P", consumer_generation=1)).status == 204
+    without_provider = records.record(str(uuid.uuid4()))
+    held_by_another = records.record(records.node())
+    assert records.claim("P")[0] == 204
+    assert records.swept() == {never, released, moved, without_provider, held_by_another}
+    assert records.present() == {active, in_error}
+    assert records.swept() == set()
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_record_is_kept_whose_node_was_taken_again_at_the_last_moment(records):
+    """Between the statement that finds ended records and the one that removes them."""
+    holds = {records.host: {"resources": {"VCPU": 1}}}
+    consumer = records.record(records.host)
+    other = records.record(records.node())
+    taken = []
+
+    def meanwhile(statement):
+        if statement.startswith("DELETE FROM baremetal_allocations") and not taken:
+            with opened(records.database.url) as elsewhere:
+                records.call = placement(elsewhere)
+                path = f"/allocations/{consumer}"
+                taken.append(records.call("PUT", path, 39, records.holding("P") | {"allocations": holds}).status)
+
+    with watch.statements(records.database.engine, meanwhile):
+        assert records.swept() == {other}
+    assert taken == [204]

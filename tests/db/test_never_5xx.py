@@ -55,7 +55,7 @@ SQL = re.compile(
     r"\bSELECT\b.*\bFROM\b|\bINSERT INTO\b|\bUPDATE\b.*\bSET\b|\bDELETE FROM\b|FOREIGN KEY|UNIQUE constraint|uniq_|"
     r"sqlite3?\b|pymysql|psycopg|sqlalche|IntegrityError|OperationalError|DataError|ProgrammingError|Traceback|"
     r"resource_provider_(?:traits|aggregates|id)|placement_aggregates|(?:class|consumer_type|root_provider)_id|"
-    r"external_id|change_writers|provider_changes",
+    r"external_id|change_writers|provider_changes|baremetal_(?:nodes|allocations)",
     re.DOTALL,
 )
 
@@ -63,8 +63,9 @@ SQL = re.compile(
 class Target:
     """A service with a few things in it."""
 
-    def __init__(self, synced_database):
-        self._synced = synced_database
+    def __init__(self, synced_database, furnished=None):
+        """Take a database, and what is to be put into it: by default ``furnish``."""
+        self._synced, self._furnished = synced_database, furnished or furnish
         self._opened = None
 
     def send(self, request, looking):
@@ -80,9 +81,10 @@ class Target:
     def _open(self):
         self._opened = opened(self._synced.clean())
         self._database = self._opened.__enter__()
-        conf = web.configuration(placement_database__connection=str(self._database.engine.url))
+        url = str(self._database.engine.url)
+        conf = web.configuration(placement_database__connection=url, baremetal__enabled=True)
         self._app = deploy.loadapp(conf, self._database)
-        furnish(caller.inside(self._app))
+        self._furnished(caller.inside(self._app))
         self._state = rows(self._database)
 
     def close(self):
@@ -147,16 +149,16 @@ def target(synced_database):
     found.close()
 
 
-def holds(target, request, looking=True):
-    """Send the request; check the response, and the changes of the database."""
+def holds(target, request, looking=True, check_error=None):
+    """Send the request; check the response, by default with ``assert_error``, and the changes of the database."""
     status_line, headers, content, changed = target.send(request, looking)
     status = int(status_line[:3])
     assert status < 500, (request, status_line, content)
     assert_well_formed(status_line, headers, content)
     if status >= 400:
         assert not changed, (request, "refused, and yet it has changed something")
-        assert_error(status, dict(headers), content, request)
-    elif request.method not in ("PUT", "POST", "DELETE"):
+        (check_error or assert_error)(status, dict(headers), content, request)
+    elif request.method not in ("PUT", "POST", "PATCH", "DELETE"):
         assert not changed, (request, "read, and yet it has changed something")
     return status, changed
 

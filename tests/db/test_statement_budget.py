@@ -10,9 +10,13 @@ import re
 
 import pytest
 
+from placement import routes
+from placement.baremetal.api import BAREMETAL
+from tests.db.calls import Call, Names
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.writes import HOST, Call, Names, claim, provider, stock
+from tests.db.metal import Client
+from tests.db.writes import HOST, claim, provider, stock
 
 BUDGET = 8
 OWN = {"host": {"VCPU": 1, "MEMORY_MB": 64, "DISK_GB": 5}}
@@ -95,13 +99,37 @@ MALFORMED = [
     ("PUT", "/allocations/$consumer", {"allocations": {}}),
     ("POST", "/allocations", {"$consumer": {}}),
     ("POST", "/reshaper", {}),
+    ("POST", "/resource_providers", {}),
+    ("POST", "/resource_classes", {}),
+    ("POST", "/baremetal/v1/nodes", {"name": "x"}),
+    ("PATCH", "/baremetal/v1/nodes/$node", [{"op": "test", "path": "/name", "value": "x"}]),
+    ("PUT", "/baremetal/v1/nodes/$node/traits", {"traits": "x"}),
+    ("PUT", "/baremetal/v1/nodes/$node/states/power", {}),
+    ("PUT", "/baremetal/v1/nodes/$node/states/provision", {}),
+    ("PUT", "/baremetal/v1/nodes/$node/maintenance", {"reason": 1}),
+    ("POST", "/baremetal/v1/allocations", {"traits": "x"}),
+    ("PUT", "/baremetal/v1/nodes/$node/traits/CUSTOM_T", [1]),
+    ("PATCH", "/baremetal/v1/allocations/$consumer", {"op": "add"}),
 ]
+
+
+def test_every_endpoint_that_reads_a_body_is_among_the_malformed():
+    tables = {"": routes.TABLE, BAREMETAL.prefix: BAREMETAL.routes}
+    reading = {
+        (method, prefix + re.sub(r"{\w+(:.*?)?}", "...", path))
+        for prefix, table in tables.items()
+        for path, methods in table.items()
+        for method, found in methods.items()
+        if any(one.body and not one.until for one in (found if isinstance(found, tuple) else (found,)))
+    }
+    covered = {(method, re.sub(r"\$\w+|VCPU|CUSTOM_\w+", "...", path)) for method, path, _ in MALFORMED}
+    assert reading - covered == set()
 
 
 @pytest.mark.parametrize(("method", "path", "body"), MALFORMED)
 def test_a_malformed_body_takes_no_lock(database, service, names, method, path, body):
     """One look at whether the provider exists, where its 404 goes first; no transaction."""
-    sent = names.fill(Call(f"{method} {path}", body))
+    sent = names.fill(Call(f"{method} {path}", body, 115 if path.startswith("/baremetal") else 39))
     service(*sent)  # a new connection asks the server about itself
     plan = Plan()
     planted(database, plan)
@@ -114,3 +142,21 @@ def test_a_malformed_body_takes_no_lock(database, service, names, method, path, 
 def test_a_missing_provider_goes_before_a_malformed_body(service, names, method, path, body):
     answer = service(*names.fill(Call(f"{method} {path.replace('$host', '$missing')}", body)))
     assert answer.status == (400 if path.endswith("/traits") else 404)
+
+
+#: A claim, and the choice, the record, and the traits that are noted in the node.
+NODE_BUDGET = 12
+
+
+def test_a_request_for_a_node(database):
+    client = Client(database)
+    for _ in range(3):
+        client.node()
+    assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201  # the names have ids, and the index
+    plan = Plan()
+    planted(database, plan)
+    assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
+    statements = [statement for statement in plan.seen if not statement.startswith("BEGIN")]
+    assert len(statements) <= NODE_BUDGET, statements
+    assert statements[-1] == "COMMIT"
+    assert client("GET", "/allocations?state=error").body["allocations"] == []

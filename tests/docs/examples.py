@@ -44,7 +44,7 @@ import webob
 #: The host of the service in the examples, and the headers of a request that does not show them.
 HOST = "placement.example.com"
 DEFAULTS = {"Host": HOST, "X-Auth-Token": "admin", "X-Roles": "admin,service"}
-LATEST = "placement latest"
+LATEST = "placement latest, baremetal latest"
 ANY = "..."
 
 _REQUEST_LINE = re.compile(r"(GET|PUT|POST|DELETE|HEAD|OPTIONS|PATCH) (/\S*)(?: HTTP/1\.1)?")

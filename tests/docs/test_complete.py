@@ -10,27 +10,35 @@ from typing import Any
 
 import pytest
 
+from placement import deploy
 from placement import microversion as mv
-from placement import routes
+from placement.baremetal.schemas import allocation, node_fields, node_list
+from placement.console.api import CONSOLE
 from tests.docs import examples
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs/api").glob("*.rst"))}
+BAREMETAL_PAGES = [path.read_text() for path in sorted((ROOT / "docs/api/baremetal").glob("*.rst"))]
+V1_PAGES = [path.read_text() for path in sorted((ROOT / "docs/api/v1").glob("*.rst"))]
 SUCCESSES = {
     (example.request.method, example.request.path.partition("?")[0])
-    for text in PAGES.values()
+    for text in (*PAGES.values(), *BAREMETAL_PAGES, *V1_PAGES)
     for example in examples.parse(text).examples
     if example.reply is not None and example.reply.status.startswith("2")
+}
+#: The routes of all APIs, by their paths from the root.  The pages of the console are for people: docs/console.rst.
+ROUTES = {
+    api.prefix + path: methods for api in deploy.APIS if api is not CONSOLE for path, methods in api.routes.items()
 }
 #: The recorded schemas of bodies and queries, by version.
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "tests/unit/schemas").glob("*.json"))}
 
 
-@pytest.mark.parametrize("path", routes.TABLE)
+@pytest.mark.parametrize("path", ROUTES)
 def test_every_method_of_a_route_has_an_example_that_succeeds(path):
-    pattern = re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
+    pattern = re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path))
     shown = {method for method, example in SUCCESSES if pattern.fullmatch(example)}
-    assert shown >= routes.TABLE[path].keys()
+    assert shown >= ROUTES[path].keys()
 
 
 def properties(schema: Any) -> Iterator[str]:
@@ -45,6 +53,13 @@ def properties(schema: Any) -> Iterator[str]:
 def test_every_field_and_parameter_is_described(name):
     text = "".join(PAGES.values())
     assert [each for each in sorted(set(properties(SCHEMAS[name]))) if f"``{each}``" not in text] == []
+
+
+def test_every_field_and_parameter_of_the_bare_metal_api_is_described():
+    names = {*allocation.FIELDS, *allocation.LIST, *node_list.LIST, *node_fields.UPDATABLE, *node_fields.SHORT}
+    text = "".join(BAREMETAL_PAGES)
+    missing = {name for name in names if f"``{name}``" not in text}
+    assert {name for name in missing if not name.endswith("_interface")} == set()
 
 
 def test_every_version_has_an_entry_in_the_history():

@@ -1,4 +1,4 @@
-"""Every example in docs/api matches the replies of the service."""
+"""Every example in docs/api and docs/explain.rst matches the replies of the service, these its OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import pytest
 
 from placement import deploy
 from tests import web
+from tests.described import Described
 from tests.docs import examples
 
-ROOT = Path(__file__).parents[2] / "docs/api"
-PAGES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.rst"))}
+ROOT = Path(__file__).parents[2] / "docs"
+PAGES = {str(path.relative_to(ROOT)): path for path in sorted([*ROOT.glob("api/**/*.rst"), ROOT / "explain.rst"])}
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("name", PAGES)
 def test_the_examples_of_a_page_match_the_service(name, database):
     page = examples.parse(PAGES[name].read_text())
-    examples.run(page, deploy.loadapp(web.configuration(), database))
+    examples.run(page, Described(deploy.loadapp(web.configuration(baremetal__enabled=True), database)))

@@ -90,7 +90,7 @@ def page(reply, request="GET / HTTP/1.1", between=""):
 def test_a_page_is_parsed():
     trait, provider, thing, gone = examples.parse(PAGE).examples
     assert (trait.request.method, trait.request.path, trait.request.body) == ("PUT", "/traits/CUSTOM_A", "")
-    assert trait.request.headers == {"OpenStack-API-Version": "placement latest"}
+    assert trait.request.headers == {"OpenStack-API-Version": examples.LATEST}
     assert provider.request.headers == {"OpenStack-API-Version": "placement 1.20"}
     assert json.loads(provider.request.body) == {"name": "a"}
     assert (trait.reply, provider.reply) == (None, None)
@@ -145,7 +145,7 @@ def test_requests_are_sent_with_their_headers_and_the_defaults():
     assert first.headers["X-Auth-Token"] == "admin"
     assert first.headers["X-Roles"] == "admin,service"
     assert first.host == examples.HOST
-    assert first.headers["OpenStack-API-Version"] == "placement latest"
+    assert first.headers["OpenStack-API-Version"] == examples.LATEST
     assert (second.headers["X-Auth-Token"], second.content_type) == ("other", "")
     assert "OpenStack-API-Version" not in third.headers
 

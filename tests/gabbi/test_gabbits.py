@@ -1,14 +1,17 @@
-"""Every gabbit under gabbits/ passes: in this process on SQLite, and over HTTP on each kind of database.
+"""Every gabbit under gabbits/ passes: in this process on SQLite, and over HTTP on MariaDB and PostgreSQL.
 
 A test is a gabbit, that is a file, and a subtest is one of its requests.  In process a gabbit has a clean database;
 over HTTP all gabbits share one, and each uses names and uuids of its own.
 
 With GABBI_URL in the environment the gabbits run against that service.  Its database must be new, because a run leaves
 its data behind.  With GABBI_REFERENCE=1 the service is the reference implementation: the requests in divergences.yaml,
-which it answers differently, are skipped.
+which it answers differently, are skipped.  OpenStack Placement is that of all gabbits but those of gabbits/baremetal;
+with GABBI_REFERENCE=ironic it is Ironic, for the gabbits of gabbits/baremetal only.
 """
 
 import collections
+import contextlib
+import functools
 import itertools
 import os
 import pathlib
@@ -23,19 +26,43 @@ from gabbi import handlers, suitemaker
 from oslo_config import cfg
 
 from placement import conf, deploy
-from tests import running, servers
+from placement.baremetal.api import BAREMETAL
+from placement.baremetal.objects.node import UNCLASSIFIED
+from placement.console.api import CONSOLE
+from placement.routes import PLACEMENT
+from placement.v1.api import V1
+from tests import ironic, running, servers
 from tests.conftest import missing
+from tests.described import Described
 
 HERE = pathlib.Path(__file__).parent
 DIRECTORY = HERE.parent.parent / "gabbits"
-GABBIT_FILES = sorted(DIRECTORY.glob("*/*.yaml"))
+GABBIT_FILES = sorted(DIRECTORY.rglob("*.yaml"))
 URL = os.environ.get("GABBI_URL")
+REFERENCE = os.environ.get("GABBI_REFERENCE")
+IS_IRONIC = REFERENCE == "ironic"
 DIVERGENCES = yaml.safe_load((HERE / "divergences.yaml").read_text())
 
 
 def name_of(gabbit):
     """Return the name of a gabbit, such as inventory/replace_sets_all_inventories."""
-    return f"{gabbit.parent.name}/{gabbit.stem}"
+    return str(gabbit.relative_to(DIRECTORY).with_suffix(""))
+
+
+def has_reference(gabbit):
+    """Whether the reference implementation has what the gabbit is about; it has one API, and Ironic no users here."""
+    api, noun = gabbit.relative_to(DIRECTORY).parts[:2]
+    return api not in {"v1", "console"} and (api == "baremetal") == IS_IRONIC and noun not in {"placement", "policy"}
+
+
+#: SQLite is that of the gabbits in process.
+OVER_HTTP = [kind for kind in servers.KINDS if kind != servers.SQLite.kind]
+
+
+def enabled(gabbit):
+    """Return the groups of the optional APIs that are served.  The console has / redirect browsers, so only its own
+    gabbits have it."""
+    return ("baremetal", "console") if gabbit.is_relative_to(DIRECTORY / "console") else ("baremetal",)
 
 
 each_gabbit = pytest.mark.parametrize("gabbit", GABBIT_FILES, ids=name_of)
@@ -43,7 +70,8 @@ each_gabbit = pytest.mark.parametrize("gabbit", GABBIT_FILES, ids=name_of)
 
 def cases_of(gabbit, host, port=None, application=None):
     """Return the requests of a gabbit as gabbi's test cases, in order, for a server or for this application."""
-    suite = yaml.safe_load(gabbit.read_text())
+    text = gabbit.read_text()
+    suite = yaml.safe_load(ironic.spelled(text) if IS_IRONIC else text)
     # There is no TLS here.  With the default every request would load the certificates of the system.
     suite.setdefault("defaults", {})["cert_validate"] = False
     intercept = (lambda: application) if application else None
@@ -68,6 +96,8 @@ def run(requests, subtests, skipped=()):
             for _, trace in result.failures:
                 pytest.fail(trace[trace.find("AssertionError: ") :], pytrace=False)
             assert (result.testsRun, result.errors, result.skipped) == (1, [], [])
+            if IS_IRONIC:
+                ironic.wait_for_the_effect(request)
 
 
 def run_over_http(gabbit, url, subtests, skipped=()):
@@ -79,8 +109,10 @@ if URL:
 
     @each_gabbit
     def test_gabbit_at_url(gabbit, subtests):
-        skipped = DIVERGENCES.get(name_of(gabbit), {}) if os.environ.get("GABBI_REFERENCE") else {}
-        run_over_http(gabbit, URL, subtests, skipped)
+        divergences = DIVERGENCES.get(name_of(gabbit), {}) if REFERENCE else {}
+        if REFERENCE and not has_reference(gabbit):
+            pytest.skip("the reference does not have this API")
+        run_over_http(gabbit, URL, subtests, divergences)
 
 else:
 
@@ -90,40 +122,49 @@ else:
         run(cases_of(gabbit, uuid.uuid4().hex, application=application), subtests)
 
     @each_gabbit
-    def test_gabbit_over_http(gabbit, service, subtests):
-        run_over_http(gabbit, service.url, subtests)
+    @pytest.mark.parametrize("backend", OVER_HTTP, indirect=True, scope="session")
+    def test_gabbit_over_http(gabbit, services, subtests):
+        run_over_http(gabbit, services(enabled(gabbit)).url, subtests)
 
 
 @pytest.fixture
-def application(database):
-    """The service on a clean database."""
+def application(database, gabbit):
+    """The service on a clean database; its replies are held to its OpenAPI documents, too."""
     configuration = cfg.ConfigOpts()
     conf.register(configuration)
     configuration.set_override("auth_strategy", "noauth2", group="api")
     configuration.set_override("connection", str(database.engine.url), group="placement_database")
     configuration.set_override("sync_on_startup", True, group="placement_database")
+    for group in enabled(gabbit):
+        configuration.set_override("enabled", True, group=group)
     configuration([], project=conf.PROJECT, default_config_files=[])
-    return deploy.loadapp(configuration, database)
+    return Described(deploy.loadapp(configuration, database))
 
 
 @pytest.fixture(scope="session")
-def service(backend):
-    """The service in processes of its own, on a database that all gabbits share."""
-    url = backend.create_database()
-    try:
-        with running.uwsgi(url) as running_service:
-            yield running_service
-    except servers.Missing as reason:
-        missing(reason)
-    finally:
-        backend.drop_database(url)
+def services(backend):
+    """Return a function that returns the service in processes of its own, with these APIs, on a database that all
+    gabbits share."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def started(groups):
+            url = backend.create_database()
+            stack.callback(backend.drop_database, url)
+            try:
+                return stack.enter_context(running.uwsgi(url, options={group: {"enabled": True} for group in groups}))
+            except servers.Missing as reason:
+                return missing(reason)
+
+        yield started
 
 
 # --- rules for gabbits -----------------------------------------------------------------------------------------------
 
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
 CUSTOM = re.compile(r"\bCUSTOM_[A-Z0-9_]+\b")
-SHARED_NAMES = {"00000000-0000-0000-0000-000000000000", "CUSTOM_MAGIC"}  # the default project, and a trait in messages
+# The default project, a trait in messages, and the class of nodes without one.
+SHARED_NAMES = {"00000000-0000-0000-0000-000000000000", "CUSTOM_MAGIC", UNCLASSIFIED}
 
 
 def test_no_two_gabbits_use_the_same_names():
@@ -141,6 +182,28 @@ def test_gabbit_has_a_name_a_head_and_distinct_requests(gabbit):
     assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", gabbit.stem)
     assert gabbit.read_text().startswith("# ")
     assert [request for request, count in collections.Counter(requests_of(gabbit)).items() if count > 1] == []
+
+
+def test_every_route_has_a_gabbit_in_which_it_succeeds():
+    succeeds = {(method, url.partition("?")[0]) for method, url in successes()}
+    without = []
+    for api in (PLACEMENT, BAREMETAL, V1, CONSOLE):
+        for path, methods in api.routes.items():
+            pattern = re.compile(api.prefix + re.sub(r"\{\w+\}", "[^/]+", path))
+            without += [
+                (api.name, method, path)
+                for method in methods
+                if not any(method == has and pattern.fullmatch(at) for has, at in succeeds)
+            ]
+    assert without == []
+
+
+def successes():
+    """The method and the address of each request that is expected to succeed."""
+    for gabbit in GABBIT_FILES:
+        for request in yaml.safe_load(gabbit.read_text())["tests"]:
+            if re.match("[23]", str(request.get("status", 200))):
+                yield from ((key, value) for key, value in request.items() if key.isupper())
 
 
 def test_divergences_are_requests_of_gabbits():

@@ -31,7 +31,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import preloaded
-from tests.clock import Clock
+from tests.clock import Clock, WatchedClock
 from tests.db import faults, watch
 from tests.db.faults import Plan, planted
 from tests.index.contents import meaning
@@ -65,21 +65,27 @@ def seen(snapshot, uuid):
 
 def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_stalled(database, monkeypatch):
     """A concurrent claim waits, and is not refused."""
-    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 1)
+    timeout = 0.05  # seconds; the thread that waits looks at the clock once in this time
+    clock = WatchedClock()
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", timeout)
+    monkeypatch.setattr(bulkhead, "time", clock)
     database.bulkhead = Bulkhead(1)
-    begun = threading.Event()
 
     def slow(*_):
-        begun.set()
-        time.sleep(0.2)
+        if not clock.is_watched_here():
+            clock.advance(timeout / 5)
 
     sa.event.listen(database.reading_engine, "before_cursor_execute", slow)
     with ThreadPoolExecutor() as threads:
         loading = threads.submit(LiveIndex(database).current)
-        assert begun.wait(10)
-        create(database, "beside", VCPU=1)
-        assert loading.done()
-        assert loading.result() is not None
+        clock.wait_for_step()
+        clock.watch()
+        try:
+            create(database, "beside", VCPU=1)
+        finally:
+            clock.end()
+        assert loading.result(60) is not None
+    assert clock.now > timeout, "all statements together took longer than a stalled thread may"
 
 
 def test_read_your_writes_through_any_process(database):
@@ -207,6 +213,23 @@ def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
     with watch.statements(database.reading_engine, statements.append):
         assert live_index.current() is busy
     assert len(statements) == 1
+
+
+def test_a_recent_snapshot_is_asked_for_when_it_is_too_old(database, clock):
+    create(database, "host", VCPU=1)
+    live_index, statements = LiveIndex(database), []
+    first = live_index.recent(1)
+    assert uuids(first) == {"host"}
+    create(database, "another", VCPU=1)
+    clock.now += 1
+    with watch.statements(database.reading_engine, statements.append):
+        assert live_index.recent(1) is first
+    assert statements == []
+    clock.now += 0.5
+    fresh = live_index.recent(1)
+    assert uuids(fresh) == {"host", "another"}
+    clock.now += 1
+    assert live_index.recent(1) is fresh
 
 
 def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import preloaded, servers
+from tests import baremetal_clients, preloaded, running, servers
 from tests.conftest import missing
 
 
@@ -33,3 +33,21 @@ def service(started, request):
         return started(request.param)
     except servers.Missing as reason:
         return missing(reason)
+
+
+@pytest.fixture(scope="session")
+def clients(backend):
+    """The Bare Metal API under uWSGI on each kind of database, and its clients; tests make names of their own.
+
+    With PLACEMENT_TEST_BAREMETAL_URL in the environment the same requests go to that service, of any implementation.
+    """
+    if url := os.environ.get("PLACEMENT_TEST_BAREMETAL_URL"):
+        yield baremetal_clients.Clients(url)
+        return
+    database = backend.create_database()
+    try:
+        with running.uwsgi(database, options={"baremetal": {"enabled": True}}) as found:
+            yield baremetal_clients.Clients(f"{found.url}/baremetal", found.url, database)
+    except servers.Missing as reason:
+        missing(reason)
+    backend.drop_database(database)

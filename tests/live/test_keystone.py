@@ -22,7 +22,7 @@ from placement.db.database import opened
 from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok
-from tests import children, identity, permissions, running, servers, web
+from tests import children, identity, owners, permissions, running, servers, web
 from tests.conftest import missing
 
 pytestmark = [
@@ -73,8 +73,10 @@ def access(keystone):
 def service(backend, keystone, access):
     """The service, in the catalog as well."""
     url = backend.create_database()
-    with running.embedded(url, {"api": {"auth_strategy": "keystone"}, "keystone_authtoken": access}) as started:
+    options = {"api": {"auth_strategy": "keystone"}, "baremetal": {"enabled": True}, "keystone_authtoken": access}
+    with running.embedded(url, options) as started:
         keystone.create_service("placement", started.url)
+        keystone.create_service("baremetal", f"{started.url}/baremetal")
         yield started
     backend.drop_database(url)
 
@@ -199,6 +201,41 @@ def test_an_application_credential_for_some_requests_only(service, keystone):
     token = keystone.restrict("operator", "mine", rules)
     assert status(service, token) == 200
     assert refused(ask(service, token, "/traits"), keystone)
+
+
+# --- the Bare Metal API ---
+
+
+def metal(service, token, *request):
+    """Return status and document of the reply to a request of the Bare Metal API."""
+    with owners.calling(service.port, {"X-Auth-Token": token} if token else {}) as caller:
+        return caller.ask(*request)
+
+
+def test_an_allocation_belongs_to_the_project_of_the_token(service, keystone):
+    member, reader = keystone.token("member", "mine"), keystone.token("reader", "mine")
+    code, made = metal(service, member, "POST", "/v1/allocations", {"resource_class": "none"})
+    path = f"/v1/allocations/{made['uuid']}"
+    assert (code, made["owner"]) == (201, keystone.project_id("mine"))
+    assert metal(service, reader, "GET", path)[0] == 200
+    assert metal(service, reader, "DELETE", path)[0] == 403
+    assert metal(service, keystone.token("reader", "yours"), "GET", path)[0] == 404
+    assert metal(service, keystone.token("reader"), "GET", path)[0] == 403
+    assert metal(service, keystone.token("operator", "domain"), "GET", "/v1/allocations")[0] == 403
+    assert metal(service, keystone.token("robot", "system"), "GET", path)[0] == 200
+    assert metal(service, keystone.token("operator", "system"), "DELETE", path)[0] == 204
+
+
+def test_the_version_documents_of_the_bare_metal_api_need_no_token(service):
+    assert [metal(service, "", "GET", path)[0] for path in ("", "/", "/v1", "/v1/", "/v1/nodes")] == [200] * 4 + [401]
+
+
+def test_an_access_rule_names_the_service_type_of_its_api(service, keystone):
+    paths = ("/baremetal/v1/drivers", "/resource_providers")
+    for kind, codes in (("baremetal", [200, 401]), ("placement", [401, 200])):
+        rules = [{"service": kind, "method": "GET", "path": path} for path in paths]
+        token = keystone.restrict("operator", "mine", rules)
+        assert [status(service, token, path) for path in paths] == codes
 
 
 # --- Keystone is away ---

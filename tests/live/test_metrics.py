@@ -109,6 +109,8 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
         assert shown.sum("candidate_searches_total") == 8
         assert 1 <= shown.sum("index_refresh_seconds_count") <= 8
         assert shown.sum("index_providers") == 1
+        amounts = {name: shown.sum(name, resource_class="VCPU") for name in ("capacity", "used", "reserved")}
+        assert amounts == {"capacity": 20, "used": placed, "reserved": 0}
         assert 1 <= shown.sum("index_reloads_total", cause="start") <= 2
 
         killed = service.kill_worker()
@@ -123,12 +125,14 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(urllib.request.Request(f"{service.url}/metrics", headers={"X-Auth-Token": "admin"}))
 
-    # No process runs: no count is lost, and gauges of running processes are not exported.
+    # No process runs: no count is lost, the last amounts stay, and gauges of running processes are not exported.
+    assert shown.sum("used", resource_class="VCPU") == placed
     assert shown.sum("claims_total") == claims + 5
     assert shown.sum("request_seconds_bucket", route=ROUTE, method="PUT", le="+Inf") == claims
     assert "placement_index_providers " not in shown.text()
     assert not counting(directory)
-    assert sorted(path.name for path in directory.iterdir()) == ["counter_ended.db", "histogram_ended.db", "lock"]
+    kept = [f"{kind}_ended.db" for kind in ("counter", "gauge_mostrecent", "histogram")]
+    assert sorted(path.name for path in directory.iterdir()) == [*kept, "lock"]
 
 
 def test_the_page_speaks_both_forms_and_has_no_neighbours(shown):

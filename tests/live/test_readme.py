@@ -1,4 +1,4 @@
-"""Every command in the two walks of README.rst is run and prints what is shown: with curl, then with ``openstack``."""
+"""Every command in the walks of README.rst is run and prints what is shown: with curl, then with ``openstack``."""
 
 import os
 import re
@@ -66,16 +66,24 @@ def test_the_first_walk_with_curl(endpoint):
 
 
 def test_the_walk_with_the_openstack_client(endpoint):
+    walk(endpoint, section("With the client that operators use", "Whole machines"), commands=6)
+
+
+def test_the_walk_with_machines(endpoint):
+    walk(endpoint, section("Whole machines", "What it promises"), commands=11)
+
+
+def walk(endpoint, text, commands):
     openstack = shutil.which("openstack", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    assert openstack, "python-openstackclient and osc-placement are in the extra named test"
-    commands = steps(section("With the client that operators use", "What it promises"))
-    assert sum(command.startswith("openstack ") for command, _ in commands) == 6
+    assert openstack, "python-openstackclient and its plugins are in the extra named test"
+    walked = steps(text)
+    assert sum(command.startswith("openstack ") for command, _ in walked) == commands
     variables = dict(os.environ)
-    for command, shown in commands:
+    for command, shown in walked:
         if not command.startswith("openstack "):
             words = shlex.split(command.removeprefix("export "))
             variables |= dict(word.split("=", 1) for word in words)
-            variables["OS_ENDPOINT"] = endpoint
+            variables["OS_ENDPOINT"] = variables["OS_ENDPOINT"].replace("http://127.0.0.1:8778", endpoint)
             continue
         argv = [openstack, *shlex.split(_expanded(command, variables))[1:]]
         done = subprocess.run(argv, env=variables, capture_output=True, text=True, timeout=300, check=False)

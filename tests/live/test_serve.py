@@ -5,6 +5,7 @@ import http.client
 import ipaddress
 import json
 import os
+import pathlib
 import re
 import shlex
 import signal
@@ -16,6 +17,8 @@ import sys
 import pytest
 import sqlalchemy as sa
 
+from placement import microversion as mv
+from placement.ask.address import ADDRESS_FILE
 from placement.cmd import metrics, program, serve
 from placement.db import schema
 from placement.db.database import opened
@@ -80,7 +83,40 @@ def test_the_suggested_command_works(tmp_path, environment):
         connection.request("GET", "/resource_providers", headers=headers)
         reply = connection.getresponse()
         assert (reply.status, json.loads(reply.read())) == (200, {"resource_providers": []})
-        assert reply.headers["OpenStack-API-Version"] == "placement 1.39"
+        assert reply.headers["OpenStack-API-Version"] == f"placement {mv.LATEST}"
+
+
+def test_the_bare_metal_api_is_served_to_clients_that_send_no_token(tmp_path, environment):
+    with served(tmp_path, environment) as (greeting, connection):
+        endpoint = re.search("--os-endpoint (.*?) baremetal", greeting).group(1)
+        assert endpoint == f"http://127.0.0.1:{connection.port}/baremetal"
+        connection.request("GET", "/baremetal/v1/drivers", headers={"X-OpenStack-Ironic-API-Version": "latest"})
+        reply = connection.getresponse()
+        assert reply.status == 200
+        assert "fake-hardware" in [driver["name"] for driver in json.loads(reply.read())["drivers"]]
+
+
+def test_the_bare_metal_api_can_be_switched_off(tmp_path, environment):
+    with served(tmp_path, {**environment, "OS_BAREMETAL__ENABLED": "false"}) as (greeting, connection):
+        assert "baremetal" not in greeting
+        assert ask(connection, "GET", "/baremetal/v1")[0] == 404
+
+
+def test_the_console_is_where_the_greeting_says_and_can_be_switched_off(tmp_path, environment):
+    browser = {"Accept": "text/html,*/*;q=0.8"}
+    with served(tmp_path, environment) as (greeting, connection):
+        address = re.search("The console, for a browser, is at (.*)", greeting).group(1)
+        assert address == f"http://127.0.0.1:{connection.port}/console/"
+        connection.request("GET", "/", headers=browser)
+        reply = connection.getresponse()
+        assert (reply.status, reply.headers["Location"], reply.read()) == (302, address, b"")
+        connection.request("GET", "/console/", headers=browser)
+        assert b"<h1>Overview</h1>" in connection.getresponse().read()
+    with served(tmp_path, {**environment, "OS_CONSOLE__ENABLED": "false"}) as (greeting, connection):
+        assert "The console" not in greeting
+        assert ask(connection, "GET", "/console/")[0] == 404
+        connection.request("GET", "/", headers=browser)
+        assert connection.getresponse().status == 200
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
@@ -127,7 +163,7 @@ def test_the_file_of_the_database_is_for_its_user_alone(tmp_path, environment):
     """While it is written to, there are three: SQLite gives the journals the rights of the file."""
     with served(tmp_path, environment) as (_, connection):
         assert ask(connection, "POST", "/resource_providers", {"name": "cn1"})[0] == 200
-        files = list((tmp_path / "var").iterdir())
+        files = list((tmp_path / "var").glob("placement.sqlite*"))
         assert len(files) == 3
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     (tmp_path / "var" / "placement.sqlite").chmod(0o640)
@@ -284,6 +320,12 @@ def test_a_password_is_not_shown(database_url):
     assert "***" in greeting
 
 
+def test_the_greeting_has_the_full_path_of_the_file(tmp_path, environment):
+    """The path in sqlite:///var/placement.sqlite is not /var/placement.sqlite."""
+    with served(tmp_path, environment) as (greeting, _):
+        assert f" in {tmp_path}/var/placement.sqlite\n" in greeting
+
+
 def test_the_greeting_has_an_address_as_urls_have_it_and_no_query(tmp_path, environment):
     """A query may hold a password, too."""
     try:
@@ -323,3 +365,41 @@ def test_where_tokens_are_validated_no_token_is_suggested(tmp_path, environment)
         assert "curl" not in greeting
         connection.request("GET", "/resource_providers", headers={"X-Auth-Token": "admin"})
         assert connection.getresponse().status in (401, 503)
+
+
+def test_the_address_is_in_a_file_while_it_runs(tmp_path, environment):
+    address = tmp_path / ADDRESS_FILE
+    with served(tmp_path, environment) as (_, first):
+        assert address.read_text() == f"http://127.0.0.1:{first.port}\n"
+        address.write_text("http://another\n")
+    # Another service of the directory has started since.
+    assert address.read_text() == "http://another\n"
+    with served(tmp_path, environment):
+        pass
+    assert not address.exists()
+
+
+def test_the_demonstration_is_a_cloud_whose_data_goes(tmp_path, environment):
+    with served(tmp_path, environment, "--demo") as (greeting, connection):
+        database = pathlib.Path(re.search("its data in (.*)", greeting).group(1))
+        assert database.exists()
+        _, found = ask(connection, "GET", "/resource_providers")
+        names = {provider["name"] for provider in found["resource_providers"]}
+        assert {"compute-01", "compute-16-numa1", "gpu-4-numa1-gpu3", "gpu-1-numa0-nic", "storage-pool"} <= names
+        _, nodes = ask(connection, "GET", "/baremetal/v1/nodes?associated=false")
+        assert len(nodes["nodes"]) == 6
+        _, found = ask(connection, "GET", "/v1/consumers?limit=1000")
+        assert len(found["consumers"]) > 200
+        assert {consumer["type"] for consumer in found["consumers"]} >= {"INSTANCE", "TRAINING"}
+        _, over_committed = ask(connection, "GET", "/v1/overview?over_committed=1")
+        assert over_committed["providers"][0]["name"] == "compute-03"
+        assert "request_log" not in greeting
+    assert not database.parent.exists()
+    assert not list((tmp_path / "var").iterdir())
+
+
+def test_the_demonstration_has_a_database_of_its_own(environment, tmp_path):
+    assert "has a database and a configuration of its own" in refused(environment, "--demo", "--database", "sqlite://")
+    assert "has a database and a configuration of its own" in refused(
+        environment, "--demo", "--config-dir", str(tmp_path)
+    )

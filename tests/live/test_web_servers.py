@@ -20,6 +20,7 @@ import bcrypt
 import pytest
 
 from tests import children, preloaded, servers, web_servers
+from tests.baremetal_clients import Clients, Commands, unique
 from tests.load.storm import Storm, claim, statuses
 
 pytestmark = [
@@ -41,6 +42,7 @@ def started(backend):
     passwords.write_text(f"{NAME}:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
     options = {
         "api": {"auth_strategy": "http_basic"},
+        "baremetal": {"enabled": True},
         "oslo_middleware": {"http_basic_auth_user_file": passwords, "enable_proxy_headers_parsing": True},
     }
     url, running = backend.create_database(), {}
@@ -106,6 +108,24 @@ def test_links_lead_back_through_the_web_server(service):
     outside = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "placement.example.org"}
     _, headers, _ = ask(service, "PUT", "/traits/CUSTOM_LINKED", **outside)
     assert headers["Location"] == f"https://placement.example.org{service.prefix}/traits/CUSTOM_LINKED"
+
+
+@pytest.mark.filterwarnings("ignore")  # those of the SDK
+@pytest.mark.parametrize("service", SERVERS, indirect=True)
+def test_the_bare_metal_clients_below_the_prefix(service):
+    clients = Clients(f"{service.url}/baremetal")
+    identity = ("--os-auth-type", "http_basic", "--os-endpoint", clients.url)
+    openstack = Commands(*identity, "--os-username", NAME, "--os-password", PASSWORD)
+    baremetal = clients.connect(auth_type="http_basic", username=NAME, password=PASSWORD).baremetal
+    kind = unique("gpu")
+    made = [openstack.show(f"allocation create --resource-class {kind}")["uuid"] for _ in range(2)]
+    assert [shown.id for shown in baremetal.allocations(resource_class=kind, limit=1)] == made
+    links = {link["rel"]: link["href"] for link in baremetal.get_allocation(made[0]).links}
+    assert links == {
+        "self": f"{clients.url}/v1/allocations/{made[0]}",
+        "bookmark": f"{clients.url}/allocations/{made[0]}",
+    }
+    openstack.do(f"allocation delete {made[0]} {made[1]}")
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)

@@ -22,7 +22,7 @@ def service(backend):
     try:
         flags = ("--lazy-apps", "--enable-threads", "--threads", "2")
         metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
-        options = {"metrics": {"directory": metrics}}
+        options = {"metrics": {"directory": metrics}, "baremetal": {"enabled": True}}
         with running.uwsgi(url, processes=3, flags=flags, options=options) as running_service:
             running_service.database_url, running_service.metrics = url, metrics
             yield running_service

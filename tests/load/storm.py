@@ -24,7 +24,8 @@ class Call(NamedTuple):
     method: str
     path: str
     body: Any = None
-    minor: int = 39
+    #: None for the newest version of the API.
+    minor: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Storm:
         self._ask = caller.over_http(url, identity)
         self.history: list[Event] = []
 
-    def ask(self, method: str, path: str, body: Any = None, minor: int = 39) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None, minor: int | None = None) -> Answer:
         """Return the response to a request, or NONE."""
         began = time.monotonic()
         try:

@@ -46,7 +46,7 @@ def mostly(usual: st.SearchStrategy[Any], otherwise: st.SearchStrategy[Any], in_
 # --- where to --------------------------------------------------------------------------------------------------------
 
 _METHODS = st.sampled_from(("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "get", "", "\xc9"))
-_VALUES = {
+VALUES = {
     "uuid": st.sampled_from((*PROVIDERS, *PROVIDERS, NOWHERE)),
     "consumer_uuid": st.sampled_from((*CONSUMERS, *CONSUMERS, NOWHERE)),
     "resource_class": st.sampled_from(CLASSES),
@@ -67,7 +67,7 @@ _ASKED = tuple(route for route in ROUTES for _ in range(3 if route[2].body or ro
 def _paths(draw: st.DrawFn, path: str, odd: bool) -> bytes:
     """The path with values in it, as the server passes it on: no longer quoted."""
     if not odd:
-        return re.sub("{(.*?)}", lambda match: draw(_VALUES[match[1]]), path).encode()
+        return re.sub("{(.*?)}", lambda match: draw(VALUES[match[1]]), path).encode()
     content = re.sub("{(.*?)}", lambda _: draw(ANY_TEXT), path).encode()
     return content + draw(mostly(st.just(b""), ANY_TEXT.map(str.encode) | st.binary(max_size=6), 2))
 
@@ -86,7 +86,7 @@ _SUFFIXES = st.sampled_from(("", "", "1", "2", "_A", "0", "01", "-" * 64, "x" * 
 _SIGNS = st.sampled_from(("in:", "!in:", "!", "in:!", ":", "startswith:"))
 _AMOUNTS = st.sampled_from((*[":1"] * 6, ":2", "", ":0", ":-1", ":x", ":" + "9" * 25, ":1.5", ": 1", ":1:1", ":\uff11"))
 #: What a parameter is about.
-_ABOUT = {
+ABOUT = {
     "resources": st.tuples(st.sampled_from(CLASSES), _AMOUNTS).map("".join),
     "required": st.sampled_from(TRAITS),
     "root_required": st.sampled_from(TRAITS),
@@ -108,7 +108,7 @@ _GROUPED = ("resources", "required", "member_of", "in_tree")
 
 @st.composite
 def _parameters(draw: st.DrawFn, name: str, odd: bool) -> tuple[str, str]:
-    about = _ABOUT.get(name, ANY_TEXT)
+    about = ABOUT.get(name, ANY_TEXT)
     words = [draw(mostly(about, ANY_TEXT, 3) if odd else about) for _ in range(draw(st.sampled_from((1, 1, 2))))]
     suffix = draw(_SUFFIXES) if name in _GROUPED and odd else ""
     return name + suffix, draw(mostly(st.just(""), _SIGNS, 3)) + ",".join(words)
@@ -119,7 +119,7 @@ def _queries(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool
     if endpoint.query is None and not odd:
         return b""
     rendered = endpoint.query.render(version) if endpoint.query else {}
-    known = [*rendered.get("properties", {})] or list(_ABOUT)
+    known = [*rendered.get("properties", {})] or list(ABOUT)
     mandatory = rendered.get("required") or (["resources"] if "resources" in known else [])
     named = st.sampled_from(known)
     names = draw(st.lists(mostly(named, ANY_TEXT) if odd else named, max_size=3))
@@ -139,12 +139,12 @@ _ODD_VALUES = st.sampled_from(
 )
 
 
-def _familiar(draw: st.DrawFn, value: Any, key: str = "") -> Any:
+def familiar(draw: st.DrawFn, value: Any, key: str = "") -> Any:
     """The value, mostly with existing names in the place of random ones."""
     if isinstance(value, dict):
-        return {_familiar(draw, name): _familiar(draw, inner, name) for name, inner in value.items()}
+        return {familiar(draw, name): familiar(draw, inner, name) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_familiar(draw, inner, key) for inner in value]
+        return [familiar(draw, inner, key) for inner in value]
     if draw(st.integers(0, 15)) == 8:
         return value
     if isinstance(value, str):
@@ -167,25 +167,25 @@ def _familiar_text(draw: st.DrawFn, text: str) -> str:
 @st.composite
 def _json(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -> Any:
     """A value that conforms to the schema, or nearly."""
-    value = _familiar(draw, draw(json_strategies.conforming(endpoint.body.render(version))))
+    value = familiar(draw, draw(json_strategies.conforming(endpoint.body.render(version))))
     if not odd:
         return value
     how = draw(st.sampled_from(("trap", "trap", "nearly", "any")))
     if how == "trap":
-        return _with_trap(draw, value)
+        return with_trap(draw, value)
     return draw(json_strategies.nearly(st.just(value)) if how == "nearly" else json_strategies.json_values())
 
 
-def _with_trap(draw: st.DrawFn, value: Any) -> Any:
+def with_trap(draw: st.DrawFn, value: Any) -> Any:
     """The value with something odd in one place, which may be a key."""
     if not isinstance(value, dict | list) or not value:
         return draw(_ODD_VALUES)
     if isinstance(value, list):
-        return [_with_trap(draw, value[0]), *value[1:]]
+        return [with_trap(draw, value[0]), *value[1:]]
     key = draw(st.sampled_from(list(value)))
     if draw(st.integers(0, 5)) == 3:
         return {**{name: inner for name, inner in value.items() if name != key}, draw(ANY_TEXT): value[key]}
-    return {**value, key: _with_trap(draw, value[key])}
+    return {**value, key: with_trap(draw, value[key])}
 
 
 @st.composite

@@ -7,6 +7,7 @@ from keystoneauth1 import exceptions
 from oslo_config import fixture as config_fixture
 from oslo_context import context
 
+from placement import microversion as mv
 from placement.direct import PlacementDirect
 from placement.testing import Database
 from tests import web
@@ -26,7 +27,7 @@ def client(conf):
         yield client
 
 
-@pytest.mark.parametrize(("latest", "version"), [(False, "placement 1.0"), (True, "placement 1.39")])
+@pytest.mark.parametrize(("latest", "version"), [(False, "placement 1.0"), (True, f"placement {mv.LATEST}")])
 def test_requests_speak_the_oldest_version_or_the_latest(conf, latest, version):
     with PlacementDirect(conf, latest_microversion=latest) as client:
         assert client.get("/resource_providers").headers["openstack-api-version"] == version

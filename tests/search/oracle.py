@@ -26,14 +26,16 @@ SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 def answers(world: World, query: SearchQuery) -> set[Answer]:
     """Return all candidates, without regard to the limit."""
-    found = set()
-    for anchor in anchors(world, query):
-        usable = [member for member in world.members.values() if serves(world, member, anchor)]
-        matches = [list(matching(world, query, group, anchor, usable)) for group in query.groups]
-        for combination in itertools.product(*matches):
-            if allowed(world, query, combination):
-                found.add(answer(query, combination))
-    return found
+    return set().union(*(answers_of(world, query, anchor) for anchor in anchors(world, query)))
+
+
+def answers_of(world: World, query: SearchQuery, anchor: str) -> set[Answer]:
+    """Return the candidates of one tree, with those that other trees have, too."""
+    usable = [member for member in world.members.values() if serves(world, member, anchor)]
+    matches = [list(matching(world, query, group, anchor, usable)) for group in query.groups]
+    return {
+        answer(query, combination) for combination in itertools.product(*matches) if allowed(world, query, combination)
+    }
 
 
 def summarised(world: World, query: SearchQuery, found: set[Answer]) -> set[str]:

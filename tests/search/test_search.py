@@ -115,7 +115,11 @@ def test_very_many_groups_have_fewer_candidates() -> None:
     found = find(query, world.snapshot(), Settings(10_000))
     assert 500 < len(found.candidates) < 1000
     assert (found.complete, found.shortage) == (False, "memory")
-    assert find(replace(query, limit=500), world.snapshot(), Settings(10_000)).complete
+    for limit in (500, len(found.candidates)):
+        enough = find(replace(query, limit=limit), world.snapshot(), Settings(10_000))
+        assert (len(enough.candidates), enough.limited, enough.shortage) == (limit, True, None)
+    more = find(replace(query, limit=len(found.candidates) + 1), world.snapshot(), Settings(10_000))
+    assert (len(more.candidates), more.limited, more.shortage) == (len(found.candidates), False, "memory")
 
 
 def test_up_to_twelve_groups_have_ten_thousand_candidates() -> None:

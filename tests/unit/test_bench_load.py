@@ -120,6 +120,41 @@ def test_no_request_begins_after_the_deadline(scripted: Scripted) -> None:
     assert result.answers == 2
 
 
+@pytest.mark.parametrize("scripted", [((SHORT,), True), ((SHORT,), False)], indirect=True)
+def test_a_client_that_waits_continues_while_others_send(scripted: Scripted) -> None:
+    server = load.Server(scripted.url)
+    order: list[str] = []
+
+    def waiting() -> load.Client:
+        yield server.request("GET", "/")
+        order.append("before")
+        assert (yield 0.2) is None
+        order.append("after")
+        assert (yield server.request("GET", "/")) == load.Answer(200, b"{}   ")
+
+    def busy() -> load.Client:
+        while "after" not in order:
+            yield server.request("GET", "/")
+            order.append("other")
+
+    result = load.run(server, [waiting(), busy()], seconds=60)
+    at = order.index("before"), order.index("after")
+    assert "other" in order[slice(*at)]
+    assert result.answers == 2 + order.count("other")
+
+
+@pytest.mark.parametrize("scripted", [((SHORT,), True)], indirect=True)
+def test_a_client_that_waits_at_the_deadline_ends(scripted: Scripted) -> None:
+    server = load.Server(scripted.url)
+
+    def waiting() -> load.Client:
+        yield server.request("GET", "/")
+        yield 0.1
+        yield server.request("GET", "/")
+
+    assert load.run(server, [waiting()], seconds=0.05).answers == 1
+
+
 @pytest.mark.parametrize("scripted", [((SHORT, REFUSED), False)], indirect=True)
 def test_call_raises_for_an_error_reply(scripted: Scripted) -> None:
     server = load.Server(scripted.url)

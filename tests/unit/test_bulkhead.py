@@ -11,7 +11,7 @@ import pytest
 from placement import deploy, errors, wsgi
 from placement.db import bulkhead
 from placement.db.bulkhead import Bulkhead
-from tests.clock import Clock
+from tests.clock import Clock, WatchedClock
 
 
 @pytest.fixture
@@ -116,16 +116,25 @@ def test_the_bulkhead_is_reentrant(monkeypatch):
 
 
 def test_a_thread_whose_statements_are_answered_is_not_stalled(monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.5)
+    timeout = 0.05  # seconds; the thread that waits looks at the clock once in this time
+    clock = WatchedClock()
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", timeout)
+    monkeypatch.setattr(bulkhead, "time", clock)
     wall = Bulkhead(1)
     bulkhead.note_progress()  # no effect outside a bulkhead
+
+    def enter():
+        clock.watch()
+        return enters(wall)
+
     with ThreadPoolExecutor() as threads, wall.admit():
-        waiting = threads.submit(enters, wall)
+        waiting = threads.submit(enter)
         for _ in range(8):
-            time.sleep(0.2)
+            clock.advance(timeout * 0.4)
             bulkhead.note_progress()
             assert not waiting.done()
-        assert isinstance(waiting.exception(10), errors.DatabaseBusy)
+        clock.advance(timeout * 2)
+        assert isinstance(waiting.exception(60), errors.DatabaseBusy)
     assert enters(wall)
 
 

@@ -162,7 +162,16 @@ def test_two_configurations_in_one_process_do_not_mix(directory):
 
 def test_every_option_is_listed_and_explained():
     listed = dict(options.list_opts())
-    assert set(listed) == {None, "api", "metrics", "placement", "placement_database", "workarounds"}
+    assert set(listed) == {
+        None,
+        "api",
+        "baremetal",
+        "console",
+        "metrics",
+        "placement",
+        "placement_database",
+        "workarounds",
+    }
     assert all(option.help for group in listed.values() for option in group)
     conf = cfg.ConfigOpts()
     options.register(conf)

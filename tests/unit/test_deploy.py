@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from placement import deploy, errors
+from placement import microversion as mv
 from placement.db import schema
 from placement.errors import StartError
 from placement.http.endpoint import endpoint
@@ -83,7 +84,7 @@ def test_the_version_is_checked_before_the_route_and_the_length(app):
 
 def test_latest_is_answered_with_a_number(app):
     answer = web.ask(app, "GET", "/", {"openstack-api-version": "placement latest"})
-    assert answer.headers["openstack-api-version"] == "placement 1.39"
+    assert answer.headers["openstack-api-version"] == f"placement {mv.LATEST}"
 
 
 def test_an_internal_error_is_an_error_document_without_details(app, caplog):

@@ -14,12 +14,11 @@ from prometheus_client import CollectorRegistry
 
 import placement
 from placement import conf as options
-from placement import errors, routes
+from placement import deploy, errors, routes
 from placement.cmd import manage
 from placement.db import tables
 from placement.metrics.definitions import Metrics
 from placement.middleware import health
-from placement.policy import RULES
 from tests import web
 
 ROOT = Path(__file__).parents[2]
@@ -174,14 +173,16 @@ def test_every_route_is_documented():
 
 def test_the_documented_policy_rules_are_those_of_the_service():
     rows = dict(re.findall(r"^``([\w:]+)`` +``(.*?)``$", DOCUMENTS["policy.rst"], flags=re.MULTILINE))
-    for rule in RULES:
+    rules = deploy.list_rules()
+    for rule in rules:
         if isinstance(rule, policy.DocumentedRuleDefault):
             assert rule.name in LITERALS
             for operation in rule.operations:
                 assert f"{operation['method']} {operation['path']}" in LITERALS
         else:
             assert rows[rule.name] == rule.check_str
-    assert {literal for literal in LITERALS if literal.startswith("placement:")} <= {rule.name for rule in RULES}
+    named = {literal for literal in LITERALS if literal.startswith(("placement:", "baremetal:"))}
+    assert named <= {rule.name for rule in rules}
 
 
 # --- what clients and operators see ---
@@ -213,8 +214,9 @@ def commands(run):
     setup.read(ROOT / "setup.cfg")
     scripts = setup["options.entry_points"]["console_scripts"].split("\n")
     yield from (line.partition("=")[0].strip() for line in scripts if line)
-    actions = re.search(r"\{([\w,]+)\}", run(manage, "db").out)[1]
-    yield from (f"placement-manage db {action}" for action in actions.split(","))
+    for group in ("db", "baremetal"):
+        actions = re.search(r"\{([\w,]+)\}", run(manage, group).out)[1]
+        yield from (f"placement-manage {group} {action}" for action in actions.split(","))
 
 
 def test_every_command_is_documented(monkeypatch, in_process):

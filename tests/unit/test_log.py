@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from placement.log import Record, plain
+from placement.log import OneLineRecord, plain
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_message_is_one_line_and_a_traceback_has_only_its_own_lines():
         raise ValueError("a\x1b[2J")
     except ValueError as error:
         caught = (type(error), error, error.__traceback__)
-    record = Record("x", logging.ERROR, "x.py", 1, "said: %s", ("b\nc",), caught)
+    record = OneLineRecord("x", logging.ERROR, "x.py", 1, "said: %s", ("b\nc",), caught)
     lines = logging.Formatter().format(record).split("\n")
     assert lines[0] == "said: b\\nc"
     assert lines[1].startswith("Traceback")

@@ -32,6 +32,7 @@ PACKAGE = ROOT / "placement"
 OPTIONAL = {
     "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
     "metrics": {PACKAGE / "metrics" / f"{name}.py" for name in ("definitions", "directory", "allocated_file")},
+    "osc": set((PACKAGE / "osc").rglob("*.py")),
     "postgresql": {PACKAGE / "db" / "bounded_psycopg.py"},
     "testing": {PACKAGE / "direct.py", PACKAGE / "testing.py", *(PACKAGE / "tests").rglob("*.py")},
 }
@@ -81,9 +82,12 @@ def test_an_extra_requires_what_its_modules_import(extra):
 
 
 def test_all_files_of_the_package_are_packaged():
-    packaged = SETUP["options.package_data"]["placement.db.migrations"].replace(" ", "").split(",")
-    migrations = ROOT / "placement" / "db" / "migrations"
-    listed = {path for pattern in packaged for path in migrations.glob(pattern)}
+    listed = {
+        path
+        for package, patterns in SETUP["options.package_data"].items()
+        for pattern in patterns.replace(" ", "").split(",")
+        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+    }
     files = {path for path in (ROOT / "placement").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     importable = {path for path in files if path.suffix == ".py" and (path.parent / "__init__.py").exists()}
     assert files - importable - listed == set()

@@ -13,7 +13,7 @@ from oslo_policy import generator
 from oslo_policy import policy as oslo_policy
 
 from placement import conf as options
-from placement import errors
+from placement import deploy, errors
 from placement import policy as ours
 from placement.policy import Policy
 from tests import web
@@ -272,9 +272,9 @@ def test_an_unknown_rule_is_logged(tmp_path, caplog):
 
 
 def test_the_tools_get_all_rules():
-    names = {rule.name for rule in ours.list_rules()}
+    names = {rule.name for rule in deploy.list_rules()}
     assert {"admin_api", "service_api", "project_reader_api", RESHAPE, USAGES} <= names
-    assert len(names) == len(ours.list_rules())
+    assert len(names) == len(deploy.list_rules())
 
 
 def test_the_tools_get_an_enforcer(tmp_path, monkeypatch):
@@ -283,7 +283,7 @@ def test_the_tools_get_an_enforcer(tmp_path, monkeypatch):
     arguments = ["--namespace", "placement", "--output-file=x", f"--config-dir={tmp_path}"]
     monkeypatch.setattr(cfg, "CONF", cfg.ConfigOpts())
     monkeypatch.setattr("sys.argv", ["oslopolicy-policy-generator", *arguments])
-    enforcer = ours.get_enforcer()
+    enforcer = deploy.get_enforcer()
     assert str(enforcer.rules[USAGES]) == "role:boss"
     assert set(OPERATIONS) <= set(enforcer.rules)
 
@@ -296,6 +296,6 @@ def test_the_validator_reads_the_policy_file_next_to_the_configuration(rule, out
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(tmp_path))
     monkeypatch.setattr(cfg, "CONF", cfg.ConfigOpts())
     monkeypatch.setattr("sys.argv", ["oslopolicy-validator", "--namespace", "placement"])
-    monkeypatch.setattr(generator, "_get_enforcer", lambda _: ours.get_enforcer())
+    monkeypatch.setattr(generator, "_get_enforcer", lambda _: deploy.get_enforcer())
     assert generator._validate_policy("placement") == bool(output)
     assert capsys.readouterr().out == output

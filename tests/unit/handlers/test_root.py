@@ -12,7 +12,7 @@ DOCUMENT = {
     "versions": [
         {
             "id": "v1.0",
-            "max_version": "1.39",
+            "max_version": str(mv.LATEST),
             "min_version": "1.0",
             "status": "CURRENT",
             "links": [{"rel": "self", "href": ""}],
@@ -46,3 +46,45 @@ def test_last_modified_is_sent_from_1_15_on():
 def test_an_unsupported_version_is_refused_by_the_version_document_too(app):
     answer = web.ask(app, "GET", "/", {"openstack-api-version": "placement 9.9"})
     assert answer.status_int == 406
+
+
+BROWSERS = [
+    "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "text/html",
+    "text/html, application/json;q=0.9",
+]
+OTHERS = [
+    None,
+    "*/*",
+    "application/json",
+    "application/json, text/html;q=0.9",
+    "text/*;q=0.5, */*",
+    "image/png",
+    "x",
+    "",
+]
+
+
+@pytest.mark.parametrize("accept", BROWSERS)
+@pytest.mark.parametrize("mount", ["", "/below/this"])
+def test_a_browser_is_redirected_to_the_console(accept, mount):
+    app = web.service({"/": {"GET": root.show}}, console__enabled=True)
+    answer = web.ask(app, "GET", "/", {"accept": accept}, environ={"SCRIPT_NAME": mount})
+    assert (answer.status_int, answer.body) == (302, b"")
+    assert answer.headers["location"] == f"http://localhost:80{mount}/console/"
+    assert "accept" in answer.headers.getall("vary")
+
+
+@pytest.mark.parametrize("accept", OTHERS)
+def test_other_clients_are_not(accept):
+    with_console = web.service({"/": {"GET": root.show}}, console__enabled=True)
+    without = web.service({"/": {"GET": root.show}})
+    headers = {} if accept is None else {"accept": accept}
+    one, other = (web.ask(app, "GET", "/", headers) for app in (with_console, without))
+    assert (one.status_int, one.body) == (other.status_int, other.body) == (200, one.body)
+    assert sorted(one.headers) == sorted(other.headers)
+
+
+@pytest.mark.parametrize("accept", BROWSERS)
+def test_without_the_console_a_browser_gets_the_document(app, accept):
+    assert web.ask(app, "GET", "/", {"accept": accept}).json == DOCUMENT

@@ -11,6 +11,7 @@ from placement import microversion as mv
 from placement.http.api import Deployment
 from placement.http.application import Application
 from placement.http.endpoint import accepts_json, endpoint, media_type
+from placement.http.failures import MethodNotAllowed
 from placement.http.response import no_content, ok
 from placement.policy import Policy
 from placement.schemas import provider as schema
@@ -27,13 +28,22 @@ def usual(req):
     return ok(req.document)
 
 
-@endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, gate="method")
+@endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, gate=MethodNotAllowed)
 def gated_by_method(req):
     return ok(req.document)
 
 
-@endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, gate="after media types")
+@endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, media_types_first=True)
 def gated_late(req):
+    return ok(req.document)
+
+
+class TooOld(errors.Conflict):
+    template = "too old"
+
+
+@endpoint(since=mv.TRAITS, policy=RULE, body=schema.CREATE, gate=TooOld)
+def gated_by_a_failure(req):
     return ok(req.document)
 
 
@@ -97,6 +107,7 @@ TABLE = {
     "/usual": {"GET": usual, "PUT": usual},
     "/read": {"PUT": position_in_the_body},
     "/method": {"PUT": gated_by_method},
+    "/failure": {"PUT": gated_by_a_failure},
     "/late": {"GET": gated_late, "PUT": gated_late},
     "/any": {"GET": takes_any_accept},
     "/of_project": {"GET": of_project},
@@ -130,6 +141,13 @@ def test_the_gate_may_refuse_with_method_not_allowed(app):
     answer = ask(app, "PUT", "/method", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
     assert answer.status_int == 405
     assert "allow" not in answer.headers
+
+
+def test_the_gate_may_be_a_failure(app):
+    answer = ask(app, "PUT", "/failure", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
+    assert answer.status_int == 409
+    assert "too old" in answer.text
+    assert ask(app, "PUT", "/failure", JSON, b'{"name": "a"}', mv.TRAITS).json == {"name": "a"}
 
 
 def test_the_gate_may_be_checked_after_the_media_types_but_before_the_policy(app):

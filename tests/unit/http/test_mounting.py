@@ -15,6 +15,8 @@ from placement.http.endpoint import endpoint
 from placement.http.environ import ROUTE, VERSION
 from placement.http.response import NOW, created, ok, page, stream
 from placement.microversion import Version
+from placement.schemas.declarations import Field, Object, integer
+from placement.schemas.document import Body
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}
@@ -67,6 +69,11 @@ def create(req):
     return created(req.absolute_url("/things/1"), {"self": f"{req.mount_path}/things/1"})
 
 
+@endpoint(body=Body(Object(Field("a", integer()))))
+def written(req):
+    return ok(req.document)
+
+
 @endpoint(since=Version(1, 5))
 def newer(req):
     return ok(str(req.version))
@@ -106,6 +113,7 @@ METAL = Api(
         "/": {"GET": front},
         "/user": {"GET": user},
         "/things": {"POST": create},
+        "/written": {"PUT": written},
         "/newer": {"GET": newer},
         "/streamed": {"GET": streamed},
         "/broken": {"GET": broken},
@@ -285,6 +293,24 @@ def test_a_prefix_begins_with_a_slash_and_does_not_end_with_one(prefix):
 def test_prefixes_are_unique_and_exactly_one_api_has_none(apis):
     with pytest.raises(ValueError, match="one without"):
         web.mounted(*apis)
+
+
+@pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}, {"content-type": "application/json"}])
+def test_an_api_may_take_bodies_with_any_content_type_and_empty_ones(headers):
+    lenient = dataclasses.replace(METAL, strict_bodies=False)
+    app = web.mounted(PLACEMENT, lenient)
+    for content, document in ((b'{"a": 1}', {"a": 1}), (b"", {})):
+        answer = web.ask(app, "PUT", "/metal/written", headers, content)
+        assert (answer.status_int, answer.json) == (200, document)
+    assert web.ask(app, "PUT", "/metal/written", headers, b"{").status_int == 400
+
+
+def test_other_apis_check_the_content_type_and_need_a_body(app):
+    statuses = []
+    for kind, content in ((None, b"{}"), ("text/plain", b"{}"), ("application/json", b""), ("application/json", b"{}")):
+        headers = {"content-type": kind} if kind else {}
+        statuses.append(web.ask(app, "PUT", "/metal/written", headers, content).status_int)
+    assert statuses == [400, 415, 400, 200]
 
 
 def test_the_longest_matching_prefix_is_used():

@@ -140,6 +140,8 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.searched(0.5, 10, True, "")
     signals.searched(0.5, 2, False, "")
     signals.searched(0.5, 0, False, "resources")
+    signals.node_requested("active", 2)
+    signals.node_requested("no_traits", 1)
     assert samples(registry, "database_errors_total") == {("deadlock",): 1}
     assert samples(registry, "retries_total") == {("changed",): 1, ("deadlock",): 1}
     assert samples(registry, "index_reloads_total") == {("differs",): 1}
@@ -152,6 +154,26 @@ def test_events_of_lower_layers_are_counted(registry):
     }  # fmt: skip
     assert samples(registry, "candidate_search_seconds_sum") == {(): 2.0}
     assert samples(registry, "candidates_found_sum") == {(): 22}
+    assert samples(registry, "baremetal_allocations_total") == {("active",): 1, ("no_traits",): 1}
+    assert samples(registry, "baremetal_lost_nodes_total") == {(): 3}
+
+
+def test_amounts_are_shown_by_class(registry):
+    nothing = (0.0, 0.0, 0.0)
+    signals.amounts_changed({"VCPU": (64.0, 3.0, 2.0), "PGPU": (2.0, 0.0, 0.0), "FPGA": nothing})
+    assert samples(registry, "capacity") == {("VCPU",): 64, ("PGPU",): 2}
+    assert samples(registry, "used") == {("VCPU",): 3}
+    assert samples(registry, "reserved") == {("VCPU",): 2}
+    signals.amounts_changed({"VCPU": (64.0, 4.0, 2.0), "PGPU": nothing, "FPGA": nothing})
+    signals.amounts_changed({"VCPU": (64.0, 5.0, 2.0)})
+    assert samples(registry, "capacity") == {("VCPU",): 64}
+    assert samples(registry, "used") == {("VCPU",): 5}
+    assert registry.get_sample_value("placement_capacity", {"resource_class": "PGPU"}) == 0
+
+
+def test_a_class_that_an_earlier_process_may_have_shown_is_set_to_zero(registry):
+    signals.amounts_changed({"PGPU": (0.0, 0.0, 0.0)})
+    assert registry.get_sample_value("placement_used", {"resource_class": "PGPU"}) == 0
 
 
 def test_counters_of_rare_events_start_at_zero(registry):
@@ -197,7 +219,9 @@ def test_every_documented_metric_exists():
     assert {name for name in named if name not in known} == set()
 
 
-@pytest.mark.parametrize("word", [*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, "changed"])
+@pytest.mark.parametrize(
+    "word", [*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, *signals.NodeOutcome.__args__, "changed"]
+)
 def test_every_label_value_is_documented(word):
     assert f"``{word}``" in DOCUMENT
 

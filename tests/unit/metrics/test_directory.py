@@ -64,6 +64,26 @@ def test_counts_of_ended_processes_are_kept_and_their_files_removed(directory):
     assert lines(directory)[0] == 'placement_claims_total{outcome="placed"} 15.0'
 
 
+def test_of_gauges_that_are_kept_the_newest_counts(directory):
+    """The last process that has set it may have ended before others that set it earlier."""
+    for process, value, when in ((NO_PROCESS, 7, 20.0), (NO_PROCESS + 1, 8, 30.0), (NO_PROCESS + 2, 9, 10.0)):
+        (directory.path / f"{process}.alive").touch()
+        numbers = MmapedDict(str(directory.path / f"gauge_mostrecent_{process}.db"))
+        numbers.write_value(
+            mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help"), value, when
+        )
+        numbers.close()
+        lines(directory)
+    assert lines(directory) == ['placement_used{resource_class="VCPU"} 8.0']
+    assert files(directory) == ["gauge_mostrecent_ended.db", "lock"]
+    running = MmapedDict(str(directory.path / "gauge_mostrecent_1.db"))
+    key = mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help")
+    for value, when, shown in ((5, 25.0, 8), (6, 40.0, 6)):
+        running.write_value(key, value, when)
+        assert lines(directory) == [f'placement_used{{resource_class="VCPU"}} {shown}.0']
+    running.close()
+
+
 def test_an_unfinished_sum_is_not_counted_twice(directory):
     """The process was killed before it renamed the file with the sum."""
     leave(directory, NO_PROCESS, "counter", 2, "placed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from tests import web
@@ -12,6 +13,10 @@ from tests import web
 @endpoint()
 def version(req):
     return ok(list(req.version))
+
+
+#: The first version that does not exist.
+NEXT = f"{mv.LATEST.major}.{mv.LATEST.minor + 1}"
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +29,8 @@ def app():
     [
         (None, [1, 0]),
         ("placement 1.7", [1, 7]),
-        ("placement latest", [1, 39]),
-        (" placement   latest ", [1, 39]),
+        ("placement latest", [mv.LATEST.major, mv.LATEST.minor]),
+        (" placement   latest ", [mv.LATEST.major, mv.LATEST.minor]),
         ("compute 2.1, placement 1.7", [1, 7]),
         ("placement 1.7, placement 1.9", [1, 9]),
         ("PLACEMENT 01.07", [1, 7]),
@@ -44,7 +49,7 @@ def test_the_negotiated_version_is_in_the_request_and_in_the_reply(app, asked, n
     ("asked", "status", "message"),
     [
         ("0.5", 406, "Invalid microversion: Unacceptable version header: 0.5"),
-        ("1.40", 406, "Invalid microversion: Unacceptable version header: 1.40"),
+        (NEXT, 406, f"Invalid microversion: Unacceptable version header: {NEXT}"),
         ("pony.horse", 400, "Invalid microversion: invalid version string: pony.horse; "),
         ("1", 400, "Invalid microversion: invalid version string: 1; "),
         ("LATEST", 400, "Invalid microversion: invalid version string: LATEST; "),
@@ -61,5 +66,5 @@ def test_an_unsupported_version_is_refused_without_version_headers(app, asked, s
     if accept == "application/json":
         problem = answer.json["errors"][0]
         assert "code" not in problem
-        assert problem.get("max_version") == ("1.39" if status == 406 else None)
+        assert problem.get("max_version") == (str(mv.LATEST) if status == 406 else None)
         assert problem.get("min_version") == ("1.0" if status == 406 else None)

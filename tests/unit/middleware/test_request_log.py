@@ -40,6 +40,12 @@ def laborious(_req):
 
 
 @endpoint()
+def searching(req, found):
+    req.log_search(int(found), "" if int(found) else "resources")
+    return ok({})
+
+
+@endpoint()
 def missing(_req, name):
     raise errors.ProviderNotFound(uuid=name)
 
@@ -50,6 +56,7 @@ TABLE = {
     "/nothing": {"GET": nothing},
     "/laborious": {"GET": laborious},
     "/missing/{name}": {"GET": missing},
+    "/searching/{found}": {"GET": searching},
 }
 
 
@@ -60,6 +67,25 @@ def app():
 
 def lines(caplog, level):
     return [one.getMessage() for one in caplog.records if one.levelno == level and "request_log" in one.name]
+
+
+@pytest.mark.parametrize(
+    ("found", "ends", "facts"),
+    [
+        ("12", "microversion: 1.0 found: 12", {"found": 12}),
+        ("0", "microversion: 1.0 found: 0 obstacle: resources", {"found": 0, "obstacle": "resources"}),
+    ],
+)
+def test_the_line_of_a_search_has_what_it_found(app, caplog, found, ends, facts):
+    caplog.set_level(logging.INFO)
+    web.ask(app, "GET", f"/searching/{found}", ADMIN)
+    web.ask(app, "GET", "/nothing", ADMIN)
+    search, other = [one for one in caplog.records if "request_log" in one.name]
+    assert search.getMessage().endswith(ends)
+    assert facts.items() <= search.extra.items()
+    assert ("obstacle" in search.extra) == ("obstacle" in facts)
+    assert "found" not in other.getMessage()
+    assert "found" not in other.extra
 
 
 def test_the_request_id_is_in_the_context_and_in_the_reply(app):

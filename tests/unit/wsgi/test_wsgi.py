@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from placement import microversion as mv
 from tests import preloaded
 
 CONFIGURATION = """
@@ -38,7 +39,7 @@ def python(code, directory=None, **environ):
 def test_the_module_and_the_factory_provide_applications(tmp_path):
     (tmp_path / "placement.conf").write_text(CONFIGURATION.format(directory=tmp_path))
     done = python(ASK, tmp_path)
-    assert done.stdout.splitlines() == ["200 OK placement 1.39"] * 2
+    assert done.stdout.splitlines() == [f"200 OK placement {mv.LATEST}"] * 2
     assert done.returncode == 0
     assert '"GET /" status: 200' in done.stderr
     assert "connection" not in done.stderr

@@ -1,0 +1,125 @@
+"""The two clients of the Bare Metal API: python-ironicclient's commands, and openstacksdk."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import secrets
+import shlex
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+from tests import preloaded
+from tests.servers import Missing
+
+DRIVER = "fake-hardware"
+
+
+def unique(word: str) -> str:
+    """Return a name that no other test uses: tests share a service."""
+    return f"{word}-{secrets.token_hex(4)}"
+
+
+class Commands:
+    """`openstack ... baremetal`, each command in a process of its own, with these options and variables.
+
+    Args:
+        options: Those of `openstack`.
+        program: `openstack`, or `baremetal`, which is the same without the word baremetal.
+        first: Python code that runs in the process before the program.
+        variables: The variables OS_... of the environment.
+    """
+
+    def __init__(self, *options: str, program: str = "openstack", first: str = "", **variables: str) -> None:
+        self.options = options
+        self._program, self._first, self._variables = program, first, variables
+
+    def run(self, command: str) -> CompletedProcess[str]:
+        """Run a command to its end."""
+        path = Path(sys.executable).with_name(self._program)
+        if not path.exists():
+            raise Missing(f"{self._program} is not installed: pip install python-ironicclient python-openstackclient")
+        words = [*self.options, *(["baremetal"] if self._program == "openstack" else []), *shlex.split(command)]
+        start = f"sys.argv[0] = {str(path)!r}; runpy.run_path(sys.argv[0], run_name='__main__')"
+        code = f"{self._first}\nimport runpy, sys; {start}"
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        return preloaded.client().run([sys.executable, "-c", code, *words], outside | self._variables)
+
+    def do(self, command: str) -> str:
+        """Run a command that succeeds, and return what it prints."""
+        done = self.run(command)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def show(self, command: str) -> Any:
+        """Run a command that succeeds, and return the data that it shows."""
+        return json.loads(self.do(f"{command} -f json"))
+
+    def refused(self, command: str) -> str:
+        """Run a command that fails, and return the error that it prints."""
+        done = self.run(command)
+        assert done.returncode == 1, done
+        return done.stderr.strip()
+
+
+class Clients:
+    """A Bare Metal service, by the URL of its API, and both clients.
+
+    Attributes:
+        openstack: The commands.
+        connection: The SDK's, which does not repeat a request after 409 or 503.
+        root: The URL of the Placement API of the same service, if it has one.
+        database: The URL of its database, if it is known.
+    """
+
+    def __init__(self, url: str, root: str | None = None, database: str | None = None) -> None:
+        self.url, self.root, self.database = url, root, database
+        self.openstack = Commands("--os-auth-type", "none", "--os-endpoint", url)
+
+    @functools.cached_property
+    def connection(self) -> Any:
+        return self.connect(baremetal_status_code_retries=0)
+
+    @property
+    def baremetal(self) -> Any:
+        """The SDK's calls."""
+        return self.connection.baremetal
+
+    def connect(self, **options: Any) -> Any:
+        """Return a connection of the SDK that nothing outside of the test configures."""
+        try:
+            import openstack
+        except ImportError:
+            raise Missing("openstacksdk is not installed: pip install openstacksdk") from None
+        known: dict[str, Any] = {"auth_type": "none", "endpoint": self.url}
+        return openstack.connect(**known | {"load_envvars": False, "load_yaml_config": False} | options)
+
+    def enrolled(self, resource_class: str, **fields: Any) -> Any:
+        """Return a new node that is no candidate yet."""
+        owner = fields.pop("owner", None)
+        node = self.baremetal.create_node(**{"driver": DRIVER, "resource_class": resource_class} | fields)
+        # The original refuses an owner of a new node where there are no projects.
+        return self.baremetal.update_node(node, owner=owner) if owner else node
+
+    def available(self, resource_class: str, traits: tuple[str, ...] = (), **fields: Any) -> Any:
+        """Return a new node that is a candidate."""
+        node = self.enrolled(resource_class, **fields)
+        if traits:
+            self.baremetal.set_node_traits(node, list(traits))
+        for target in "manage", "provide":
+            self.baremetal.set_node_provision_state(node, target, wait=True, timeout=60)
+        self.baremetal.set_node_power_state(node, "power on", wait=True, timeout=60)
+        return self.baremetal.get_node(node.id)
+
+    def deployed(self, resource_class: str, **fields: Any) -> Any:
+        """Return a new node that is in use, and has no allocation."""
+        node = self.available(resource_class, **fields)
+        return self.baremetal.set_node_provision_state(node, "active", wait=True, timeout=60)
+
+    def allocated(self, resource_class: str | None = None, **fields: Any) -> Any:
+        """Return a new allocation once it is active."""
+        made = self.baremetal.create_allocation(resource_class=resource_class, **fields)
+        return self.baremetal.wait_for_allocation(made, timeout=60)

@@ -1,0 +1,35 @@
+"""A real browser for the tests of the pages: Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+from tests.servers import Missing
+
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@contextlib.contextmanager
+def launched() -> Iterator[Any]:
+    """The browser, without a window.
+
+    Raises:
+        Missing: Chromium or Playwright is not installed.
+    """
+    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
+    if program is None:
+        raise Missing("Chromium is not installed: `make servers` installs it")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        raise Missing("playwright is not installed") from None
+    with sync_playwright() as playwright:
+        # The sandbox needs privileges that containers do not have; the pages are ours.
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()

@@ -1,0 +1,41 @@
+"""The service with a small cloud, in this process."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement import deploy
+from tests import web
+from tests.console import fleet
+
+
+@pytest.fixture(scope="module")
+def database_url(backend):
+    url = backend.create_database()
+    yield url
+    backend.drop_database(url)
+
+
+@pytest.fixture(scope="module")
+def app(database_url):
+    """The application; ``noauth2``, so a request without a token is an administrator's."""
+    return _console(database_url)
+
+
+@pytest.fixture
+def relaxed(database_url, tmp_path):
+    """The application with a policy that lets readers see the consumers of their own project."""
+    path = tmp_path / "policy.yaml"
+    path.write_text('"placement:v1:consumers:list": "rule:admin_or_project_reader_or_service_api"\n')
+    return _console(database_url, oslo_policy__policy_file=str(path))
+
+
+def _console(database_url, **options):
+    database = {"placement_database__connection": database_url, "placement_database__sync_on_startup": True}
+    return deploy.loadapp(web.configuration(console__enabled=True, **database, **options))
+
+
+@pytest.fixture(scope="module")
+def uuids(app):
+    """The uuids of the providers of the cloud, by name."""
+    return fleet.fill(app)

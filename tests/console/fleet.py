@@ -1,0 +1,83 @@
+"""A small cloud for the tests of the console, made by requests to the service."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+from tests import web
+
+ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
+#: A name that would be a script, a tag or an expression where it is not escaped.
+HOSTILE = "<script>document.title='caught'</script>\"'&{{7*7}}"
+CONSUMER = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a001"
+
+
+def send(app: Any, method: str, path: str, body: Any = None) -> Any:
+    """Return the document of the reply to a request of an administrator; the request must succeed."""
+    reply = web.ask(app, method, path, ADMIN, None if body is None else json.dumps(body).encode())
+    assert reply.status_int < 300, reply.text
+    return reply.json if reply.body else None
+
+
+def provider(
+    app: Any,
+    name: str,
+    parent: str | None = None,
+    traits: tuple[str, ...] = (),
+    aggregates: tuple[str, ...] = (),
+    **inventories: int | dict[str, Any],
+) -> str:
+    """Make a provider; return its uuid.
+
+    Args:
+        inventories: By class, the total or all fields.
+    """
+    identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+    path = f"/resource_providers/{identity}"
+    made = {"name": name, "uuid": identity} | ({"parent_provider_uuid": parent} if parent else {})
+    generation = send(app, "POST", "/resource_providers", made)["generation"]
+    bodies = {
+        "inventories": {
+            "inventories": {
+                name: {"total": given} if isinstance(given, int) else given for name, given in inventories.items()
+            }
+        },
+        "traits": {"traits": list(traits)},
+        "aggregates": {"aggregates": list(aggregates)},
+    }
+    for noun, body in bodies.items():
+        stated = {"resource_provider_generation": generation, **body}
+        generation = send(app, "PUT", f"{path}/{noun}", stated)["resource_provider_generation"]
+    return identity
+
+
+def fill(app: Any) -> dict[str, str]:
+    """Make a cloud of two hosts, one with NUMA nodes and GPUs, and a shared pool; return the uuids by name."""
+    aggregate = "c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111"
+    uuids = {}
+
+    def make(name: str, *args: Any, **values: Any) -> None:
+        uuids[name] = provider(app, name, *args, **values)
+
+    send(app, "PUT", "/traits/CUSTOM_RED")
+    make("cn1", aggregates=(aggregate,), MEMORY_MB={"total": 65536, "reserved": 4096})
+    for numa in ("cn1-numa0", "cn1-numa1"):
+        make(numa, uuids["cn1"], traits=("HW_NUMA_ROOT",), VCPU={"total": 32, "allocation_ratio": 2.0})
+        make(f"{numa}-gpu", uuids[numa], traits=("CUSTOM_RED",), VGPU=4)
+    make(HOSTILE, traits=("COMPUTE_STATUS_DISABLED",), VCPU=16, MEMORY_MB=32768)
+    make("pool", traits=("MISC_SHARES_VIA_AGGREGATE",), aggregates=(aggregate,), DISK_GB=10000)
+    make("empty")
+    owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
+    held = {
+        uuids["cn1-numa0"]: {"resources": {"VCPU": 48}},
+        uuids["pool"]: {"resources": {"DISK_GB": 500}},
+        uuids[HOSTILE]: {"resources": {"VCPU": 16}},
+    }
+    send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": held, **owner})
+    path = f"/resource_providers/{uuids[HOSTILE]}"
+    generation = send(app, "GET", path)["generation"]
+    cut = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": 12}}}
+    send(app, "PUT", f"{path}/inventories", cut)
+    return uuids

@@ -1,0 +1,322 @@
+"""The pages in a real Chromium: sign-in, heat map, form and text, keyboard, themes, widths, and what axe finds.
+
+With PLACEMENT_TEST_SCREENSHOTS=DIRECTORY in the environment each page is also photographed, in both themes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+import bcrypt
+import pytest
+
+from tests import children, identity, running, servers
+from tests.conftest import missing
+from tests.console import chromium
+from tests.console.fleet import HOSTILE
+
+pytestmark = [
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("console-browser"),
+]
+
+SCREENSHOTS = os.environ.get("PLACEMENT_TEST_SCREENSHOTS")
+CONSOLE = {"enabled": True}
+CANDIDATES = "/query?resources=VCPU:4&resources1=VGPU:1&group_policy=none"
+PAGES = {
+    "overview": "/",
+    "providers": "/providers",
+    "provider": "/providers/cn1",
+    "query": "/query",
+    "candidates": CANDIDATES,
+    "none": "/query?resources=VCPU:4000",
+    "refused": "/query?resources=VCPU:x",
+    "consumers": "/consumers",
+    "api": "/api",
+    "placement": "/api?of=placement",
+    "missing": "/nothing",
+}
+#: Widths in CSS pixels, from a telephone to 4K.
+WIDTHS = (360, 768, 1280, 3840)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with contextlib.ExitStack() as stack:
+        try:
+            opened = stack.enter_context(chromium.launched())
+        except servers.Missing as reason:
+            missing(reason)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def url(database_url, app, uuids):
+    """The console of a service in a process of its own, with noauth2, on the cloud of the application."""
+    with running.embedded(database_url, {"console": CONSOLE}) as service:
+        yield f"{service.url}/console"
+
+
+@pytest.fixture
+def open_page(browser, url):
+    """Return a function that opens a page; at the end, no error and no request to another host may have been."""
+    with contextlib.ExitStack() as stack:
+        problems, hosts = [], set()
+
+        def opened(path="/", address=url, **options):
+            context = stack.enter_context(contextlib.closing(browser.new_context(**options)))
+            page = context.new_page()
+            page.set_default_timeout(60_000)
+            page.on("pageerror", lambda error: problems.append(str(error)))
+            page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
+            page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
+            page.goto(address + path)
+            return page
+
+        yield opened
+        assert problems == []
+        assert {re.sub(r":\d+$", "", host) for host in hosts} <= {"127.0.0.1"}
+
+
+def is_problem(message):
+    """Whether a line of the browser's console is an error; a page that is refused with 4xx is none."""
+    return message.type in ("error", "warning") and not message.text.startswith("Failed to load resource")
+
+
+# --- every page ---
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(open_page, name, scheme):
+    page = open_page(PAGES[name], color_scheme=scheme, viewport={"width": 1280, "height": 900})
+    page.wait_for_load_state("networkidle")
+    assert violations(page) == []
+    if SCREENSHOTS:
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{scheme}.png", full_page=True)
+
+
+def violations(page):
+    """Return what axe finds: rule, impact, and where."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [(each["id"], each["impact"], [node["target"] for node in each["nodes"]]) for each in found]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_each_width(open_page, name):
+    page = open_page(PAGES[name])
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+    assert page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)") >= 20  # at 4K
+
+
+@pytest.mark.parametrize("name", ["overview", "providers", "provider", "candidates", "consumers"])
+def test_a_page_can_be_read_without_javascript(open_page, name):
+    with_scripts, without = (
+        open_page(PAGES[name], java_script_enabled=enabled).inner_text("main") for enabled in (True, False)
+    )
+    lines = [line for line in without.splitlines() if line.strip()]
+    assert len(lines) > 5
+    assert [line for line in lines if line not in with_scripts] == []
+
+
+def test_a_hostile_name_is_text(open_page):
+    page = open_page("/providers")
+    page.get_by_role("link", name=HOSTILE).click()
+    assert page.inner_text("h1") == HOSTILE
+    assert page.title() == f"{HOSTILE} · Placement"
+
+
+# --- keyboard ---
+
+
+def test_the_first_key_leads_to_the_content(open_page):
+    page = open_page("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_the_heat_map_is_used_with_the_keyboard(open_page, uuids):
+    page = open_page("/")
+    canvas = page.locator("canvas")
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("[data-tip]") == "cn1: 48 of 128 VCPU used"
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("[data-tip]") == f"{HOSTILE}: 16 of 12 VCPU used"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/providers/{uuids['cn1']}")
+
+
+def test_the_heat_map_is_used_with_a_pointer(open_page, uuids):
+    page = open_page("/")
+    page.locator("canvas").hover(position={"x": 5, "y": 5})
+    assert page.inner_text("[data-tip]").startswith(HOSTILE)
+    page.locator("canvas").click(position={"x": 5, "y": 5})
+    page.wait_for_url(f"**/providers/{uuids[HOSTILE]}")
+
+
+# --- form and text ---
+
+
+def test_the_text_follows_the_form(open_page):
+    page = open_page(CANDIDATES)
+    page.fill("#resources-1", "VCPU:2")
+    page.fill("#member_of1-1", "in:a,b")
+    text = page.input_value("#raw")
+    assert text.replace("\n", "") == "resources=VCPU:2&resources1=VGPU:1&member_of1=in:a,b&group_policy=none"
+
+
+def test_the_form_follows_the_text(open_page):
+    page = open_page("/query")
+    page.fill("#raw", "resources=VCPU:2&resources_GPU=VGPU:1&required_GPU=CUSTOM_RED&group_policy=isolate")
+    page.wait_for_selector("#required_GPU-1")
+    assert page.input_value("#required_GPU-1") == "CUSTOM_RED"
+    assert page.input_value("#resources-1") == "VCPU:2"
+    assert page.input_value("#group_policy") == "isolate"
+    page.locator("form", has=page.locator("#resources-1")).get_by_role("button").click()
+    assert "4 candidates" in page.inner_text("main")
+
+
+# --- theme ---
+
+
+def test_a_theme_is_chosen_and_kept(open_page):
+    page = open_page("/", color_scheme="light")
+
+    def ground():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = ground()
+    page.get_by_role("button", name="Theme: system").click()
+    assert ground() == light
+    page.get_by_role("button", name="Theme: light").click()
+    dark = ground()
+    assert dark != light
+    page.reload()
+    page.get_by_role("button", name="Theme: dark").wait_for()
+    assert ground() == dark
+
+
+# --- sign-in ---
+
+
+@pytest.fixture(scope="module")
+def keystone():
+    try:
+        with identity.keystone() as started:
+            started.create_project("mine")
+            started.create_user("operator", {"mine": ["admin"]})
+            started.create_user("reader", {"mine": ["reader"]})
+            yield started
+    except servers.Missing as reason:
+        missing(reason)
+
+
+@pytest.fixture(scope="module")
+def by_token(database_url, uuids, keystone):
+    """The console of a service that takes tokens of an Identity service."""
+    access = {
+        "auth_type": "password",
+        "auth_url": keystone.url,
+        "username": "placement",
+        "password": identity.PASSWORD,
+        "user_domain_id": "default",
+        "project_name": "service",
+        "project_domain_id": "default",
+    }
+    options = {"api": {"auth_strategy": "keystone"}, "console": CONSOLE, "keystone_authtoken": access}
+    with running.embedded(database_url, options) as service:
+        yield service
+
+
+def signed_in(page, token):
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_a_token_is_sent_in_a_header_and_kept_in_the_tab(open_page, by_token, keystone, uuids):
+    token = keystone.token("operator", "mine")
+    page = open_page("/providers?name=gpu", f"{by_token.url}/console")
+    addresses = []
+    page.on("request", lambda request: addresses.append(request.url))
+    assert page.inner_text("h1") == "Sign in"
+    assert "cn1" not in page.content()
+    signed_in(page, token)
+    page.get_by_role("link", name="cn1-numa0-gpu", exact=True).click()
+    page.wait_for_url(f"**/providers/{uuids['cn1-numa0-gpu']}")
+    assert page.inner_text("h1") == "cn1-numa0-gpu"
+    page.get_by_role("link", name="Overview").click()
+    page.locator("canvas").wait_for()
+    page.get_by_role("link", name="Providers").click()
+    page.get_by_label("Name or uuid").fill("pool")
+    page.get_by_role("button", name="Search").click()
+    page.wait_for_url("**/providers?name=pool**")
+    page.go_back()
+    page.wait_for_url("**/providers")
+    page.reload()
+    page.get_by_role("heading", name="Providers").wait_for()
+    assert page.evaluate("sessionStorage.length") == 1
+    assert token not in page.evaluate("JSON.stringify([localStorage, document.cookie, location.href])")
+    assert not [address for address in addresses if token in address]
+    assert token not in by_token.log.read_text()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Token").wait_for()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_token_of_another_tab_is_not_used(open_page, by_token, keystone):
+    signed_in(page := open_page("/", f"{by_token.url}/console"), keystone.token("operator", "mine"))
+    page.get_by_role("heading", name="Overview").wait_for()
+    other = page.context.new_page()
+    other.goto(f"{by_token.url}/console/")
+    assert other.inner_text("h1") == "Sign in"
+
+
+def test_a_token_that_is_not_accepted_is_forgotten(open_page, by_token):
+    page = open_page("/", f"{by_token.url}/console")
+    for wrong in ("nonsense", "not a header\u00e9"):
+        signed_in(page, wrong)
+        page.get_by_role("alert").wait_for()
+        assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_token_without_the_role_sees_the_refusal(open_page, by_token, keystone):
+    page = open_page("/", f"{by_token.url}/console")
+    signed_in(page, keystone.token("reader", "mine"))
+    page.get_by_role("heading", name="Forbidden").wait_for()
+    assert page.get_by_role("button", name="Sign out").is_visible()
+
+
+def test_axe_finds_nothing_in_the_form_to_sign_in(open_page, by_token):
+    page = open_page("/", f"{by_token.url}/console")
+    assert violations(page) == []
+
+
+def test_a_password_is_asked_for_by_the_browser(open_page, database_url, uuids):
+    file = children.run_directory() / "console-htpasswd"
+    file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
+    options = {
+        "api": {"auth_strategy": "http_basic"},
+        "oslo_middleware": {"http_basic_auth_user_file": file},
+        "console": CONSOLE,
+    }
+    with running.embedded(database_url, options) as service:
+        address = f"{service.url}/console"
+        known = {"username": "ann", "password": "s3cret"}
+        page = open_page("/", address, http_credentials=known)
+        page.get_by_role("link", name="Providers").click()
+        page.get_by_role("link", name="pool").click()
+        assert page.inner_text("h1") == "pool"
+        assert "s3cret" not in service.log.read_text()
+        reply = open_page("/", address, http_credentials={"username": "ann", "password": "x"})
+        assert "a name and a password" in reply.inner_text("main")

@@ -1,0 +1,384 @@
+"""The pages of the console: what they show, to whom, and that no text of a client becomes HTML."""
+
+from __future__ import annotations
+
+import html
+import re
+from urllib.parse import quote
+
+import pytest
+
+from placement.console.api import CONTENT_SECURITY_POLICY
+from tests import servers, web
+from tests.console.fleet import CONSUMER, HOSTILE
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+PAGES = ["", "/", "/providers", "/query", "/query?resources=VCPU:1", "/consumers", "/api", "/?class=DISK_GB"]
+ESCAPED = str(html.escape(HOSTILE)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+
+
+def page(app, path, status=200, **headers):
+    """Return the text of a page."""
+    reply = web.ask(app, "GET", f"/console{path}", headers)
+    assert reply.status_int == status, reply.text
+    assert reply.headers["content-type"] == "text/html; charset=UTF-8"
+    return reply.text
+
+
+# --- every page ---
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_complete_and_names_no_other_host(app, uuids, path):
+    text = page(app, path)
+    assert text.startswith("<!doctype html>")
+    assert text.rstrip().endswith("</html>")
+    assert '<html lang="en"' in text
+    assert len(re.findall("<h1>", text)) == 1
+    addresses = re.findall(r'(?:href|src|action)="([^"]*)"', text)
+    ours = ("/console", "#main", "/v1/openapi")
+    assert {address for address in addresses if not address.startswith(ours)} == set()
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/nothing", "/providers/nothing", "/assets/console.css", "/hosts"])
+def test_a_reply_forbids_what_the_service_does_not_serve(app, uuids, path):
+    reply = web.ask(app, "GET", f"/console{path}")
+    assert reply.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["referrer-policy"] == "no-referrer"
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+    if reply.headers["content-type"].startswith("text/html"):
+        assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! type=\"module\" src=)", reply.text)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_kept_by_no_cache(app, uuids, path):
+    assert web.ask(app, "GET", f"/console{path}").headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["/", "/providers", "/providers?name=script"])
+def test_a_name_is_text_whatever_it_holds(app, uuids, path):
+    text = page(app, path)
+    assert HOSTILE not in text
+    assert ESCAPED in text
+
+
+def test_a_hostile_name_is_text_on_its_own_page_and_in_its_own_error(app, uuids):
+    assert f"<h1>{ESCAPED}</h1>" in page(app, f"/providers/{uuids[HOSTILE]}")
+    missing = page(app, "/providers/" + quote("<b>nobody", safe=""), 404)
+    assert "&lt;b&gt;nobody" in missing
+    assert "<b>nobody" not in missing
+
+
+@pytest.mark.parametrize("field", ["name", "class", "trait", "aggregate"])
+def test_what_was_searched_for_is_text(app, uuids, field):
+    text = page(app, f"/providers?{field}=" + quote('"><script>1</script>'))
+    assert "<script>1" not in text
+    assert "0 providers" in text
+
+
+def test_what_was_queried_is_text(app, uuids):
+    text = page(app, "/query?raw=" + quote('resources="><script>1</script>'), 400)
+    assert "<script>1" not in text
+
+
+# --- the overview ---
+
+
+def test_the_overview_sums_each_class(app, uuids):
+    text = page(app, "/")
+    assert "8 providers in 4 trees" in text
+    rows = re.findall(
+        r'class=[A-Z_]+"[^>]*>(\w+)</a></th><td class="bars">.*?<b>([^<]*)</b> of ([^ ]*) used', text, re.DOTALL
+    )
+    numbers = {name: (used, capacity) for name, used, capacity in rows}
+    assert numbers["DISK_GB"] == ("500", "10\N{NARROW NO-BREAK SPACE}000")
+    assert numbers["VCPU"] == ("64", "140")
+    assert numbers["VGPU"] == ("0", "8")
+
+
+def test_the_overview_names_what_needs_attention(app, uuids):
+    over, disabled = (page(app, "/").partition(f'<h2 id="{place}">')[2][:400] for place in ("over", "disabled"))
+    assert uuids[HOSTILE] in over
+    assert uuids[HOSTILE] in disabled
+    assert uuids["cn1"] not in over
+
+
+def test_the_heat_map_has_each_host_once_with_its_whole_tree(app, uuids):
+    document = web.ask(app, "GET", "/console/hosts?class=VCPU").json
+    assert document == {
+        "resource_class": "VCPU",
+        "uuids": [uuids[HOSTILE], uuids["cn1"]],
+        "names": [HOSTILE, "cn1"],
+        "capacity": [12, 128],
+        "used": [16, 48],
+    }
+    assert web.ask(app, "GET", "/console/hosts?class=NOTHING").json["names"] == []
+
+
+# --- providers ---
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("name=NUMA0", ["cn1-numa0", "cn1-numa0-gpu"]),
+        ("trait=CUSTOM_RED", ["cn1-numa0-gpu", "cn1-numa1-gpu"]),
+        ("class=DISK_GB", ["pool"]),
+        ("aggregate=c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111", ["cn1", "pool"]),
+        ("trait=CUSTOM_RED&name=numa1", ["cn1-numa1-gpu"]),
+        ("trait=CUSTOM_NONE", []),
+        ("class=CUSTOM_NONE", []),
+        ("aggregate=none", []),
+    ],
+)
+def test_providers_are_found(app, uuids, query, names):
+    found = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
+    assert found == names
+
+
+def test_a_provider_is_found_by_its_uuid(app, uuids):
+    assert ">pool</a>" in page(app, f"/providers?name={uuids['pool'].upper()}")
+
+
+def test_the_list_has_pages(app, uuids):
+    assert "0 providers" not in page(app, "/providers?page=1")
+    assert 'rel="prev"' not in page(app, "/providers")
+    assert page(app, "/providers?page=999999").count("<tr>") == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["page=0", "page=-1", "page=x", "page=", "colour=red", "name=" + "x" * 300, "name=%00"]
+)
+def test_a_search_that_makes_no_sense_is_refused(app, query):
+    page(app, f"/providers?{query}", 400)
+
+
+def test_a_tree_is_drawn_with_bars_depth_and_sharing(app, uuids):
+    text = page(app, f"/providers/{uuids['cn1-numa0']}")
+    lines = re.findall(r'<li class="depth-(\d+)( here)?">.*?<a [^>]*>([^<]*)</a>', text, re.DOTALL)
+    assert lines == [
+        ("0", "", "cn1"),
+        ("1", " here", "cn1-numa0"),
+        ("2", "", "cn1-numa0-gpu"),
+        ("1", "", "cn1-numa1"),
+        ("2", "", "cn1-numa1-gpu"),
+    ]
+    assert '<rect class="used" width="75.0"' in text
+    assert f'<a href="/console/providers/{uuids["pool"]}">pool</a>' in text
+    assert "This tree can use, by aggregate, 1 provider:" in text
+    pool = page(app, "/providers/pool")
+    assert "This tree shares inventory, by aggregate, with 1 provider:" in pool
+    assert f'<a href="/console/providers/{uuids["cn1"]}">cn1</a>' in pool
+
+
+def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
+    text = page(app, f"/providers/{uuids['cn1-numa0-gpu']}")
+    holders = text.partition('<h2 id="holders">')[2]
+    assert f"<code>{CONSUMER}</code>" in holders
+    assert "INSTANCE" in holders
+    assert '<a href="/console/consumers?project=blue">blue</a>' in holders
+    assert "VCPU 48" in holders
+    assert "DISK_GB" not in holders
+    assert text.count("1 consumer<") == 1
+    assert "Nothing is held." not in text
+    assert "Nothing is held." in page(app, "/providers/" + uuids["empty"])
+
+
+# --- consumers ---
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", True),
+        ("project=blue&user=ann&type=INSTANCE&provider=pool&class=DISK_GB&newer_than=1w&older_than=", True),
+        ("project=red", False),
+        ("user=bob", False),
+        ("type=unknown", False),
+        ("provider=cn1-numa1", False),
+        ("class=VGPU", False),
+        ("older_than=1d", False),
+        ("newer_than=2999-01-01", False),
+    ],
+)
+def test_consumers_are_found(app, uuids, query, found):
+    text = page(app, f"/consumers?{query}")
+    assert (f"<code>{CONSUMER}</code>" in text) is found
+    assert ("1 consumer, the oldest first" in text) is found
+    assert ("DISK_GB 500" in text) is found
+
+
+@pytest.mark.parametrize(
+    "query", ["provider=nothing", "class=NOTHING", "older_than=yesterday", "colour=red", "after=x", "type=a%3Cb"]
+)
+def test_a_search_for_consumers_that_makes_no_sense_is_shown_with_the_reason(app, uuids, query):
+    text = page(app, f"/consumers?{query}", 400)
+    assert 'role="alert"' in text
+    assert CONSUMER not in text
+
+
+def test_a_reader_sees_no_consumers(app, uuids):
+    for path in ("/consumers", "/consumers?project=blue"):
+        assert CONSUMER not in page(app, path, 403, **{"x-auth-token": "ann:blue", "x-roles": "reader"})
+
+
+def test_a_policy_may_let_a_reader_see_the_consumers_of_the_own_project_and_of_no_other(relaxed, uuids):
+    app, reader = relaxed, {"x-roles": "reader"}
+    assert CONSUMER in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
+    assert 'value="blue"' in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
+    assert CONSUMER not in page(app, "/consumers", **{"x-auth-token": "ann:red"}, **reader)
+    assert CONSUMER not in page(app, "/consumers?project=blue", 403, **{"x-auth-token": "ann:red"}, **reader)
+
+
+# --- queries ---
+
+
+def test_candidates_are_cards_on_the_drawn_tree(app, uuids):
+    text = page(app, "/query?resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2")
+    assert "2 candidates</h2>" in text
+    assert text.count('<li class="card">') == 2
+    card = text.partition('<li class="card">')[2].partition("</ol>")[0]
+    assert re.findall(r"takes (\d+)", card.partition('<li class="card">')[0]) == ["4", "1"]
+    assert "group 1" in card
+    assert "allocation candidate list" in text  # which has no option for same_subtree
+    assert "has no option" in text
+
+
+def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
+    query = "resources=VCPU:1&required=HW_NUMA_ROOT,!CUSTOM_RED&resources1=VGPU:1&limit=5"
+    text = page(app, f"/query?{query}&in_tree=&root_required=")
+    for name, value in (pair.split("=") for pair in query.split("&")):
+        assert f'name="{name}" value="{value}"' in text
+    raw = html.unescape(re.search(r"<textarea[^>]*>([^<]*)", text).group(1))
+    assert raw.replace("\n", "") == query
+    assert page(app, f"/query?raw={quote(raw)}") == text
+    assert page(app, f"/query?raw={quote('http://host/allocation_candidates?' + query)}") == text
+    commands = html.unescape(text)
+    assert f"'http://localhost:80/allocation_candidates?{query}'" in commands
+    assert (
+        "openstack --os-placement-api-version 1.39 allocation candidate list --resource VCPU=1 --required HW_NUMA_ROOT"
+        " --forbidden CUSTOM_RED --group 1 --resource VGPU=1 --group-policy none --limit 5" in commands
+    )
+
+
+def test_the_form_holds_any_text(app, uuids):
+    text = page(app, "/query/form?raw=" + quote("required=A&required=B&resources_X=VCPU:1&colour=red"))
+    assert text.count('name="required"') == 2
+    assert "Group _X" in text
+    assert 'type="hidden" name="colour" value="red"' in text
+
+
+@pytest.mark.parametrize(
+    "query", ["resources=VCPU", "resources=NOPE:1", "required=CUSTOM_NOPE&resources=VCPU:1", "limit=0", "colour=red"]
+)
+def test_a_query_that_is_none_is_shown_with_the_reason(app, uuids, query):
+    text = page(app, f"/query?{query}", 400)
+    assert 'role="alert"' in text
+    assert query.partition("&")[0].partition("=")[2] in html.unescape(text)
+
+
+@pytest.mark.parametrize("query", ["raw=%25ff", "%ff", "raw=a%00b"])
+def test_bytes_that_are_no_text_are_refused(app, query):
+    page(app, f"/query?{query}", 400)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "resources=VCPU:100",
+        "resources=VCPU:1&required=CUSTOM_RED",
+        "resources1=VGPU:4&resources2=VGPU:4&resources3=VGPU:1&group_policy=isolate",
+        "resources1=VCPU:1&resources2=VGPU:1&group_policy=none&same_subtree=1,2&in_tree1=pool",
+    ],
+)
+def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids, query):
+    explained = web.ask(app, "GET", f"/v1/explain?{query}", {"x-auth-token": "admin"}).json
+    assert explained["found"] == 0
+    text = page(app, f"/query?{query}")
+    shown = html.unescape(text)
+    assert explained["summary"] in shown
+    assert explained["steps"]
+    for each in (*explained["relaxations"], *explained["mistakes"]):
+        assert each["text"] in shown
+    for near in explained["near_misses"]:
+        assert f'href="/console/providers/{near["root"]["uuid"]}"' in shown
+    links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"]*)"', text)]
+    assert len(links) == len(explained["relaxations"])
+    for link in links:
+        assert '<li class="card">' in page(app, link)
+
+
+def test_an_unknown_name_is_refused_with_what_is_spelled_nearly_the_same(app, uuids):
+    text = page(app, "/query?resources=VCPU:1&required=CUSTOM_RAD", 400)
+    assert "CUSTOM_RED" in text.partition('id="refused"')[2]
+
+
+def test_the_count_is_that_of_the_api(app, uuids):
+    query = "resources=VCPU:10"
+    counted = web.ask(app, "GET", f"/v1/capacity?{query}", {"x-auth-token": "admin"}).json
+    assert counted["count"] == 7
+    assert "It fits 7 times</h2>" in page(app, f"/query?{query}")
+    assert counted["why"] in html.unescape(page(app, f"/query?{query}"))
+
+
+def test_a_tree_may_be_named(app, uuids):
+    text = html.unescape(page(app, "/query?resources=VCPU:1&in_tree=cn1"))
+    assert 'name="in_tree" value="cn1"' in text
+    assert f"in_tree={uuids['cn1']}'" in text
+
+
+# --- the reference ---
+
+
+@pytest.mark.parametrize(
+    ("query", "path"), [("", "/v1/capacity"), ("?of=placement&version=1.0", "/resource_providers")]
+)
+def test_the_reference_shows_each_operation_of_the_document(app, query, path):
+    text = page(app, f"/api{query}")
+    link = html.unescape(re.search(r'<a href="([^"]*openapi[^"]*)"', text).group(1))
+    document = web.ask(app, "GET", link).json
+    expected = sum(len(methods) for methods in document["paths"].values())
+    assert text.count('<details class="operation">') == expected
+    assert f"</b> {path}</code>" in text
+
+
+@pytest.mark.parametrize("query", ["of=other", "of=placement&version=9.9", "of=placement&version=x"])
+def test_a_description_that_does_not_exist(app, query):
+    text = web.ask(app, "GET", f"/console/api?{query}")
+    assert text.status_int in (400, 406)
+
+
+# --- access ---
+
+
+NEEDING_A_ROLE = [path for path in PAGES if path != "/api"]
+
+
+@pytest.mark.parametrize("path", [*NEEDING_A_ROLE, "/hosts", "/providers/pool", "/query/form"])
+def test_a_caller_without_a_role_sees_nothing(app, uuids, path):
+    text = page(app, path, 403, **{"x-auth-token": "stranger"})
+    assert uuids["pool"] not in text
+
+
+def test_a_page_of_another_origin_is_no_administrator(app, uuids):
+    assert "cn1" not in page(app, "/providers", 401, origin="https://example.org")
+
+
+def test_an_asset_is_sent_once(app):
+    first = web.ask(app, "GET", "/console/assets/console.js")
+    assert (first.status_int, first.headers["cache-control"]) == (200, "no-cache")
+    again = web.ask(app, "GET", "/console/assets/console.js", {"if-none-match": first.headers["etag"]})
+    assert (again.status_int, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize("name", ["nothing.js", "..%2f__init__.py", "console.css.", ""])
+def test_only_assets_are_served_as_assets(app, name):
+    assert web.ask(app, "GET", f"/console/assets/{name}").status_int == 404
+
+
+def test_links_begin_where_the_service_is_mounted(app, uuids):
+    reply = web.ask(app, "GET", "/console/providers", environ={"SCRIPT_NAME": "/below/this"})
+    addresses = re.findall(r'(?:href|src|action)="([^"#]+)"', reply.text)
+    assert {address for address in addresses if not address.startswith("/below/this/console")} == set()

@@ -1,0 +1,156 @@
+"""The routes of the Bare Metal API that write, as stories of the same kind as those of Placement (tests/db/writes.py).
+
+``$node`` is a node, and so a provider; ``$consumer`` is an allocation, and so a consumer.  What is created
+once for all - the class, the owner, the type of consumers - is there before the request of a story.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement.db.feed import GONE, SHAPE, USAGE
+from tests.db.calls import Call, Write
+
+_NEWEST = 115
+
+
+def bare(what: str, body: Any = None) -> Call:
+    """A request of the newest version; the path is below ``/baremetal/v1``."""
+    method, path = what.split()
+    return Call(f"{method} /baremetal/v1{path}", body, _NEWEST)
+
+
+def node(name: str, resource_class: str = "bm $RUN") -> Call:
+    return bare("POST /nodes", {"uuid": f"${name}", "driver": "fake-hardware", "resource_class": resource_class})
+
+
+def provision(name: str, target: str) -> Call:
+    return bare(f"PUT /nodes/${name}/states/provision", {"target": target})
+
+
+def ready(name: str) -> tuple[Call, ...]:
+    """A node that can be given away."""
+    powered = bare(f"PUT /nodes/${name}/states/power", {"target": "power off"})
+    return node(name), powered, provision(name, "manage"), provision(name, "provide")
+
+
+def allocation(consumer: str = "consumer", **columns: Any) -> Call:
+    return bare(
+        "POST /allocations", {"uuid": f"${consumer}", "resource_class": "bm $RUN", "extra": {"a": 1}, **columns}
+    )
+
+
+def patch(what: str, path: str, value: Any = None) -> Call:
+    operation = {"op": "remove"} if value is None else {"op": "add", "value": value}
+    return bare(f"PATCH {what}", [{**operation, "path": path}])
+
+
+def maintenance(name: str = "node") -> Call:
+    return bare(f"PUT /nodes/${name}/maintenance", {"reason": "disk"})
+
+
+def traits(*names: str) -> Call:
+    return bare("PUT /nodes/$node/traits", {"traits": [*names]})
+
+
+#: Another node, which is held: so every name has an id.
+KNOWN = (*ready("node_before"), allocation("consumer_before", name="before-$RUN"))
+FREE = (*KNOWN, *ready("node"))
+HELD = (*FREE, allocation())
+ACTIVE = (*HELD, provision("node", "active"))
+PAIR = ("HW_CPU_X86_AVX", "HW_CPU_X86_AVX2")
+
+NODES = (
+    Write("create a node", KNOWN, node("node"), {"node": SHAPE}, 201),
+    Write("rename a node", FREE, patch("/nodes/$node", "/name", "named-$RUN"), {}, 200),
+    Write(
+        "reclassify a node that is held",
+        (*HELD, node("node_2", "other $RUN")),
+        patch("/nodes/$node", "/resource_class", "other $RUN"),
+        {"node": SHAPE},
+        200,
+    ),
+    Write(
+        "give a node by hand",
+        (*FREE, *ready("node_2"), patch("/nodes/$node_2", "/instance_uuid", "$consumer_2")),
+        patch("/nodes/$node", "/instance_uuid", "$consumer"),
+        {"node": USAGE},
+        200,
+    ),
+    Write("take a node by hand", HELD, patch("/nodes/$node", "/instance_uuid"), {"node": USAGE}, 200),
+    Write("deploy", HELD, provision("node", "active"), {"node": SHAPE}, 202),
+    Write("undeploy", ACTIVE, provision("node", "deleted"), {"node": SHAPE}, 202),
+    Write(
+        "power on",
+        (*KNOWN, node("node"), provision("node", "manage"), provision("node", "provide")),
+        bare("PUT /nodes/$node/states/power", {"target": "power on"}),
+        {"node": SHAPE},
+        202,
+    ),
+    Write("begin maintenance", HELD, maintenance(), {"node": SHAPE}, 202),
+    Write(
+        "end maintenance",
+        (*FREE, maintenance()),
+        bare("DELETE /nodes/$node/maintenance"),
+        {"node": SHAPE},
+        202,
+    ),
+    Write("set traits of a node", FREE, traits(*PAIR), {"node": SHAPE}),
+    Write("add a trait to a node", FREE, bare("PUT /nodes/$node/traits/HW_CPU_X86_AVX"), {"node": SHAPE}),
+    Write(
+        "remove a trait from a node",
+        (*FREE, traits(*PAIR)),
+        bare("DELETE /nodes/$node/traits/HW_CPU_X86_AVX"),
+        {"node": SHAPE},
+    ),
+    Write("remove traits from a node", (*FREE, traits(*PAIR)), bare("DELETE /nodes/$node/traits"), {"node": SHAPE}),
+    Write("delete a node that is held", (*HELD, maintenance()), bare("DELETE /nodes/$node"), {"node": GONE}),
+)
+
+ALLOCATIONS = (
+    Write("allocate", (*FREE, traits(*PAIR)), allocation(traits=[*PAIR], name="a-$RUN"), {"node": USAGE}, 201),
+    Write("allocate where no node is free", KNOWN, allocation(), {}, 201),
+    Write(
+        "allocate in place of an allocation that has ended",
+        (*HELD, Call("DELETE /allocations/$consumer")),
+        allocation(),
+        {"node": USAGE},
+        201,
+    ),
+    Write(
+        "backfill",
+        (*FREE, provision("node", "active")),
+        allocation(node="$node"),
+        {"node": SHAPE},
+        201,
+    ),
+    Write(
+        "backfill for an instance",
+        (*FREE, patch("/nodes/$node", "/instance_uuid", "$consumer"), provision("node", "active")),
+        bare("POST /allocations", {"node": "$node"}),
+        {},
+        201,
+    ),
+    Write("rename an allocation", HELD, patch("/allocations/$consumer", "/name", "named-$RUN"), {}, 200),
+    Write("delete an allocation", HELD, bare("DELETE /allocations/$consumer"), {"node": USAGE}),
+    Write("delete the allocation of a node", HELD, bare("DELETE /nodes/$node/allocation"), {"node": USAGE}),
+)
+
+REFUSED = (
+    Write("an allocation of a name that is taken", FREE, allocation(name="before-$RUN"), status=409),
+    Write("an allocation of a uuid that is taken", HELD, allocation(), status=409),
+    Write("an allocation of a node that is needed", ACTIVE, bare("DELETE /allocations/$consumer"), status=409),
+    Write("a backfill of a node that is not in use", FREE, allocation(node="$node"), status=409),
+    Write("a node that is held by another", HELD, patch("/nodes/$node", "/instance_uuid", "$consumer_2"), status=409),
+    Write("deleting a node that is held", HELD, bare("DELETE /nodes/$node"), status=409),
+    Write(
+        "a name of a node that is taken",
+        (*HELD, patch("/nodes/$node_before", "/name", "named-$RUN")),
+        patch("/nodes/$node", "/name", "named-$RUN"),
+        status=409,
+    ),
+)
+
+ALL = (*NODES, *ALLOCATIONS, *REFUSED)
+#: Writes after which an index has nothing to read.
+SAME = tuple(write for write in (*NODES, *ALLOCATIONS) if not write.changes)

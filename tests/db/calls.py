@@ -1,0 +1,84 @@
+"""A request with placeholders, and a story: its preconditions, one request, and its changes.
+
+In paths and bodies ``$host`` is a provider, ``$consumer`` and ``$aggregate`` (whatever begins so) are one of these,
+``$node`` is a node, and ``$RUN`` ends the names of classes and traits.  All are new for each run, so that a story can
+be run again and again on one database.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+#: The key of changes that belong to no provider: names of classes and traits.
+NO_PROVIDER = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request with placeholders."""
+
+    what: str
+    body: Any = None
+    minor: int = 39
+
+
+@dataclass(frozen=True)
+class Write:
+    """A request, and those that create its preconditions."""
+
+    name: str
+    before: tuple[Call, ...]
+    call: Call
+    #: The changes in the feed afterwards, by provider.
+    changes: dict[str, str] = field(default_factory=dict)
+    #: The response without faults.
+    status: int = 204
+
+
+class Names(dict[str, str]):
+    """The names of one run; each is generated when it is first used."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = uuid.uuid4().hex.upper() if name == "RUN" else str(uuid.uuid4())
+        return self[name]
+
+    def fill(self, call: Call) -> tuple[str, str, int, Any]:
+        """Method, path, minor version and body, as they are sent."""
+        method, path = self.filled(call.what).split()
+        return method, path, call.minor, json.loads(self.filled(json.dumps(call.body)))
+
+    def filled(self, text: str) -> str:
+        """Return the text with the names of this run."""
+        return string.Template(text).substitute(self)
+
+    def hidden(self, text: str) -> str:
+        """Return the text with the names replaced by their placeholders."""
+        for name, value in self.items():
+            text = text.replace(value, f"${name}")
+        return text
+
+    def pages(self) -> Iterator[str]:
+        """Return the paths that show the state of these names."""
+        yield from (f"/resource_classes/CUSTOM_{name}_{self['RUN']}" for name in ("C", "D"))
+        yield f"/traits/CUSTOM_T_{self['RUN']}"
+        yield f"/usages?project_id={self['RUN']}"
+        for name in [*self]:
+            if name.startswith("consumer"):
+                yield f"/allocations/{self[name]}"
+                yield f"/baremetal/v1/allocations/{self[name]}"
+            elif name != "RUN" and not name.startswith("aggregate"):
+                page = f"/resource_providers/{self[name]}"
+                yield page
+                yield from (f"{page}/{of}" for of in ("inventories", "usages", "aggregates", "traits", "allocations"))
+                # From the index, which follows the feed.
+                yield f"/resource_providers?uuid={self[name]}"
+                yield f"/allocation_candidates?in_tree={self[name]}&resources=VCPU:1"
+            if name.startswith("node"):
+                yield f"/baremetal/v1/nodes/{self[name]}"
+                yield f"/baremetal/v1/nodes/{self[name]}/allocation"
+                yield f"/allocation_candidates?in_tree={self[name]}&resources=CUSTOM_BM_{self['RUN']}:1"

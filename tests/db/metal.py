@@ -1,0 +1,179 @@
+"""What the tests of the Bare Metal API share: nodes, requests for them, claims on them, and a client of the routes."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement import deploy
+from placement.baremetal.objects import placing
+from placement.baremetal.objects.locked_node import LockedNode
+from placement.baremetal.objects.node import Node
+from placement.baremetal.objects.placing import AllocationRequest
+from placement.baremetal.objects.record import Record
+from placement.baremetal.objects.record_page import RecordPage
+from placement.db.database import Database
+from placement.db.tables import utcnow
+from placement.db.transaction import Transaction
+from placement.http.api import Deployment
+from placement.index.live import LiveIndex
+from placement.objects.allocation import ConsumerAllocations
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.provider import ResourceProvider
+from placement.policy import Policy
+from tests import web
+from tests.caller import Answer
+
+#: Nodes.
+NODE, OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0bb"
+#: Consumers.
+ME, YOU = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+#: The owner of consumers that the Bare Metal API creates, and that of consumers of a Placement client.
+OWNER, CLIENT_OWNER = Owner("project", "user", "BAREMETAL"), Owner("project", "user")
+#: A date in a document.
+DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
+_AVAILABLE = {"driver": "fake", "resource_class": "bm", "provision_state": "available", "power_state": "power on"}
+
+
+def request(**columns: Any) -> AllocationRequest:
+    """Return a request for any node of the class ``bm``; ``columns`` state more."""
+    given = {"name": None, "resource_class": "bm", "traits": [], "candidate_nodes": [], "extra": {}, "owner": None}
+    made = {"uuid": str(uuid.uuid4()), "consumer_owner": OWNER, "created_at": utcnow()}
+    return AllocationRequest(**{**given, **made, **columns})
+
+
+def claim(
+    database: Database, consumer: str, resources: Mapping[str, Mapping[str, int]], owner: Owner = CLIENT_OWNER
+) -> None:
+    """Claim amounts by provider and class, as a Placement client does; no provider ends the consumer."""
+    held = database.read(lambda db: ConsumerAllocations.find(db, consumer))
+    one = Claim(consumer, resources, owner, generation=held.consumer_generation if held else None)
+    database.write(lambda db: ClaimSet(db, [one]).place())
+
+
+def inventories(database: Database, node: str = NODE) -> dict[str, tuple[int, int]]:
+    """Return total and reserved by class."""
+    found = database.read(lambda db: Inventory.of_provider(db, ResourceProvider.get(db, node)))
+    return {one.resource_class: (one.total, one.reserved) for one in found}
+
+
+class Nodes:
+    """Nodes in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def node(self, name: str | None = None, *, traits: Iterable[str] = (), **columns: Any) -> str:
+        """Create a node, available unless ``columns`` state otherwise, and return its uuid."""
+        created = str(uuid.uuid4())
+
+        def work(db: Transaction) -> None:
+            locked = LockedNode.create(db, created, **{**_AVAILABLE, "name": name, **columns})
+            if traits:
+                locked.replace_traits(traits)
+
+        self.database.write(work)
+        return created
+
+    def change(self, node: str, **columns: Any) -> None:
+        self.database.write(lambda db: LockedNode.lock(db, node).update(**columns))
+
+    def read(self, node: str) -> Node:
+        return self.database.read(lambda db: Node.get(db, node))
+
+
+class Metal(Nodes):
+    """Nodes in a database, and allocations of them, without the routes."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.index = LiveIndex(database)
+
+    def allocate(self, **columns: Any) -> Record | None:
+        """Place a request, and return its record."""
+        wanted = request(**columns)
+        placing.place(self.database, self.index, wanted, attempts=10)
+        return self.record(wanted.uuid)
+
+    def backfill(self, node: str, **columns: Any) -> Record:
+        def work(db: Transaction) -> Record:
+            wanted = request(**{"resource_class": "", **columns})
+            return placing.backfill(db, Node.get(db, node), wanted, keep_holder="uuid" not in columns)
+
+        return self.database.write(work)
+
+    def end(self, ident: str) -> None:
+        self.database.write(lambda db: placing.end(db, Record.get(db, ident)))
+
+    def record(self, ident: str) -> Record | None:
+        return self.database.read(lambda db: Record.find(db, ident))
+
+    def page(self, **options: Any) -> Sequence[sa.Row[Any]]:
+        return self.database.read(RecordPage(**{"limit": 1000, **options}).read)
+
+    def claim(self, consumer: str, *nodes: str, resource_class: str = "CUSTOM_BM") -> None:
+        """Claim a unit of each node, as a Placement client does; no node ends the consumer."""
+        claim(self.database, consumer, {node: {resource_class: 1} for node in nodes})
+
+
+class Client(Nodes):
+    """A client of the routes, with all layers."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        conf = web.configuration(baremetal__enabled=True)
+        rules = [rule for api in deploy.APIS for rule in api.rules]
+        service = Deployment(conf, database, Policy(conf, rules), LiveIndex(database), deploy.APIS)
+        self.application = deploy.assemble(service)
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        version: str = "1.115",
+        raw: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        prefix: str = "/baremetal/v1",
+    ) -> Answer:
+        """Send a request without credentials; ``raw`` replaces the body."""
+        path, _, query = path.partition("?")
+        content = raw if raw is not None else (b"" if body is None else json.dumps(body).encode())
+        environ = {
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": prefix + path,
+            "QUERY_STRING": query,
+            "SERVER_NAME": "metal",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "HTTP_HOST": "metal",
+            "HTTP_X_OPENSTACK_IRONIC_API_VERSION": version,
+            "CONTENT_LENGTH": str(len(content)),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(content),
+            "wsgi.errors": io.StringIO(),
+            **(headers or {}),
+        }
+        started: list[tuple[str, list[tuple[str, str]]]] = []
+        chunks = self.application(environ, lambda status, headers, *_error: started.append((status, headers)))
+        content, (status, replied) = b"".join(chunks), started[0]
+        document = json.loads(content) if content else None
+        if isinstance(document, dict) and "error_message" in document:
+            document = json.loads(document["error_message"])
+        return Answer(int(status.split()[0]), document, {name.lower(): value for name, value in replied})
+
+    def created(self, **body: Any) -> Any:
+        """Create an allocation, and return its document once it is decided."""
+        answer = self("POST", "/allocations", {"resource_class": "bm", **body})
+        assert answer.status == 201, answer
+        return self("GET", f"/allocations/{answer.body['uuid']}").body

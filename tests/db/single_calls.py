@@ -1,0 +1,83 @@
+"""The documents of /v1 as the single calls of Placement give them: what the overview is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.caller import Caller
+
+_PROVIDERS = "/resource_providers"
+_SIZES = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+
+
+def get(call: Caller, path: str) -> Any:
+    """Return the body of a reply to a GET of the newest version."""
+    answer = call("GET", path)
+    assert answer.status == 200, (path, answer)
+    return answer.body
+
+
+def pages(call: Caller, path: str, name: str) -> list[Any]:
+    """Return the items of all pages of a list."""
+    found = []
+    while path:
+        body = get(call, path)
+        found += body[name]
+        path = (body["next"] or "").removeprefix("http://placement")
+    return found
+
+
+def providers(call: Caller) -> dict[str, dict[str, Any]]:
+    """Return the document of every provider by its uuid."""
+    listed = {each["uuid"]: each for each in get(call, _PROVIDERS)["resource_providers"]}
+    return {uuid: _provider(call, listed, uuid) for uuid in listed}
+
+
+def _provider(call: Caller, listed: dict[str, Any], uuid: str) -> dict[str, Any]:
+    path, mine = f"{_PROVIDERS}/{uuid}", listed[uuid]
+
+    def named(other: str | None) -> dict[str, Any] | None:
+        return other and {"uuid": other, "name": listed[other]["name"]}
+
+    return {
+        "uuid": uuid,
+        "name": mine["name"],
+        "parent": named(mine["parent_provider_uuid"]),
+        "root": named(mine["root_provider_uuid"]),
+        "generation": mine["generation"],
+        "traits": sorted(get(call, f"{path}/traits")["traits"]),
+        "aggregates": sorted(get(call, f"{path}/aggregates")["aggregates"]),
+        "consumers": len(get(call, f"{path}/allocations")["allocations"]),
+        "inventories": _inventories(get(call, f"{path}/inventories"), get(call, f"{path}/usages")),
+    }
+
+
+def _inventories(inventories: Any, usages: Any) -> dict[str, Any]:
+    shown = {}
+    for name, inventory in inventories["inventories"].items():
+        capacity = int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"])
+        used = usages["usages"][name]
+        sizes = {size: inventory[size] for size in _SIZES}
+        shown[name] = {**sizes, "capacity": capacity, "used": used, "free": max(capacity - used, 0)}
+    return shown
+
+
+def consumers(call: Caller) -> dict[str, dict[str, Any]]:
+    """Return the document of every consumer by its uuid, without the date."""
+    listed = {each["uuid"]: each["name"] for each in get(call, _PROVIDERS)["resource_providers"]}
+    found = {uuid for provider in listed for uuid in get(call, f"{_PROVIDERS}/{provider}/allocations")["allocations"]}
+    return {uuid: _consumer(uuid, get(call, f"/allocations/{uuid}"), listed) for uuid in found}
+
+
+def _consumer(uuid: str, body: Any, names: dict[str, str]) -> dict[str, Any]:
+    return {
+        "uuid": uuid,
+        "type": body["consumer_type"],
+        "project": body["project_id"],
+        "user": body["user_id"],
+        "generation": body["consumer_generation"],
+        "allocations": {
+            provider: {"name": names[provider], "resources": held["resources"]}
+            for provider, held in body["allocations"].items()
+        },
+    }

@@ -1,0 +1,166 @@
+"""A member of a project can neither read nor change nodes of other projects (docs: baremetal-owners)."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+
+import pytest
+
+from placement.baremetal.objects.node import Node
+from placement.baremetal.objects.record import Record
+from tests import web
+
+ME, YOU = "mine", "yours"
+#: A member of the project ME.
+MEMBER = {"HTTP_X_AUTH_TOKEN": f"user:{ME}", "HTTP_X_ROLES": "member,reader"}
+INSTANCE = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
+
+#: Every row of these tables is in a gabbit, too, which runs on each database.
+pytestmark = pytest.mark.in_turn
+
+
+@pytest.fixture
+def member(client):
+    return functools.partial(client, headers=MEMBER)
+
+
+def add(name, value):
+    return [{"op": "add", "path": f"/{name}", "value": value}]
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["", "&sort_key=description", "&sort_key=name&sort_dir=desc"])
+@pytest.mark.parametrize("path", ["/nodes", "/nodes/detail"])
+def test_a_foreign_marker_is_an_unknown_one(client, member, path, order):
+    """The nodes after it would reveal its value."""
+    client.node("a", owner=ME, details={"description": "a"})
+    foreign = client.node("b", owner=YOU, details={"description": "b"})
+    client.node("c", lessee=ME, details={"description": "c"})
+    assert member("GET", f"{path}?marker={foreign}{order}").status == 404
+    assert client("GET", f"{path}?marker={foreign}{order}").status == 200
+
+
+def test_a_marker_need_not_match_the_other_filters(client, member):
+    """A node that has changed since its page was shown still ends it."""
+    marker = client.node("a", owner=ME, resource_class="other")
+    node = client.node("b", lessee=ME)
+    listed = member("GET", f"/nodes?resource_class=bm&marker={marker}").body["nodes"]
+    assert [found["uuid"] for found in listed] == [node]
+
+
+def test_a_foreign_parent_is_an_unknown_one(client, member):
+    client.node("child", owner=ME)
+    near, far = client.node("near", lessee=ME), client.node("far", owner=YOU)
+    refused = member("PATCH", "/nodes/child", add("parent_node", "far"))
+    unknown = member("PATCH", "/nodes/child", add("parent_node", "none"))
+    assert (refused.status, refused.body["faultstring"]) == (400, unknown.body["faultstring"].replace("none", "far"))
+    assert member("PATCH", "/nodes/child", add("parent_node", far)).status == 400
+    assert member("PATCH", "/nodes/child", add("parent_node", "near")).body["parent_node"] == near
+    assert client("PATCH", "/nodes/child", add("parent_node", "far")).body["parent_node"] == far
+
+
+# --- writes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stale(monkeypatch):
+    """Return a function that makes the next read of a node return it with the member as owner and lessee."""
+    get = Node.get.__func__
+    reads = []
+
+    def read(cls, db, ident, *rest):
+        found = get(cls, db, ident, *rest)
+        return replace(found, owner=ME, lessee=ME) if reads and reads.pop() else found
+
+    monkeypatch.setattr(Node, "get", classmethod(read))
+    return lambda: reads.append(True)
+
+
+#: Traits that exist: where one has to be created first, the node is read again.
+_TRAITS = {"traits": ["HW_CPU_X86_VMX"]}
+WRITES = [
+    ("PUT", "/maintenance", {"reason": "broken"}),
+    ("DELETE", "/maintenance", None),
+    ("PUT", "/states/power", {"target": "power off"}),
+    ("PUT", "/states/provision", {"target": "manage"}),
+    ("PUT", "/states/provision", {"target": "deleted"}),
+    ("PUT", "/traits", _TRAITS),
+    ("PUT", "/traits/HW_CPU_X86_VMX", None),
+    ("DELETE", "/traits/CUSTOM_A", None),
+    ("DELETE", "/traits", None),
+    ("PATCH", "", add("extra/a", 1)),
+    ("PATCH", "", add("resource_class", "other")),
+    ("PATCH", "", add("instance_uuid", INSTANCE)),
+    ("DELETE", "", None),
+]
+
+
+@pytest.fixture
+def deleting(tmp_path, monkeypatch):
+    """Let owners delete their nodes."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(json.dumps({"baremetal:node:delete": "role:member and project_id:%(node.owner)s"}))
+    monkeypatch.setattr(web, "configuration", functools.partial(web.configuration, oslo_policy__policy_file=policy))
+
+
+@pytest.mark.parametrize("owners", [{"owner": YOU}, {"owner": YOU, "lessee": ME}], ids=["given away", "only leased"])
+@pytest.mark.parametrize(("method", "path", "body"), WRITES)
+@pytest.mark.usefixtures("deleting")
+def test_a_node_that_changes_hands_before_it_is_locked_is_not_changed(
+    client, member, stale, method, path, body, owners
+):
+    node = client.node("n", traits=["CUSTOM_A"], **owners)
+    before = client("GET", f"/nodes/{node}").body
+    stale()
+    answer = member(method, f"/nodes/n{path}", body)
+    if "lessee" in owners and "/states/" in path:
+        # What a lessee may do as well.
+        assert answer.status in (202, 400)
+        return
+    assert answer.status == (403 if "lessee" in owners else 404), answer
+    assert client("GET", f"/nodes/{node}").body == before
+
+
+@pytest.mark.parametrize("instance", [None, INSTANCE])
+def test_a_node_that_changes_hands_before_it_is_locked_is_not_recorded(client, member, monkeypatch, instance):
+    foreign = client.node("n", owner=YOU, provision_state="active")
+    if instance is not None:
+        assert client("PATCH", "/nodes/n", add("instance_uuid", instance)).status == 200
+    find = Node.find.__func__
+    monkeypatch.setattr(Node, "find", classmethod(lambda cls, db, ident: replace(find(cls, db, ident), owner=ME)))
+    monkeypatch.setattr(Node, "get", classmethod(lambda cls, db, ident, *_: find(cls, db, ident)))
+    assert member("POST", "/allocations", {"node": "n"}).status == 409
+    assert client("GET", "/allocations").body == {"allocations": []}
+    held = [node["uuid"] for node in client("GET", "/nodes?associated=true&fields=uuid").body["nodes"]]
+    assert held == ([] if instance is None else [foreign])
+
+
+def test_a_foreign_allocation_is_not_locked(client, member, monkeypatch):
+    """Otherwise a member could block allocations of other projects."""
+    foreign = client.created(name="theirs", owner=YOU)
+    mine = client.created(name="mine", owner=ME)
+    locked = []
+    lock = Record.lock.__func__
+    monkeypatch.setattr(
+        Record, "lock", classmethod(lambda cls, db, ident: locked.append(ident) or lock(cls, db, ident))
+    )
+    assert member("PATCH", "/allocations/theirs", add("extra/a", 1)).status == 404
+    assert locked == []
+    assert member("PATCH", "/allocations/mine", add("extra/a", 1)).body["extra"] == {"a": 1}
+    assert locked == [mine["uuid"]]
+    assert client("GET", f"/allocations/{foreign['uuid']}").body == foreign
+
+
+def test_a_name_that_goes_to_a_foreign_allocation_is_no_address_of_it(client, member, monkeypatch):
+    """The lock is on the allocation that was found, not on the one that has its name later."""
+    found = client.created(name="old", owner=ME)
+    client.created(name="new", owner=YOU)
+    get = Record.get.__func__
+    monkeypatch.setattr(
+        Record, "get", classmethod(lambda cls, db, ident: get(cls, db, "old" if ident == "new" else ident))
+    )
+    assert member("PATCH", "/allocations/new", add("extra/a", 1)).body["uuid"] == found["uuid"]

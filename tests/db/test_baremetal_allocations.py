@@ -1,0 +1,510 @@
+"""Allocations of nodes: claim and record are one transaction, and both end together."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import uuid
+
+import pytest
+
+from placement import errors, signals
+from placement.baremetal import failures
+from placement.baremetal.objects import candidates, placing
+from placement.baremetal.objects.candidates import NodeRequirements
+from placement.baremetal.objects.placing import AllocationRequest
+from placement.baremetal.objects.record import Record
+from placement.baremetal.objects.record_page import SORT_KEYS
+from placement.db import retry
+from placement.objects.allocation import ConsumerAllocations
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+
+# --- the choice ------------------------------------------------------------------------------------------------------
+
+
+def test_the_node_carries_the_allocation(metal):
+    node = metal.node()
+    record = metal.allocate(name="mine", traits=[], extra={"a": [1]}, owner=None)
+    assert (record.state, record.node_uuid, record.last_error) == ("active", node, None)
+    assert (record.name, record.extra, record.candidate_nodes) == ("mine", {"a": [1]}, [])
+    assert record.updated_at >= record.created_at
+    found = metal.read(node)
+    assert found.instance_uuid == found.allocation_uuid == record.uuid
+    assert found.details["instance_info"] == {"traits": []}
+    held = metal.database.read(lambda db: ConsumerAllocations.find(db, record.uuid))
+    assert held.resources == {node: {"CUSTOM_BM": 1}}
+    assert (held.project, held.user, held.consumer_type) == ("project", "user", "BAREMETAL")
+
+
+def test_each_node_is_given_once(metal):
+    nodes = {metal.node() for _ in range(3)}
+    records = [metal.allocate() for _ in range(4)]
+    assert {record.node_uuid for record in records[:3]} == nodes
+    last = records[3]
+    reason = "no available nodes match the resource class bm"
+    assert (last.state, last.last_error) == ("error", f"Failed to process allocation {last.uuid}: {reason}.")
+
+
+UNFIT = {
+    "another class": {"resource_class": "bm2"},
+    "another spelling of the class": {"resource_class": "BM"},
+    "another spelling with the same name in Placement": {"resource_class": "Bm"},
+    "not available": {"provision_state": "manageable"},
+    "no power state": {"power_state": None},
+    "power error": {"power_state": "error"},
+    "in maintenance": {"maintenance": True},
+    "a part of another node": {"parent_node": str(uuid.uuid4())},
+}
+
+
+@pytest.mark.parametrize("columns", UNFIT.values(), ids=UNFIT)
+def test_a_node_that_does_not_fit_is_not_chosen(metal, columns):
+    metal.node(**columns)
+    assert metal.allocate().state == "error"
+    fitting = metal.node()
+    assert metal.allocate().node_uuid == fitting
+
+
+def test_the_power_may_be_off(metal):
+    node = metal.node(power_state="power off")
+    assert metal.allocate().node_uuid == node
+
+
+def test_an_owner_gets_what_he_owns_or_leases(metal):
+    metal.node(owner="you")
+    metal.node()
+    assert metal.allocate(owner="me").state == "error"
+    mine = {metal.node(owner="me"), metal.node(owner="you", lessee="me")}
+    assert {metal.allocate(owner="me").node_uuid for _ in range(2)} == mine
+    assert metal.allocate(owner="me").state == "error"
+
+
+def test_without_an_owner_every_node_will_do(metal):
+    node = metal.node(owner="me")
+    assert metal.allocate().node_uuid == node
+
+
+def test_all_traits_are_required(metal):
+    metal.node(traits=["CUSTOM_A"])
+    both = metal.node(traits=["CUSTOM_A", "CUSTOM_B"])
+    record = metal.allocate(traits=["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"])
+    assert (record.node_uuid, record.traits) == (both, ["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"])
+    assert metal.read(both).details["instance_info"] == {"traits": ["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"]}
+    error = metal.allocate(traits=["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"]).last_error
+    assert error.endswith(": no suitable nodes have the requested traits CUSTOM_A, CUSTOM_B.")
+    assert metal.allocate(traits=["CUSTOM_A"]).state == "active"
+    assert metal.allocate(traits=["CUSTOM_A"]).last_error.endswith("match the resource class bm.")
+
+
+def test_candidates_limit_the_choice(metal):
+    nodes = [metal.node() for _ in range(3)]
+    assert metal.allocate(candidate_nodes=nodes[:1]).node_uuid == nodes[0]
+    error = metal.allocate(candidate_nodes=nodes[:1]).last_error
+    assert error.endswith(": none of the requested nodes are available and match the resource class bm.")
+    assert metal.allocate(candidate_nodes=nodes[:2]).node_uuid == nodes[1]
+    missing = str(uuid.uuid4())
+    record = metal.allocate(candidate_nodes=[nodes[2], missing, nodes[2]])
+    assert (record.node_uuid, record.candidate_nodes) == (nodes[2], [nodes[2], missing, nodes[2]])
+
+
+def test_the_order_of_candidates_is_no_preference(metal):
+    nodes = [metal.node() for _ in range(2)]
+    chosen = set()
+    for _ in range(60):
+        record = metal.allocate(candidate_nodes=nodes)
+        chosen.add(record.node_uuid)
+        metal.end(record.uuid)
+        if len(chosen) == 2:
+            return
+    pytest.fail("the same node sixty times")
+
+
+def test_the_node_of_the_same_name_is_chosen_first(metal):
+    nodes = {name: metal.node(name) for name in ("a", "b", "c", "d", "e", "f")}
+    assert metal.allocate(name="d").node_uuid == nodes["d"]
+    assert metal.allocate(name="b", candidate_nodes=[nodes["a"]]).node_uuid == nodes["a"]
+    metal.change(nodes["e"], maintenance=True)
+    assert metal.allocate(name="e").node_uuid in (nodes["b"], nodes["c"], nodes["f"])
+
+
+@pytest.mark.parametrize("few", [1000, 2])
+def test_nodes_of_other_spellings_and_owners_hide_none(metal, monkeypatch, few):
+    """All of a few free nodes are read; of many, a sample, and those that an indexed query finds."""
+    for name, value in {"_SAMPLE": 1, "_LARGER_SAMPLE": 2, "_FIRST_ROWS": 3, "_FEW": few}.items():
+        monkeypatch.setattr(candidates, name, value)
+    for number in range(50):
+        metal.node(resource_class="b-m" if number % 2 else "b.m", owner="you")
+    mine = {metal.node(resource_class="b.m", owner="me"), metal.node(resource_class="b.m", lessee="me")}
+    assert {metal.allocate(resource_class="b.m", owner="me").node_uuid for _ in range(3)} == {*mine, None}
+    spelt = metal.node(resource_class="b_m")
+    assert [metal.allocate(resource_class="b_m").node_uuid for _ in range(2)] == [spelt, None]
+
+
+@pytest.mark.parametrize("few", [1000, 2])
+def test_nodes_that_the_request_does_not_name_hide_none(metal, monkeypatch, few):
+    """The rows that fit are many, too, and the first of them are of nodes that may not be chosen."""
+    for name, value in {"_SAMPLE": 1, "_LARGER_SAMPLE": 2, "_FIRST_ROWS": 3, "_FEW": few}.items():
+        monkeypatch.setattr(candidates, name, value)
+    foreign = [metal.node(owner="you") for _ in range(40)]
+    mine = [metal.node(owner="me") for _ in range(8)]
+    record = metal.allocate(owner="me", candidate_nodes=[*foreign, mine[5]])
+    assert record.node_uuid == mine[5]
+
+
+def test_what_fits_by_the_rows_meets_the_requirements(metal):
+    """The choice and the check of the claim have the same rules."""
+    values = {
+        "resource_class": ["bm", "BM", None],
+        "provision_state": ["available", "active"],
+        "power_state": ["power off", "error", None],
+        "maintenance": [False, True],
+        "parent_node": [None, str(uuid.uuid4())],
+        "owner": ["me", "you", None],
+        "lessee": ["me", None],
+    }
+    combinations = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+    nodes = [metal.node(**columns) for columns in random.sample(combinations, 60)]
+    for owner in (None, "me"):
+        wanted = NodeRequirements(resource_class="bm", owner=owner)
+        fitting = {node for node in nodes if wanted.met_by(metal.read(node))}
+        records = [metal.allocate(owner=owner) for _ in range(len(fitting) + 1)]
+        assert {record.node_uuid for record in records} == {*fitting, None}
+        for record in records:
+            metal.end(record.uuid)
+
+
+# --- one truth with Placement ----------------------------------------------------------------------------------------
+
+
+def test_a_node_that_a_placement_client_has_claimed_is_not_offered(metal):
+    node, consumer = metal.node(), str(uuid.uuid4())
+    metal.claim(consumer, node)
+    assert metal.allocate().state == "error"
+    metal.claim(consumer)
+    assert metal.allocate().node_uuid == node
+
+
+def test_a_node_with_a_raised_total_has_one_holder(metal):
+    node = metal.node()
+    inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
+    metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
+    assert metal.allocate().node_uuid == node
+    assert metal.allocate().state == "error"
+
+
+def test_a_provider_without_a_node_is_not_chosen(metal):
+    metal.node(provision_state="enroll")
+
+    def work(db):
+        provider = LockedProvider.create(db, uuid=str(uuid.uuid4()), name="foreign")
+        provider.add_inventory(Inventory("CUSTOM_BM", total=1, max_unit=1))
+
+    metal.database.write(work)
+    assert metal.allocate().state == "error"
+
+
+def test_the_record_ends_with_its_consumer(metal):
+    node = metal.node("n")
+    record = metal.allocate(name="mine")
+    metal.claim(record.uuid)
+    assert metal.record(record.uuid) is metal.record("mine") is None
+    assert metal.page() == []
+    assert metal.read(node).instance_uuid is None
+    with pytest.raises(failures.RecordNotFound):
+        metal.end(record.uuid)
+    with pytest.raises(failures.NodeHasNoRecord):
+        metal.database.read(lambda db: Record.of_node(db, node))
+
+
+@pytest.mark.parametrize("kept", ["name", "uuid", "node_uuid"])
+def test_what_an_ended_record_had_is_free_again(metal, kept):
+    node, other = metal.node(), metal.node()
+    first = metal.allocate(name="mine", candidate_nodes=[node])
+    metal.claim(first.uuid)
+    again = {
+        "name": {"name": "mine", "candidate_nodes": [other]},
+        "uuid": {"uuid": first.uuid, "candidate_nodes": [other]},
+        "node_uuid": {"candidate_nodes": [node]},
+    }[kept]
+    second = metal.allocate(**again)
+    assert second.state == "active"
+    assert getattr(second, kept) == getattr(first, kept)
+    assert [record.uuid for record in metal.page()] == [second.uuid]
+
+
+def test_the_uuid_of_an_ended_record_gets_the_same_node_again(metal):
+    """The claim would make the ended record active again."""
+    metal.node()
+    first = metal.allocate(name="first")
+    metal.claim(first.uuid)
+    second = metal.allocate(uuid=first.uuid, name="second")
+    assert (second.state, second.node_uuid, second.name) == ("active", first.node_uuid, "second")
+    assert [record.uuid for record in metal.page()] == [second.uuid]
+
+
+def test_the_record_ends_when_its_consumer_is_moved(metal):
+    node, other = metal.node(), metal.node()
+    record = metal.allocate(candidate_nodes=[node])
+    metal.claim(record.uuid, other)
+    assert metal.record(record.uuid) is None
+    assert metal.read(other).instance_uuid == record.uuid
+    assert metal.read(other).allocation_uuid is None
+    metal.claim(record.uuid, node)
+    assert metal.record(record.uuid).node_uuid == node
+
+
+def test_a_consumer_that_holds_something_gets_an_error(metal):
+    consumer = str(uuid.uuid4())
+    metal.claim(consumer, metal.node())
+    node = metal.node()
+    record = metal.allocate(uuid=consumer)
+    assert record.last_error == (
+        f"Unexpected exception during allocation: Instance {consumer} is already associated with a node, "
+        f"it cannot be associated with this other node {node}"
+    )
+    assert metal.read(node).instance_uuid is None
+
+
+# --- names and uuids -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["active", "error"])
+def test_names_and_uuids_are_unique(metal, state):
+    if state == "active":
+        metal.node()
+    first = metal.allocate(name="mine")
+    assert first.state == state
+    free = metal.node()
+    with pytest.raises(failures.RecordNameTaken, match="mine"):
+        metal.allocate(name="mine")
+    with pytest.raises(failures.RecordUuidTaken, match=first.uuid):
+        metal.allocate(uuid=first.uuid)
+    assert [record.uuid for record in metal.page()] == [first.uuid]
+    assert metal.read(free).instance_uuid is None
+
+
+def test_a_record_is_found_by_uuid_and_name(metal):
+    record = metal.allocate(name="mine")
+    for ident in (record.uuid, record.uuid.upper(), "mine"):
+        assert metal.record(ident) == record
+    assert metal.record("MINE") is None
+    named = metal.allocate(name=str(uuid.uuid4()))
+    assert metal.record(named.name) is None
+
+
+# --- backfill --------------------------------------------------------------------------------------------------------
+
+IN_USE = {"provision_state": "active"}
+
+
+def test_a_node_in_use_gets_a_record(metal):
+    node = metal.node(traits=["CUSTOM_A", "CUSTOM_B"], **IN_USE)
+    record = metal.backfill(node, name="old", traits=["CUSTOM_B"], candidate_nodes=[node])
+    assert (record.state, record.node_uuid, record.resource_class) == ("active", node, "bm")
+    found = metal.read(node)
+    assert found.instance_uuid == found.allocation_uuid == record.uuid
+    assert found.details["instance_info"]["traits"] == ["CUSTOM_B"]
+    held = metal.database.read(lambda db: ConsumerAllocations.find(db, record.uuid))
+    assert held.resources == {node: {"CUSTOM_BM": 1}}
+
+
+def test_the_holder_of_a_node_in_use_stays(metal):
+    node, instance = metal.node(), str(uuid.uuid4())
+    metal.claim(instance, node)
+    metal.change(node, **IN_USE)
+    before = metal.database.read(lambda db: ConsumerAllocations.find(db, instance))
+    record = metal.backfill(node)
+    assert (record.uuid, record.state) == (instance, "active")
+    assert metal.database.read(lambda db: ConsumerAllocations.find(db, instance)) == before
+    with pytest.raises(failures.RecordUuidTaken):
+        metal.backfill(node)
+    with pytest.raises(failures.NodeTaken, match=instance):
+        metal.backfill(node, uuid=str(uuid.uuid4()))
+
+
+def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
+    """DELETE /allocations locks no provider: what it ends is not there any more under the lock of the node."""
+    node, instance = metal.node(), str(uuid.uuid4())
+    metal.claim(instance, node)
+    metal.change(node, **IN_USE)
+    attempts, insert = [], AllocationRequest.insert
+
+    def end_meanwhile(request, db, **columns):
+        insert(request, db, **columns)
+        attempts.append(request.uuid)
+        if len(attempts) == 1:
+            ClaimSet.release(db, instance)
+
+    monkeypatch.setattr(AllocationRequest, "insert", end_meanwhile)
+    record = metal.backfill(node)
+    assert attempts == [instance] * 2, "the end was rolled back with the first attempt"
+    assert (record.uuid, record.state) == (instance, "active")
+
+
+def test_all_reasons_against_a_backfill_are_named(metal):
+    node = metal.node()
+    with pytest.raises(failures.BackfillRefused) as refused:
+        metal.backfill(node, resource_class="x", traits=["CUSTOM_A"], candidate_nodes=[str(uuid.uuid4())])
+    reasons = refused.value.sentence.split("; ")
+    texts = ("current state is", "requested resource class x", "traits ['CUSTOM_A']", "contain the target node")
+    assert [text for text, reason in zip(texts, reasons, strict=True) if text not in reason] == []
+    assert metal.page() == []
+    assert metal.read(node).instance_uuid is None
+
+
+def test_a_backfill_may_be_in_maintenance(metal):
+    assert metal.backfill(metal.node(maintenance=True, **IN_USE)).state == "active"
+
+
+# --- the end ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_end_frees_the_node(metal):
+    node = metal.node()
+    record = metal.allocate(name="mine")
+    metal.end("mine")
+    assert metal.record(record.uuid) is None
+    assert metal.read(node).instance_uuid is None
+    assert metal.database.read(lambda db: ConsumerAllocations.find(db, record.uuid)) is None
+    assert metal.allocate(name="mine").node_uuid == node
+
+
+def test_a_deleted_record_does_not_come_back_with_its_consumer(metal):
+    """A Placement client claims the node for the uuid that the allocation had."""
+    node = metal.node()
+    record = metal.allocate(name="mine")
+    metal.end(record.uuid)
+    metal.claim(record.uuid, node)
+    assert metal.read(node).instance_uuid == record.uuid
+    assert metal.read(node).allocation_uuid is None
+    assert metal.record(record.uuid) is metal.record("mine") is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "ends"),
+    [
+        ({"provision_state": "active"}, False),
+        ({"provision_state": "active", "maintenance": True}, True),
+        ({"provision_state": "manageable"}, True),
+        ({"provision_state": "cleaning", "target_provision_state": "available"}, False),
+        ({"provision_state": "clean failed", "target_provision_state": "available"}, True),
+    ],
+)
+def test_the_state_of_the_node_may_not_allow_the_end(metal, columns, ends):
+    node = metal.node()
+    record = metal.allocate()
+    metal.change(node, **columns)
+    if ends:
+        metal.end(record.uuid)
+        assert metal.record(record.uuid) is None
+    else:
+        with pytest.raises(failures.AllocationNeeded, match=node):
+            metal.end(record.uuid)
+        assert metal.record(record.uuid) == record
+    assert metal.read(node).provision_state == columns["provision_state"]
+
+
+def test_the_end_beside_another_consumer(metal):
+    """A Placement client has raised the total, and the other consumer counts as the holder: it keeps its part."""
+    node, elsewhere, other = metal.node(), metal.node(resource_class="x"), str(uuid.uuid4())
+    record = metal.allocate()
+    inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
+    metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
+    metal.claim(other, node)
+    # The allocations of the record are written again, after those of the other consumer.
+    held = metal.database.read(lambda db: ConsumerAllocations.find(db, record.uuid))
+    both = {node: {"CUSTOM_BM": 1}, elsewhere: {"CUSTOM_X": 1}}
+    claim = Claim(record.uuid, both, Owner("project", "user"), held.consumer_generation)
+    metal.database.write(lambda db: ClaimSet(db, [claim]).place())
+    assert metal.read(node).instance_uuid == other
+    metal.change(node, provision_state="active")
+    with pytest.raises(failures.AllocationNeeded):
+        metal.end(record.uuid)
+    metal.change(node, provision_state="available")
+    # What it keeps is more than could be claimed now.
+    small = Inventory("CUSTOM_X", total=4, min_unit=2)
+    metal.database.write(lambda db: LockedProvider.lock(db, elsewhere).update_inventory(small))
+    metal.end(record.uuid)
+    assert metal.record(record.uuid) is None
+    assert metal.read(node).instance_uuid == other
+    assert metal.read(elsewhere).instance_uuid == record.uuid
+    metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
+    metal.claim(record.uuid, node)
+    assert metal.record(record.uuid) is None
+
+
+def test_a_record_in_error_ends_alone(metal):
+    record = metal.allocate()
+    consumer = record.uuid
+    metal.claim(consumer, metal.node())
+    metal.end(record.uuid)
+    assert metal.record(record.uuid) is None
+    assert metal.database.read(lambda db: ConsumerAllocations.find(db, consumer)) is not None
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_combination_of_filters(metal):
+    node = metal.node(owner="me")
+    for owner in (None, "me"):
+        for resource_class in ("bm", "BM"):
+            metal.allocate(owner=owner, resource_class=resource_class)
+    everything = metal.page()
+    assert len(everything) == 4
+    filters = {
+        "node_uuid": [None, node, str(uuid.uuid4())],
+        "resource_class": [None, "bm", "BM", ""],
+        "state": [None, "active", "error", "allocating", "x"],
+        "owner": [None, "me", "you"],
+    }
+    for chosen in itertools.product(*filters.values()):
+        given = dict(zip(filters, chosen, strict=True))
+        expected = [
+            record
+            for record in everything
+            if all(value is None or getattr(record, name) == value for name, value in given.items())
+        ]
+        assert metal.page(**given) == expected
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("sort_key", SORT_KEYS)
+def test_pages_of_every_order_have_each_record_once(metal, sort_key, descending):
+    metal.node()
+    for name, owner, resource_class in [("b", None, "bm"), (None, "x", "bm"), ("a", "x", "y"), (None, None, "y")]:
+        metal.allocate(name=name, owner=owner, resource_class=resource_class)
+    everything = metal.page(sort_key=sort_key, descending=descending)
+    assert {record.uuid for record in everything} == {record.uuid for record in metal.page()}
+    keys = [((value := getattr(record, sort_key)) is not None, value, record.id) for record in everything]
+    comparable = [(known, value if known else 0, id_) for known, value, id_ in keys]
+    assert comparable == sorted(comparable, reverse=descending)
+    found, after = [], None
+    while page := metal.page(sort_key=sort_key, descending=descending, limit=1, after=after):
+        found += page
+        after = page[-1]
+    assert found == everything
+
+
+def test_a_request_that_loses_every_race_pauses_and_is_counted(metal, monkeypatch):
+    metal.node()
+    pauses, received = [], []
+    monkeypatch.setattr(placing, "_is_decided", lambda *_: False)
+    monkeypatch.setattr(retry, "pause", pauses.append)
+    monkeypatch.setattr(retry, "is_over", lambda _: len(pauses) == 2)
+
+    def listener(*facts):
+        received.append(facts)
+
+    signals.node_requested.connect(listener)
+    try:
+        with pytest.raises(errors.AllocationsChanged):
+            metal.allocate()
+    finally:
+        signals.node_requested.disconnect(listener)
+    assert pauses == [3, 4]
+    assert received == [("contended", 0)]

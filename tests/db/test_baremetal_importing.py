@@ -1,0 +1,419 @@
+"""The import of nodes: what differs between a document and the database is shown, and written once."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import pytest
+
+from placement import errors
+from placement.baremetal import importing
+from placement.baremetal.objects.node import Node, traits_of
+from placement.baremetal.objects.record import Record
+from placement.objects.allocation import ConsumerAllocations
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.resource_class import ResourceClass
+from placement.objects.trait import Trait
+from tests.db import metal
+from tests.db.metal import ME, NODE, OTHER, YOU, inventories
+
+DEFAULT = Owner("nobody's", "importer")
+#: Claims an instance of another project as a Placement client does.
+claim = functools.partial(metal.claim, owner=Owner("blue", "user", "INSTANCE"))
+
+
+def document(uuid=NODE, **fields):
+    """A node as Ironic shows it: available, unless the fields say otherwise."""
+    return {
+        "uuid": uuid,
+        "name": None,
+        "driver": "ipmi",
+        "resource_class": "bm.large",
+        "traits": [],
+        "extra": {},
+        "owner": None,
+        "lessee": None,
+        "maintenance": False,
+        "instance_uuid": None,
+        "properties": {},
+        "provision_state": "available",
+        "target_provision_state": None,
+        "power_state": "power off",
+        **fields,
+    }
+
+
+def allocation(uuid=ME, **fields):
+    return {
+        "uuid": uuid,
+        "name": "web",
+        "state": "active",
+        "resource_class": "bm.large",
+        "owner": "red",
+        "traits": ["CUSTOM_A"],
+        "candidate_nodes": [NODE],
+        "extra": {"a": 1},
+        **fields,
+    }
+
+
+def compare(database, *documents, allocations=()):
+    return database.read(lambda db: importing.compare(db, documents, allocations))
+
+
+def run(database, *documents, allocations=()):
+    """Import the documents, and return what differed."""
+    comparison = compare(database, *documents, allocations=allocations)
+    importing.free_names(database, comparison)
+    for node in comparison.nodes:
+        if node.changes:
+            importing.write(database, node, DEFAULT)
+    again = compare(database, *documents, allocations=allocations)
+    assert not any(node.changes for node in again.nodes), "an import that is repeated changes nothing"
+    return comparison
+
+
+def only(comparison):
+    (node,) = comparison.nodes
+    return node
+
+
+def read(database, uuid=NODE):
+    return database.read(lambda db: Node.find(db, uuid))
+
+
+def held(database, consumer):
+    return database.read(lambda db: ConsumerAllocations.find(db, consumer))
+
+
+def made_by_nova(database, traits=()):
+    """A provider of the node that nova has made before the node was imported."""
+    database.write(lambda db: ResourceClass.create(db, "CUSTOM_BM_LARGE"))
+    for name in traits:
+        database.write(lambda db, name=name: Trait.create(db, name))
+
+    def create(db):
+        provider = LockedProvider.create(db, uuid=NODE, name=NODE)
+        provider.replace_inventories([Inventory("CUSTOM_BM_LARGE", total=1, reserved=0, max_unit=1)])
+        provider.replace_traits(set(traits))
+
+    database.write(create)
+
+
+def test_a_new_node_is_recorded_with_its_provider(database):
+    node = document(name="n1", owner="red", lessee="blue", traits=["CUSTOM_A"], extra={"rack": 1}, description="old")
+    assert not only(run(database, node)).exists
+    found = read(database)
+    assert (found.name, found.owner, found.lessee, found.available) == ("n1", "red", "blue", True)
+    assert found.details == {"extra": {"rack": 1}, "description": "old"}
+    assert database.read(lambda db: traits_of(db, [found.uuid])) == {NODE: ["CUSTOM_A"]}
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 0)}
+
+
+def test_a_comparison_writes_nothing(database):
+    compare(database, document(instance_uuid=ME))
+    assert read(database) is None
+    assert held(database, ME) is None
+
+
+def test_what_differs_is_named_and_written(database):
+    run(database, document(name="n1", traits=["CUSTOM_A"], extra={"rack": 1}))
+    now = document(name="n1", traits=["CUSTOM_B"], maintenance=True, power_state=None, extra={}, description="new")
+    assert only(run(database, now)).differences == (
+        "power_state: power off -> none",
+        "maintenance: false -> true",
+        "description: none -> new",
+        "extra",
+        "traits: +CUSTOM_B -CUSTOM_A",
+    )
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
+    assert read(database).details == {"description": "new"}
+
+
+#: Two values of each field that an import writes, and the texts that a comparison shows for them; None for no text.
+FIELDS = {
+    "name": ("n1", "n2", "n1", "n2"),
+    "driver": ("ipmi", "redfish", "ipmi", "redfish"),
+    "resource_class": ("bm.large", "bm.small", "bm.large", "bm.small"),
+    "owner": ("red", "blue", "red", "blue"),
+    "lessee": ("red", "blue", "red", "blue"),
+    "parent_node": (OTHER, ME, OTHER, ME),
+    "provision_state": ("manageable", "active", "manageable", "active"),
+    "target_provision_state": ("active", "available", "active", "available"),
+    "power_state": ("power on", "power off", "power on", "power off"),
+    "target_power_state": ("power on", "power off", "power on", "power off"),
+    "maintenance": (True, False, "true", "false"),
+    "description": ("old", "new", "old", "new"),
+    "properties": ({"cpus": 1}, {"cpus": 2}, None, None),
+    "extra": ({"rack": 1}, {"rack": 2}, None, None),
+    "maintenance_reason": ("fan", "disk", "fan", "disk"),
+    "fault": ("power failure", "clean failure", "power failure", "clean failure"),
+    "last_error": ("one", "two", "one", "two"),
+    "protected": (True, None, "true", "none"),
+    "protected_reason": ("mine", "ours", "mine", "ours"),
+    "retired": (True, None, "true", "none"),
+    "retired_reason": ("old", "broken", "old", "broken"),
+    "conductor_group": ("east", "west", "east", "west"),
+    "shard": ("s1", "s2", "s1", "s2"),
+    "instance_name": ("web1", "web2", "web1", "web2"),
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_is_written_compared_and_written_again(database, field):
+    first, second, was, to = FIELDS[field]
+
+    def stored():
+        found = read(database)
+        return getattr(found, field) if hasattr(found, field) else found.details.get(field)
+
+    run(database, document(**{field: first}))
+    assert stored() == first
+    difference = field if was is None else f"{field}: {was} -> {to}"
+    assert only(run(database, document(**{field: second}))).differences == (difference,)
+    assert stored() == second
+
+
+def test_a_field_that_is_not_imported_is_not_compared(database):
+    """Least of all what drivers work with, in which passwords are masked."""
+    more = {"driver_info": {"ipmi_password": "******"}, "instance_info": {"a": 1}, "reservation": "here"}
+    run(database, document())
+    assert only(run(database, document(**more))).differences == ()
+    assert read(database).details == {}
+
+
+def test_a_node_in_use_gets_a_claim_of_its_instance(database):
+    node = only(run(database, document(provision_state="active", instance_uuid=ME, owner="red")))
+    assert node.unclaimed == ME
+    found = held(database, ME)
+    assert found.resources == {NODE: {"CUSTOM_BM_LARGE": 1}}
+    assert (found.project, found.user, found.consumer_type) == ("red", "importer", "INSTANCE")
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
+
+
+def test_a_node_in_use_is_not_available_before_its_claim(database):
+    run(database, document(OTHER))
+    comparison = compare(database, document(instance_uuid=ME))
+    claim(database, ME, {OTHER: {"CUSTOM_BM_LARGE": 1}})
+    with pytest.raises(errors.Conflict, match=f"Instance {ME} is already associated with a node"):
+        importing.write(database, only(comparison), DEFAULT)
+    assert read(database).provision_state == "enroll"
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
+
+
+def test_an_active_allocation_becomes_a_record(database):
+    there = [allocation(), allocation(YOU, name="failed", state="error")]
+    run(database, document(instance_uuid=ME), allocations=there)
+    found = database.read(lambda db: Record.get(db, "web"))
+    assert (found.uuid, found.node_uuid, found.owner, found.extra) == (ME, NODE, "red", {"a": 1})
+    assert (found.traits, found.candidate_nodes) == (["CUSTOM_A"], [NODE])
+    assert held(database, ME).consumer_type == "BAREMETAL"
+    assert held(database, ME).project == "red"
+    assert database.read(lambda db: Record.find(db, "failed")) is None
+
+
+def test_a_record_is_added_to_a_claim_that_there_is(database):
+    run(database, document(instance_uuid=ME))
+    node = only(run(database, document(instance_uuid=ME), allocations=[allocation()]))
+    assert (node.unclaimed, node.allocation["uuid"]) == (None, ME)
+    assert read(database).allocation_uuid == ME
+
+
+def test_a_consumer_that_has_ended_since_the_comparison_gets_no_record(database):
+    """The row would be shown once the consumer holds the node again."""
+    run(database, document(instance_uuid=ME))
+    comparison = compare(database, document(instance_uuid=ME), allocations=[allocation()])
+    database.write(lambda db: ClaimSet.release(db, ME))
+    importing.write(database, only(comparison), DEFAULT)
+    claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    assert (read(database).instance_uuid, read(database).allocation_uuid) == (ME, None)
+
+
+def test_a_consumer_whose_record_has_ended_is_claimed_without_it(database):
+    """Its row would be shown again with the claim."""
+    run(database, document(instance_uuid=ME), allocations=[allocation()])
+    database.write(lambda db: ClaimSet.release(db, ME))
+    run(database, document(instance_uuid=ME))
+    assert (read(database).instance_uuid, read(database).allocation_uuid) == (ME, None)
+
+
+def test_the_class_of_a_node_in_use_changes_with_its_claim(database):
+    run(database, document(instance_uuid=ME))
+    run(database, document(instance_uuid=ME, resource_class="bm.small"))
+    assert held(database, ME).resources == {NODE: {"CUSTOM_BM_SMALL": 1}}
+    assert inventories(database) == {"CUSTOM_BM_SMALL": (1, 0)}
+
+
+def test_a_free_node_changes_its_class_and_is_claimed(database):
+    run(database, document(name="n1"))
+    run(database, document(name="n2", instance_uuid=ME, resource_class="bm.small"))
+    assert held(database, ME).resources == {NODE: {"CUSTOM_BM_SMALL": 1}}
+    assert read(database).name == "n2"
+
+
+def test_the_provider_and_the_claim_of_a_placement_client_are_adopted(database):
+    made_by_nova(database, ["CUSTOM_OLD"])
+    database.write(lambda db: LockedProvider.lock(db, NODE).replace_traits({"CUSTOM_OLD", "COMPUTE_NODE"}))
+    claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    node = only(run(database, document(provision_state="active", instance_uuid=ME, traits=["CUSTOM_A"])))
+    assert node.unclaimed is None
+    assert held(database, ME).project == "blue"
+    assert read(database).instance_uuid == ME
+    # nova's own trait stays
+    assert database.read(lambda db: traits_of(db, [NODE])) == {NODE: ["COMPUTE_NODE", "CUSTOM_A"]}
+
+
+@pytest.mark.parametrize("there", [None, YOU])
+def test_a_holder_is_never_taken_away(database, there):
+    made_by_nova(database)
+    claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    node = only(run(database, document(instance_uuid=there)))
+    assert node.findings == (f"held here by {ME}, " + (f"in use there by {YOU}" if there else "free there"),)
+    assert node.unclaimed is None
+    assert read(database).instance_uuid == ME
+
+
+def test_an_instance_that_holds_another_node_is_reported(database):
+    run(database, document(OTHER, instance_uuid=ME))
+    node = run(database, document(OTHER), document(instance_uuid=ME)).nodes[1]
+    assert node.findings == (f"in use there by {ME}, which holds {OTHER} here",)
+    assert read(database).instance_uuid is None
+
+
+def test_an_instance_that_is_no_uuid_is_reported(database):
+    assert only(run(database, document(instance_uuid="me"))).findings == ("in use there by me, which is no uuid",)
+
+
+def test_a_uuid_is_recognized_in_another_form(database):
+    run(database, document(NODE.upper(), instance_uuid=ME.upper()))
+    assert read(database).instance_uuid == ME
+
+
+def test_nodes_exchange_their_names(database):
+    run(database, document(name="a"), document(OTHER, name="b"))
+    run(database, document(name="b"), document(OTHER, name="a"))
+    assert [read(database, uuid).name for uuid in (NODE, OTHER)] == ["b", "a"]
+
+
+def test_a_name_of_a_node_that_is_only_here_excludes_the_node(database):
+    run(database, document(OTHER, name="a"))
+    comparison = run(database, document(name="a"))
+    assert only(comparison).findings == (f"the name is that of another node here, {OTHER}",)
+    assert only(comparison).excluded
+    assert comparison.only_here == 1
+    assert read(database) is None
+
+
+def test_an_unknown_standard_trait_excludes_the_node(database):
+    node = only(run(database, document(traits=["HW_OF_THE_FUTURE", "CUSTOM_A"])))
+    assert node.findings == ("there is no trait HW_OF_THE_FUTURE here: os-traits is older",)
+    assert read(database) is None
+
+
+@pytest.mark.parametrize("name", ["properties", "extra", "description"])
+@pytest.mark.parametrize("deep", [True, False])
+def test_details_that_cannot_be_stored_exclude_the_node(database, name, deep):
+    value = functools.reduce(lambda inner, _: {"a": inner}, range(31), 1) if deep else "x" * 2**18
+    for _ in range(2):
+        comparison = compare(database, document(**{name: value}), document(OTHER))
+        [finding] = comparison.nodes[0].findings
+        assert ("nested too deeply" if deep else "bytes as JSON") in finding
+        assert comparison.nodes[0].excluded
+        run(database, document(**{name: value}), document(OTHER))
+        assert set(database.read(lambda db: Node.of_uuids(db, [NODE, OTHER]))) == {OTHER}
+
+
+def test_an_allocation_that_cannot_be_stored_excludes_the_node(database):
+    there = allocation(extra=functools.reduce(lambda inner, _: {"a": inner}, range(31), 1))
+    comparison = compare(database, document(instance_uuid=ME), allocations=[there])
+    [finding] = comparison.nodes[0].findings
+    assert f"allocation {ME}" in finding
+    assert "nested too deeply" in finding
+    assert not comparison.nodes[0].changes
+
+
+def test_a_node_that_was_claimed_since_the_comparison_fails_alone(database):
+    run(database, document())
+    comparison = compare(database, document(instance_uuid=ME))
+    claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    with pytest.raises(errors.Conflict, match=f"{NODE} is associated with instance {YOU}"):
+        importing.write(database, only(comparison), DEFAULT)
+    assert read(database).instance_uuid == YOU
+    assert held(database, ME) is None
+
+
+class Guessed:
+    """Documents at random, as two Ironic services in turn could have them, and what Placement clients do meanwhile."""
+
+    UUIDS = tuple(f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a{number}" for number in range(4))
+    CONSUMERS = tuple(f"11111111-1111-4111-8111-11111111111{number}" for number in range(4))
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+
+    def documents(self):
+        """Some of the nodes, with names and instances that are unique, as those of one service are."""
+        uuids = self.random.sample(self.UUIDS, self.random.randint(1, 4))
+        names = self.random.sample(["a", "b", "c", "d"], len(uuids))
+        instances = self.random.sample(self.CONSUMERS, len(uuids))
+        return [
+            document(
+                uuid,
+                name=self.random.choice([name, None]),
+                instance_uuid=self.random.choice([instance, None]),
+                resource_class=self.random.choice(["bm.large", "bm-large", "bm.small", None]),
+                traits=self.random.sample(["CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_VMX"], self.random.randint(0, 3)),
+                provision_state=self.random.choice(["enroll", "available", "active", "cleaning"]),
+                power_state=self.random.choice(["power on", "error", None]),
+                maintenance=self.random.choice([True, False]),
+                owner=self.random.choice(["red", None]),
+            )
+            for uuid, name, instance in zip(uuids, names, instances, strict=True)
+        ]
+
+    def allocations(self, documents):
+        """Allocations of some of the instances."""
+        taken = [node["instance_uuid"] for node in documents if node["instance_uuid"]]
+        chosen = self.random.sample(taken, self.random.randint(0, len(taken)))
+        return [allocation(uuid, name=f"of-{uuid}") for uuid in chosen]
+
+    def release(self, database):
+        """Delete what a consumer holds, as a Placement client does."""
+        consumer = self.random.choice(self.CONSUMERS)
+        if found := held(database, consumer):
+            given_up = Claim(consumer, {}, Owner("blue", "user"), generation=found.consumer_generation)
+            database.write(lambda db: ClaimSet(db, [given_up]).place())
+
+
+def holders(database):
+    found = database.read(lambda db: Node.of_uuids(db, Guessed.UUIDS))
+    return {uuid: node.instance_uuid for uuid, node in found.items() if node.instance_uuid is not None}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_services_are_imported_in_turn(database, seed):
+    """With any earlier state an import ends, reports what it could not do, and keeps all holders."""
+    guessed = Guessed(seed)
+    for _ in range(12):
+        documents = guessed.documents()
+        before = holders(database)
+        comparison = run(database, *documents, allocations=guessed.allocations(documents))
+        after = holders(database)
+        assert before.items() <= after.items()
+        for node in comparison.nodes:
+            wanted = node.document
+            if node.excluded:
+                continue
+            found = read(database, node.uuid)
+            assert (found.name, found.provision_state) == (wanted["name"], wanted["provision_state"])
+            assert found.resource_class == wanted["resource_class"]
+            assert after.get(node.uuid) == wanted["instance_uuid"] or node.findings
+            ((total, reserved),) = inventories(database, node.uuid).values()
+            assert (total, reserved) == (1, 0 if found.available else 1)
+        if guessed.random.random() < 0.7:
+            guessed.release(database)

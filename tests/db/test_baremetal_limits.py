@@ -1,0 +1,129 @@
+"""How deep, long and many values of the Bare Metal API may be: larger ones are 400 on every database."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import pytest
+
+from tests.db.faults import Plan, planted
+
+NODE = {"driver": "fake-hardware", "name": "n0", "resource_class": "bm"}
+CREATED = ["/nodes", "/allocations"]
+DEEPEST = 30
+
+
+def nested(depth, inner=1):
+    """Return objects and lists in each other, ``depth`` levels of them, the outermost an object."""
+    return functools.reduce(lambda value, number: {"a": value} if number % 2 else [value], range(depth), inner)
+
+
+def outermost(depth):
+    return {"a": nested(depth - 1)}
+
+
+def create(client, path, **body):
+    return client("POST", path, {**(NODE if path == "/nodes" else {"name": "n0", "resource_class": "bm"}), **body})
+
+
+def operation(path, value):
+    return {"op": "add", "path": path, "value": value}
+
+
+def refuses(answer, text):
+    assert answer.status == 400, answer
+    assert text in answer.body["faultstring"]
+
+
+@pytest.mark.parametrize("path", CREATED)
+@pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 100])
+def test_how_deep_a_value_may_be(client, path, depth):
+    value = outermost(depth)
+    answer = create(client, path, extra=value)
+    if depth > DEEPEST:
+        refuses(answer, "nested too deeply")
+        assert create(client, path, extra={}).status == 201
+        refuses(client("PATCH", f"{path}/n0", [operation("/extra", value)]), "nested too deeply")
+    else:
+        assert answer.status == 201, answer
+        assert client("PATCH", f"{path}/n0", [operation("/extra/b", 1)]).status == 200
+        assert client("GET", f"{path}/n0").body["extra"] == {**value, "b": 1}
+    # Filters that look into the values.
+    for query in ("description_contains=x", "retired=false", "sort_key=description"):
+        assert client("GET", f"/nodes?{query}").status == 200
+
+
+@pytest.mark.parametrize("path", CREATED)
+@pytest.mark.parametrize("place", ["/extra", "/extra/a", "/name", "/nothing", "extra", "/extra/a/b"])
+def test_a_patch_may_not_be_deeper(client, path, place):
+    create(client, path, extra={})
+    for op in ("add", "remove"):
+        for depth in (500, 900):
+            value = '{"a":' * depth + "1" + "}" * depth
+            text = f'[{{"op": "{op}", "path": "{place}", "value": {value}}}]'
+            assert client("PATCH", f"{path}/n0", raw=text.encode()).status == 400
+
+
+@pytest.mark.parametrize("path", CREATED)
+@pytest.mark.parametrize("name", ["extra", "name"])
+def test_a_patch_may_not_become_deeper_by_many_operations(client, path, name):
+    create(client, path, extra={})
+    step = 20
+    value = functools.reduce(lambda inner, _: {"a": inner}, range(step), 1)
+    operations = [operation(f"/{name}" + "/a" * step * number, value) for number in range(80)]
+    assert client("PATCH", f"{path}/n0", operations).status == 400
+
+
+@pytest.mark.parametrize("path", CREATED)
+def test_how_long_a_key_may_be(client, path):
+    """MySQL stores the length of a key in 16 bits."""
+    longest = "\N{SNOWMAN}" * (2**16 // 3)
+    assert len(longest.encode()) == 2**16 - 1
+    refuses(create(client, path, extra={"a": [{longest + "x": 1}]}), "key")
+    assert create(client, path, extra={"a": [{"x" * (2**16 - 1): 1}]}).status == 201
+    refuses(client("PATCH", f"{path}/n0", [operation("/extra/b", {"x" * 2**16: 1})]), "key")
+
+
+# --- how much --------------------------------------------------------------------------------------------------------
+
+LARGEST = 2**18
+
+
+def test_how_much_a_node_has_in_sum(client):
+    quarter = {"a": "x" * (LARGEST // 4)}
+    details = dict.fromkeys(("extra", "properties", "driver_info"), quarter)
+    refuses(create(client, "/nodes", **details, instance_info=quarter), "node")
+    assert create(client, "/nodes", **details).status == 201
+    refuses(client("PATCH", "/nodes/n0", [operation("/instance_info", quarter)]), "node")
+    assert client("PATCH", "/nodes/n0", [operation("/instance_info", {}), operation("/owner", "me")]).status == 200
+    more = [{"op": "remove", "path": "/extra"}, operation("/instance_info", quarter)]
+    assert client("PATCH", "/nodes/n0", more).status == 200
+
+
+def test_a_node_that_has_too_much_can_be_changed(client):
+    """A claim writes its traits at any size; changes of other fields, and changes that reduce the details, succeed."""
+    uuid = client.node("n0", details={"extra": {"a": "x" * LARGEST}, "properties": {"a": 1}})
+    assert client("PATCH", f"/nodes/{uuid}", [operation("/owner", "me")]).status == 200
+    assert client("PATCH", f"/nodes/{uuid}", [{"op": "remove", "path": "/properties/a"}]).status == 200
+    refuses(client("PATCH", f"/nodes/{uuid}", [operation("/properties/a", 1)]), "node")
+
+
+@pytest.mark.parametrize(("name", "most"), [("traits", 50), ("candidate_nodes", 1000)])
+def test_how_many_an_allocation_may_have(client, name, most):
+    body = {"resource_class": "bm", name: ["CUSTOM_A" if name == "traits" else "n0"] * most}
+    client.node("n0", traits=["CUSTOM_A"])
+    assert client("POST", "/allocations", body).status == 201
+    body[name].append(body[name][0])
+    refuses(client("POST", "/allocations", body), f"at most {most} {name}: {most + 1}")
+    assert json.dumps(client("GET", "/allocations").body).count("CUSTOM_A") <= most
+
+
+def test_a_page_of_allocations_reads_what_it_shows(client):
+    client.node("n0")
+    assert create(client, "/allocations", extra={"a": 1}).status == 201
+    plan = Plan()
+    planted(client.database, plan)
+    [shown] = client("GET", "/allocations?fields=uuid,state").body["allocations"]
+    assert (shown["state"], set(shown)) == ("active", {"uuid", "state", "links"})
+    assert not [statement for statement in plan.seen if "candidate_nodes" in statement or "extra" in statement]

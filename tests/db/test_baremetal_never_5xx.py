@@ -1,0 +1,95 @@
+"""No request to the Bare Metal API is answered with 5xx or with SQL, and every error has the form that clients read.
+
+A request that is refused, or only reads, changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+
+import hypothesis
+import pytest
+
+from tests import servers
+from tests.db.test_never_5xx import SQL, Target, holds
+from tests.length import LONG
+from tests.nonsense import bare_metal
+from tests.nonsense.bare_metal import ALLOCATIONS, CLASS, MONSTERS, NODES, ROUTES, TRAITS, headers
+from tests.nonsense.things import TRAPS, Sent
+
+
+def furnish(call):
+    """Three nodes - held by an allocation, free, in use by hand - and an allocation that got none."""
+
+    def does(method, path, body=None):
+        answer = call(method, f"/baremetal/v1{path}", None, body)
+        assert answer.status < 300, answer
+
+    for uuid, name in zip(NODES, bare_metal.NODE_NAMES, strict=True):
+        body = {"uuid": uuid, "name": name, "driver": "fake-hardware", "resource_class": CLASS, "extra": {"a": 1}}
+        does("POST", "/nodes", body)
+        does("PUT", f"/nodes/{name}/states/power", {"target": "power off"})
+        does("PUT", f"/nodes/{name}/traits", {"traits": [*TRAITS]})
+        for target in ("manage", "provide"):
+            does("PUT", f"/nodes/{name}/states/provision", {"target": target})
+    does("PUT", "/nodes/used/states/provision", {"target": "active"})
+    active, failed = ALLOCATIONS
+    does(
+        "POST", "/allocations", {"uuid": active, "name": "active", "resource_class": CLASS, "candidate_nodes": ["held"]}
+    )
+    does("POST", "/allocations", {"uuid": failed, "name": "failed", "resource_class": "none"})
+
+
+@pytest.fixture
+def target(synced_database):
+    found = Target(synced_database, furnish)
+    yield found
+    found.close()
+
+
+def assert_error(status, reported, content, request):
+    """(docs: baremetal-errors) JSON in a string; the clients read one of two keys of it."""
+    if request.method == "HEAD" or not request.path.startswith(b"/baremetal"):
+        return
+    reported = {name.lower(): value for name, value in reported.items()}
+    assert reported["content-type"] == "application/json"
+    inner = json.loads(json.loads(content)["error_message"])
+    text = inner.get("faultstring", inner.get("description"))
+    assert isinstance(text, str)
+    assert inner.get("code", status) == status
+    assert not SQL.search(text), text
+
+
+def test_no_request_breaks_the_service(backend, target):
+    part = 4 if backend.kind == servers.SQLite.kind else 1
+
+    @hypothesis.settings(max_examples=hypothesis.settings().max_examples * part)
+    @hypothesis.given(bare_metal.sent())
+    def anything(request):
+        status, changed = holds(target, request, check_error=assert_error)
+        hypothesis.event(f"{request.method} {status}")
+        if changed:
+            target.close()
+
+    anything()
+
+
+def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
+    """Each place gets a part of the texts, and each text goes to many places; long runs have all."""
+    step = 8 if backend.kind == servers.SQLite.kind else 24
+    for number, place in enumerate(bare_metal.places()):
+        for trap in TRAPS if LONG else TRAPS[number % step :: step]:
+            request = place.filled(trap)
+            looking = place.method != "GET"
+            status, changed = holds(target, request._replace(headers=headers(request.body)), looking, assert_error)
+            if changed and status < 300:
+                target.close()
+
+
+@pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+def test_no_body_breaks_a_route(target):
+    for method, path, endpoint in ROUTES:
+        if endpoint.body is not None:
+            filled = bare_metal.PREFIX + path.format(node="free", allocation="active", trait=TRAITS[0])
+            for monster in MONSTERS:
+                holds(target, Sent(method, filled.encode(), b"", headers(monster), monster), check_error=assert_error)

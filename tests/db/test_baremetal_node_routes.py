@@ -1,0 +1,1058 @@
+"""The routes of nodes, with all layers: what is created, listed, changed and refused, and what Placement shows."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from tests.db import watch
+from tests.db.in_process import placement
+from tests.db.metal import DATE, ME, NODE, YOU
+
+DRIVER = "fake-hardware"
+
+#: Every row of these tables is in a gabbit, too, which runs on each database.
+pytestmark = pytest.mark.in_turn
+
+
+@pytest.fixture
+def claims(database):
+    """Calls the Placement API of the same database."""
+    return placement(database)
+
+
+def create(client, name="n0", **body):
+    answer = client("POST", "/nodes", {"driver": DRIVER, "name": name, "resource_class": "bm", **body})
+    assert answer.status == 201, answer
+    return answer.body
+
+
+def ready(client, name="n0", **body):
+    """Create a node that can be given away."""
+    node = create(client, name, **body)
+    provision(client, node, "manage", "provide")
+    assert client("PUT", f"/nodes/{name}/states/power", {"target": "power on"}).status == 202
+    return client("GET", f"/nodes/{name}").body
+
+
+def provision(client, node, *targets):
+    for target in targets:
+        answer = client("PUT", f"/nodes/{node['uuid']}/states/provision", {"target": target})
+        assert answer.status == 202, answer
+
+
+def patch(client, path="/nodes/n0", **values):
+    """Add these values; None removes."""
+    return client("PATCH", path, [operation(name, value) for name, value in values.items()])
+
+
+def operation(name, value):
+    path = f"/{name}"
+    return {"op": "remove", "path": path} if value is None else {"op": "add", "path": path, "value": value}
+
+
+def maintain(client, name="n0"):
+    assert client("PUT", f"/nodes/{name}/maintenance", {"reason": "broken"}).status == 202
+
+
+def sentence(answer):
+    return answer.body["faultstring"]
+
+
+# --- the document ----------------------------------------------------------------------------------------------------
+
+FIRST = {
+    *("chassis_uuid", "console_enabled", "created_at", "driver", "driver_info", "extra", "instance_info"),
+    *("instance_uuid", "last_error", "links", "maintenance", "maintenance_reason", "power_state", "properties"),
+    *("provision_state", "provision_updated_at", "reservation", "target_power_state", "target_provision_state"),
+    *("updated_at", "uuid"),
+}
+#: What each version adds to the document, as a real Ironic does; without links to routes that are missing here.
+ADDED = {
+    3: {"driver_internal_info"},
+    5: {"name"},
+    6: {"inspection_finished_at", "inspection_started_at"},
+    7: {"clean_step"},
+    12: {"raid_config", "target_raid_config"},
+    14: {"states"},
+    20: {"network_interface"},
+    21: {"resource_class"},
+    31: {
+        *("boot_interface", "console_interface", "deploy_interface", "inspect_interface", "management_interface"),
+        *("power_interface", "raid_interface", "vendor_interface"),
+    },
+    33: {"storage_interface"},
+    37: {"traits"},
+    38: {"rescue_interface"},
+    40: {"bios_interface"},
+    42: {"fault"},
+    44: {"deploy_step"},
+    46: {"conductor_group"},
+    47: {"automated_clean"},
+    48: {"protected", "protected_reason"},
+    49: {"conductor"},
+    50: {"owner"},
+    51: {"description"},
+    52: {"allocation_uuid"},
+    61: {"retired", "retired_reason"},
+    65: {"lessee"},
+    66: {"network_data"},
+    75: {"boot_mode", "secure_boot"},
+    82: {"shard"},
+    83: {"parent_node"},
+    86: {"firmware_interface"},
+    87: {"service_step"},
+    95: {"disable_power_off"},
+    104: {"instance_name"},
+    109: {"health"},
+}
+
+
+def test_each_version_shows_its_fields(client):
+    node = create(client)
+    expected = set(FIRST)
+    for minor in range(1, 116):
+        expected |= ADDED.get(minor, set())
+        version = f"1.{minor}"
+        shown = client("GET", f"/nodes/{node['uuid']}", version=version).body
+        assert shown.keys() == expected
+        (detail,) = client("GET", "/nodes/detail", version=version).body["nodes"]
+        assert detail == shown
+        (short,) = client("GET", "/nodes", version=version).body["nodes"]
+        names = {"instance_uuid", "links", "maintenance", "power_state", "provision_state", "uuid"}
+        assert short.keys() == (names | {"name"} if minor >= 5 else names)
+
+
+def test_a_new_node(client):
+    properties = {"cpus": 4, "arch": "x86"}
+    answer = client("POST", "/nodes", {"driver": DRIVER, "name": "n0", "properties": properties, "extra": None})
+    node = answer.body
+    link = f"http://metal/baremetal/v1/nodes/{node['uuid']}"
+    assert answer.headers["location"] == link
+    assert node["links"] == [{"href": link, "rel": "self"}, {"href": link.replace("/v1", ""), "rel": "bookmark"}]
+    assert node["states"][0]["href"] == f"{link}/states"
+    assert DATE.fullmatch(node["created_at"])
+    expected = {
+        "provision_state": "enroll",
+        "power_state": None,
+        "maintenance": False,
+        "traits": [],
+        "updated_at": None,
+        "properties": properties,
+        "extra": {},
+        "owner": None,
+        "conductor_group": "",
+        "protected": False,
+    }
+    assert expected.items() <= node.items()
+    for ident in ("n0", node["uuid"], node["uuid"].upper()):
+        assert client("GET", f"/nodes/{ident}").body == node
+
+
+def test_before_version_1_11_a_new_node_is_available_and_before_1_2_that_is_null(client):
+    assert client("POST", "/nodes", {"driver": DRIVER}, version="1.10").body["provision_state"] == "available"
+    assert client("POST", "/nodes", {"driver": DRIVER}, version="1.1").body["provision_state"] is None
+
+
+def test_before_version_1_5_nodes_have_no_names(client):
+    create(client)
+    assert client("GET", "/nodes/n0", version="1.4").status == 404
+    assert client("GET", "/nodes/n0", version="1.5").status == 200
+
+
+def test_secrets_are_masked(client):
+    info = {"ipmi_password": "s", "username": "u", "deep": {"password": "z"}}
+    create(client, driver_info=info, instance_info={"configdrive": "c", "image_url": "http://u:p@host/i", "a": 1})
+    for shown in (client("GET", "/nodes/n0").body, client("GET", "/nodes/detail").body["nodes"][0]):
+        assert shown["driver_info"] == {"ipmi_password": "******", "username": "u", "deep": {"password": "******"}}
+        assert shown["instance_info"] == {"configdrive": "******", "image_url": "******", "a": 1}
+    assert patch(client, **{"driver_info/x": 1}).body["driver_info"]["x"] == 1
+
+
+# --- POST ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"driver": None},
+        {"driver": 5},
+        {"driver": "unknown"},
+        {"bogus": 1},
+        {"provision_state": "available"},
+        {"power_state": "power on"},
+        {"traits": []},
+        {"allocation_uuid": NODE},
+        {"protected": True},
+        {"maintenance_reason": "x"},
+        {"links": []},
+        {"name": "a b"},
+        {"name": "a/b"},
+        {"name": "\u00e4"},
+        {"name": ""},
+        {"name": 5},
+        {"name": NODE},
+        {"name": "x" * 256},
+        *({"name": name} for name in ("maintenance", "management", "states", "vendor_passthru", "detail", "validate")),
+        {"uuid": "x"},
+        {"instance_uuid": "x"},
+        {"instance_uuid": ""},
+        {"maintenance": "x"},
+        {"maintenance": None},
+        {"extra": []},
+        {"extra": 3},
+        {"extra": {"a": 2**64}},
+        {"owner": 5},
+        {"owner": "x" * 256},
+        {"resource_class": "x" * 81},
+        {"description": "x" * 4097},
+        {"chassis_uuid": NODE},
+        {"parent_node": "nope"},
+        {"automated_clean": "x"},
+    ],
+)
+def test_a_node_that_cannot_be_created(client, body):
+    answer = client("POST", "/nodes", {"driver": DRIVER, **body})
+    assert answer.status == 400, answer
+    assert client("GET", "/nodes").body["nodes"] == []
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"3", b"{", b"null"])
+def test_a_body_that_is_no_node(client, raw):
+    assert client("POST", "/nodes", raw=raw).status == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "since"), [("name", 5), ("resource_class", 21), ("owner", 50), ("lessee", 65), ("parent_node", 83)]
+)
+def test_a_field_before_its_version_is_not_acceptable(client, name, since):
+    create(client, "other")
+    before = f"1.{since - 1}"
+    assert client("POST", "/nodes", {"driver": DRIVER, name: "other"}, version=before).status == 406
+    other = client("GET", "/nodes/other").body["uuid"]
+    assert client("PATCH", f"/nodes/{other}", [operation(name, "x")], version=before).status == 406
+    assert client("GET", f"/nodes?fields={name}", version=before).status == 406
+    assert client("GET", f"/nodes/{other}?fields={name}", version=before).status == 406
+    assert client("GET", f"/nodes?sort_key={name}", version=before).status == 406
+
+
+def test_words_for_true_and_false(client):
+    assert create(client, maintenance="yes", retired="True")["maintenance"] is True
+    node = create(client, "n1", automated_clean="off", disable_power_off=True)
+    assert (node["automated_clean"], node["disable_power_off"], node["retired"]) == (False, True, False)
+
+
+def test_a_uuid_is_kept_in_one_form(client):
+    assert create(client, uuid=NODE.upper().replace("-", ""))["uuid"] == NODE
+    answer = client("POST", "/nodes", {"driver": DRIVER, "uuid": NODE})
+    assert answer.status == 409
+    assert NODE in sentence(answer)
+
+
+def test_a_name_is_taken_once(client):
+    create(client)
+    create(client, "n1")
+    for answer in (client("POST", "/nodes", {"driver": DRIVER, "name": "n0"}), patch(client, "/nodes/n1", name="n0")):
+        assert answer.status == 409
+        assert "n0" in sentence(answer)
+    assert patch(client, "/nodes/n0", name="n0").status == 200
+
+
+def test_a_new_node_that_is_in_use(client, claims):
+    node = create(client, instance_uuid=ME)
+    assert node["instance_uuid"] == ME
+    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"].keys() == {node["uuid"]}
+    answer = client("POST", "/nodes", {"driver": DRIVER, "name": "n1", "instance_uuid": ME})
+    assert answer.status == 409
+    assert client("GET", "/nodes/n1").status == 404
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+
+def names(client, query, path="/nodes", **options):
+    answer = client("GET", f"{path}?{query}", **options)
+    assert answer.status == 200, answer
+    fields = "name" if "fields" in query else None
+    return [node[fields or "name"] for node in answer.body["nodes"]]
+
+
+@pytest.fixture
+def several(client):
+    create(client, "a", owner="o", shard="s1", description="Big thing")
+    ready(client, "b", lessee="o", resource_class="other", conductor_group="G")
+    create(client, "c", maintenance=True, parent_node="a", instance_name="web")
+    create(client, "d", instance_uuid=ME, retired=True, description="100%", owner="p")
+    return client
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", "abd"),
+        ("include_children=True", "abcd"),
+        ("include_children=False", "abd"),
+        ("resource_class=bm", "ad"),
+        ("resource_class=", ""),
+        ("resource_class=BM", ""),
+        ("provision_state=available", "b"),
+        ("provision_state=cleaning", ""),
+        ("maintenance=True&include_children=1", "c"),
+        ("maintenance=no", "abd"),
+        ("associated=True", "d"),
+        ("associated=False", "ab"),
+        (f"instance_uuid={ME}", "d"),
+        (f"instance_uuid={ME}&associated=False", ""),
+        (f"instance_uuid={ME.replace('-', '')}&resource_class=bm", "d"),
+        (f"instance_uuid={YOU}", ""),
+        (f"driver={DRIVER}", "abd"),
+        ("driver=x", ""),
+        ("owner=o", "a"),
+        ("lessee=o", "b"),
+        ("project=o", "ab"),
+        ("shard=s1,s2", "a"),
+        ("shard=s2", ""),
+        ("sharded=True", "a"),
+        ("sharded=False", "bd"),
+        ("retired=True", "d"),
+        ("retired=False", "ab"),
+        ("description_contains=THING", "a"),
+        ("description_contains=%25", "d"),
+        ("description_contains=_", ""),
+        ("conductor_group=g", "b"),
+        ("conductor_group=", "ad"),
+        ("conductor=x", ""),
+        ("fault=power%20failure", ""),
+        ("instance_name=web&include_children=yes", "c"),
+        ("detail=True", "abd"),
+        ("sort_key=name&sort_dir=desc", "dba"),
+        ("sort_key=owner", "bad"),
+        ("sort_key=owner&sort_dir=desc", "dab"),
+        ("sort_key=instance_uuid&sort_dir=desc", "dba"),
+        ("sort_key=description&sort_dir=desc", "adb"),
+        ("limit=2", "ab"),
+        ("limit=5000", "abd"),
+        ("fields=name", "abd"),
+        ("fields=name,,uuid&fields=traits", "abd"),
+    ],
+)
+def test_what_a_list_has(several, query, found):
+    assert "".join(names(several, query)) == found
+
+
+def test_nodes_of_a_parent(several):
+    parent = several("GET", "/nodes/a").body["uuid"]
+    assert names(several, f"parent_node={parent}") == ["c"]
+    assert several("GET", "/nodes/c?fields=parent_node").body["parent_node"] == parent
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("limit=0", "limit=-1", "limit=x", "limit=", "marker=x", "sort_dir=up", "sort_key=bogus", "sort_key=extra"),
+        *("sort_key=traits", "sort_key=links", "sort_key=allocation_uuid", "sort_key=details", "fields=bogus"),
+        *("fields=name&detail=True", "detail=x", "associated=x", "maintenance=", "instance_uuid=x"),
+        *("provision_state=bogus", "provision_state=", "fault=x", "include_children=x", "name=a", "uuid=x", "bogus=1"),
+        *("resource_class=a&resource_class=b", "limit=1&limit=2", f"chassis_uuid={NODE}", "power_state=x"),
+    ],
+)
+def test_queries_that_are_refused(client, query):
+    assert client("GET", f"/nodes?{query}").status == 400
+
+
+@pytest.mark.parametrize("query", ["fields=name", "detail=True", "bogus=1"])
+def test_what_a_detailed_list_refuses(client, query):
+    assert client("GET", f"/nodes/detail?{query}").status == 400
+
+
+def test_an_unknown_marker(client):
+    assert client("GET", f"/nodes?marker={NODE}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "since"),
+    [
+        *(("resource_class=bm", 21), ("owner=o", 50), ("fault=x", 42), ("driver=x", 16), ("provision_state=enroll", 9)),
+        *(("conductor_group=", 46), ("conductor=x", 49), ("lessee=x", 65), ("shard=x", 82), ("parent_node=x", 83)),
+        *(("include_children=True", 83), ("instance_name=x", 104), ("fields=uuid", 8), ("sharded=True", 82)),
+    ],
+)
+def test_filters_before_their_versions_are_not_acceptable(client, query, since):
+    assert client("GET", f"/nodes?{query}", version=f"1.{since - 1}").status == 406
+    assert client("GET", f"/nodes?{query}", version=f"1.{since}").status in (200, 400)
+
+
+@pytest.mark.parametrize(
+    "order", ["", "&sort_key=owner", "&sort_key=owner&sort_dir=desc", "&sort_key=name&sort_dir=desc"]
+)
+@pytest.mark.parametrize("path", ["/nodes", "/nodes/detail"])
+def test_pages_repeat_the_filters_and_end(several, path, order):
+    create(several, "e")
+    create(several, "f", resource_class="zzz")
+    whole = names(several, f"resource_class=bm{order}", path)
+    assert sorted(whole) == ["a", "d", "e"]
+    url, found = f"{path}?resource_class=bm&limit=1{order}", []
+    while url:
+        page = several("GET", url).body
+        found += [node["name"] for node in page["nodes"]]
+        assert len(page["nodes"]) <= 1
+        url = page.get("next", "").removeprefix("http://metal/baremetal/v1")
+    assert found == whole
+
+
+def test_a_page_shows_the_same_fields_on_the_next(several):
+    page = several("GET", "/nodes?fields=name&limit=1").body
+    assert page["nodes"][0].keys() == {"name", "links"}
+    url = page["next"].removeprefix("http://metal/baremetal/v1")
+    assert several("GET", url).body["nodes"][0].keys() == {"name", "links"}
+
+
+def test_a_list_takes_one_statement_and_another_for_traits(several, database):
+    for query, most in (("", 1), ("?fields=uuid,name,owner,extra", 1), ("?fields=name,traits", 2), ("?detail=1", 2)):
+        seen = []
+        with watch.statements(database.reading_engine, seen.append):
+            assert several("GET", f"/nodes{query}").status == 200
+        assert 1 <= len(seen) <= most, seen
+
+
+BODIES = {
+    "/traits": {"traits": []},
+    "/states/power": {"target": "power on"},
+    "/states/provision": {"target": "manage"},
+}
+
+
+# --- one node --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/states"), ("GET", "/validate"), ("GET", "/traits")),
+        *(("PUT", "/traits"), ("DELETE", "/traits"), ("PUT", "/traits/CUSTOM_A"), ("DELETE", "/traits/CUSTOM_A")),
+        *(("PUT", "/maintenance"), ("DELETE", "/maintenance"), ("PUT", "/states/power"), ("PUT", "/states/provision")),
+    ],
+)
+def test_a_node_that_does_not_exist(client, method, path):
+    bodies = {
+        "/traits": {"traits": []},
+        "/states/power": {"target": "power on"},
+        "/states/provision": {"target": "manage"},
+    }
+    body = [] if method == "PATCH" else bodies.get(path) if method == "PUT" else None
+    for ident in ("nope", NODE):
+        answer = client(method, f"/nodes/{ident}{path}", body)
+        assert answer.status == 404
+        assert ident in sentence(answer)
+    assert client(method, f"/nodes/a b{path}", body).status == 400
+    create(client)
+    assert client(method, f"/nodes/n0{path}?bogus=1", body).status == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [("fields=name", {"name"}), ("fields=", set()), ("fields=name,traits&fields=uuid", {"name", "traits", "uuid"})],
+)
+def test_fields_of_one_node(client, query, shown):
+    create(client)
+    assert client("GET", f"/nodes/n0?{query}").body.keys() == shown | {"links"}
+    assert client("GET", "/nodes/n0?fields=bogus").status == 400
+    assert client("GET", "/nodes/n1?fields=bogus").status == 404
+
+
+def test_names_of_every_legal_character(client):
+    name = "a.b_c-d~E9"
+    create(client, name)
+    assert client("GET", f"/nodes/{name}").body["name"] == name
+    assert client("PUT", f"/nodes/{name}/traits/CUSTOM_A").status == 204
+
+
+# --- PATCH -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_can_be_changed(client):
+    create(client)
+    answer = patch(client, name="n1", owner="o", description="d", **{"extra/a~1b": [1], "properties": {"x": 1.5}})
+    assert answer.status == 200
+    expected = {"name": "n1", "owner": "o", "description": "d", "extra": {"a/b": [1]}, "properties": {"x": 1.5}}
+    assert expected.items() <= answer.body.items()
+    assert answer.body == client("GET", "/nodes/n1").body
+    answer = patch(client, "/nodes/n1", name=None, owner=None, description=None, extra=None, resource_class=None)
+    assert {"name": None, "owner": None, "extra": {}, "resource_class": None}.items() <= answer.body.items()
+
+
+def test_one_and_true_are_different(client):
+    create(client, extra={"a": 1})
+    assert patch(client, **{"extra/a": True}).body["extra"]["a"] is True
+    assert client("GET", "/nodes/n0").body["extra"]["a"] is True
+
+
+def test_what_changes_nothing_leaves_the_date(client):
+    create(client, extra={"a": 1})
+    for operations in ([], [operation("extra/a", 1)], [operation("owner", None)], [operation("maintenance", False)]):
+        answer = client("PATCH", "/nodes/n0", operations)
+        assert answer.status == 200
+        assert answer.body["updated_at"] is None
+    assert patch(client, **{"extra/a": 2}).body["updated_at"] is not None
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *(
+            "uuid",
+            "provision_state",
+            "traits",
+            "allocation_uuid",
+            "power_state",
+            "bogus",
+            "created_at",
+            "links",
+            "fault",
+        ),
+        *("target_power_state", "last_error", "driver_internal_info", "reservation", "conductor", "health", "states"),
+        *("maintenance_reason", "provision_updated_at", "id", "console_enabled"),
+    ],
+)
+def test_what_cannot_be_changed(client, field):
+    create(client)
+    answer = patch(client, **{field: "x"})
+    assert answer.status == 400
+    assert "instance_uuid, lessee, maintenance, management_interface, name" in sentence(answer)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        3,
+        {"op": "add"},
+        [3],
+        [{"op": "add"}],
+        [{"path": "/extra"}],
+        [{"op": "test", "path": "/extra", "value": {}}],
+        [{"op": "move", "from": "/extra", "path": "/properties"}],
+        [{"op": "add", "path": "/extra/x"}],
+        [{"op": "add", "path": "extra", "value": {}}],
+        [{"op": "add", "path": "", "value": {}}],
+        [{"op": "add", "path": "/extra/a/b", "value": 1}],
+        [{"op": "replace", "path": "/extra/zz", "value": 1}],
+        [{"op": "remove", "path": "/extra/zz"}],
+        [{"op": "add", "path": "/owner/x", "value": 1}],
+        [operation("extra", 3)],
+        [operation("name", "a b")],
+        [operation("name", 5)],
+        [operation("name", "detail")],
+        [{"op": "add", "path": "/name", "value": None}],
+        [{"op": "add", "path": "/maintenance", "value": None}],
+        [operation("owner", 5)],
+        [operation("resource_class", "x" * 81)],
+        [operation("description", 5)],
+        [operation("description", "x" * 4097)],
+        [operation("driver", "unknown")],
+        [operation("driver", None)],
+        [operation("maintenance", "x")],
+        [operation("parent_node", "n0")],
+        [operation("instance_uuid", "x")],
+        [operation("protected_reason", "x")],
+        [operation("owner", "changed"), operation("bogus", 1)],
+    ],
+)
+def test_patches_that_are_refused(client, operations):
+    before = create(client)
+    assert client("PATCH", "/nodes/n0", operations).status == 400
+    assert client("GET", "/nodes/n0").body == before
+
+
+def test_a_protected_node_stays(client):
+    node = ready(client)
+    assert patch(client, protected=True).status == 409
+    provision(client, node, "active")
+    assert patch(client, protected=True, protected_reason="mine").body["protected_reason"] == "mine"
+    assert client("PUT", "/nodes/n0/states/provision", {"target": "deleted"}).status == 403
+    maintain(client)
+    assert client("DELETE", "/nodes/n0").status == 403
+    assert patch(client, protected=False).body["protected_reason"] is None
+    assert client("DELETE", "/nodes/n0").status == 204
+
+
+def test_a_retired_node_is_not_provided(client):
+    node = ready(client)
+    assert patch(client, retired=True).status == 409
+    provision(client, node, "manage")
+    assert patch(client, retired=True).body["retired"] is True
+    assert client("PUT", "/nodes/n0/states/provision", {"target": "provide"}).status == 400
+
+
+# --- states ----------------------------------------------------------------------------------------------------------
+
+VERBS = ("manage", "provide", "active", "deploy", "deleted", "undeploy", "rebuild", "adopt", "inspect")
+POSSIBLE = {
+    "enroll": {"manage": "manageable"},
+    "manageable": {"provide": "available", "adopt": "active", "inspect": "manageable"},
+    "available": {"manage": "manageable", "active": "active", "deploy": "active"},
+    "active": {"deleted": "available", "undeploy": "available", "rebuild": "active"},
+}
+
+
+@pytest.mark.parametrize("state", POSSIBLE)
+def test_verbs_in_each_state(client, state):
+    for verb in (*VERBS, "bogus", "available", None):
+        node = client.node(provision_state=state)
+        answer = client("PUT", f"/nodes/{node}/states/provision", {"target": verb})
+        becomes = POSSIBLE[state].get(verb)
+        shown = client("GET", f"/nodes/{node}").body
+        assert (answer.status, shown["provision_state"]) == ((202, becomes) if becomes else (400, state))
+        assert shown["target_provision_state"] is None
+        if becomes:
+            assert answer.body is None
+            assert answer.headers["location"].endswith(f"/v1/nodes/{node}/states")
+        else:
+            assert state in sentence(answer)
+
+
+@pytest.mark.parametrize("body", [{}, [], {"target": 5}, {"target": "manage", "bogus": 1}])
+def test_bodies_about_the_provision_state_that_are_refused(client, body):
+    create(client)
+    assert client("PUT", "/nodes/n0/states/provision", body).status == 400
+
+
+def test_deploy_is_a_word_since_version_1_73_and_undeploy_always(client):
+    ready(client)
+    for version, status in (("1.72", 406), ("1.73", 202)):
+        body = {"target": "deploy", "configdrive": "x"}
+        assert client("PUT", "/nodes/n0/states/provision", body, version=version).status == status
+    assert client("PUT", "/nodes/n0/states/provision", {"target": "undeploy"}, version="1.72").status == 202
+
+
+@pytest.mark.parametrize(
+    ("target", "state"),
+    [
+        *(("power on", "power on"), ("power off", "power off"), ("rebooting", "power on")),
+        *(("soft rebooting", "power on"), ("soft power off", "power off")),
+    ],
+)
+def test_power(client, target, state):
+    create(client)
+    answer = client("PUT", "/nodes/n0/states/power", {"target": target, "timeout": 5})
+    assert (answer.status, answer.body) == (202, None)
+    assert client("GET", "/nodes/n0/states").body["power_state"] == state
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({}, {"target": "bogus"}, {"target": None}, {"target": 5}, {"target": "power on", "timeout": 0}),
+        *({"target": "power on", "timeout": "x"}, {"target": "power on", "bogus": 1}),
+    ],
+)
+def test_bodies_about_power_that_are_refused(client, body):
+    create(client)
+    assert client("PUT", "/nodes/n0/states/power", body).status == 400
+    assert client("GET", "/nodes/n0").body["power_state"] is None
+
+
+def test_soft_power_and_timeouts_before_version_1_27(client):
+    create(client)
+    for body in ({"target": "soft rebooting"}, {"target": "power on", "timeout": 5}):
+        assert client("PUT", "/nodes/n0/states/power", body, version="1.26").status == 406
+
+
+def test_states_and_validation(client):
+    create(client)
+    assert client("GET", "/nodes/n0/states").body == {
+        "console_enabled": False,
+        "last_error": None,
+        "power_state": None,
+        "provision_state": "enroll",
+        "target_power_state": None,
+        "target_provision_state": None,
+        "provision_updated_at": None,
+        "raid_config": {},
+        "target_raid_config": {},
+        "boot_mode": None,
+        "secure_boot": None,
+    }
+    results = client("GET", "/nodes/n0/validate").body
+    assert len(results) == 12
+    assert all(result == {"result": True} for result in results.values())
+    patch(client, instance_info={"traits": ["CUSTOM_Z"]})
+    result = client("GET", "/nodes/n0/validate").body["deploy"]
+    assert result["result"] is False
+    assert "CUSTOM_Z" in result["reason"]
+
+
+def test_maintenance(client):
+    create(client)
+    for body, reason in (({"reason": "x"}, "x"), ({"reason": None}, None), ({}, None), (None, None)):
+        answer = client("PUT", "/nodes/n0/maintenance", body)
+        assert (answer.status, answer.body) == (202, None)
+        shown = client("GET", "/nodes/n0").body
+        assert (shown["maintenance"], shown["maintenance_reason"]) == (True, reason)
+    assert client("PUT", "/nodes/n0/maintenance?reason=why").status == 202
+    assert patch(client, maintenance=True).body["maintenance_reason"] == "why"
+    for _ in range(2):
+        assert client("DELETE", "/nodes/n0/maintenance").status == 202
+        shown = client("GET", "/nodes/n0").body
+        assert (shown["maintenance"], shown["maintenance_reason"]) == (False, None)
+    for body in ({"reason": 5}, {"bogus": 1}):
+        assert client("PUT", "/nodes/n0/maintenance", body).status == 400
+    maintain(client)
+    assert patch(client, maintenance=False).body["maintenance_reason"] is None
+
+
+@pytest.mark.parametrize("by_patch", [False, True])
+def test_a_fault_ends_with_maintenance(client, by_patch):
+    details = {"fault": "power failure", "maintenance_reason": "no answer"}
+    client.node("n0", maintenance=True, details=details)
+    client.node("n1")
+    assert names(client, "fault=power%20failure") == ["n0"]
+    assert names(client, "fault=clean%20failure") == []
+    if by_patch:
+        assert patch(client, maintenance=False).status == 200
+    else:
+        assert client("DELETE", "/nodes/n0/maintenance").status == 202
+    shown = client("GET", "/nodes/n0").body
+    assert (shown["maintenance"], shown["fault"], shown["maintenance_reason"]) == (False, None, None)
+    assert names(client, "fault=power%20failure") == []
+
+
+def test_nothing_of_a_failure_is_left_after_the_next_verb(client):
+    """Such nodes are imported."""
+    failed = {"provision_state": "clean failed", "target_provision_state": "available"}
+    node = client.node(**failed, target_power_state="power off", details={"last_error": "disk"})
+    assert client("PUT", f"/nodes/{node}/states/provision", {"target": "manage"}).status == 202
+    assert client("PUT", f"/nodes/{node}/states/power", {"target": "power on"}).status == 202
+    shown = client("GET", f"/nodes/{node}/states").body
+    assert (shown["provision_state"], shown["target_provision_state"]) == ("manageable", None)
+    assert (shown["power_state"], shown["target_power_state"], shown["last_error"]) == ("power on", None, None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "status"), [({}, 202), ({"maintenance": True}, 400), ({"details": {"protected": True}}, 403)]
+)
+def test_which_nodes_are_rebuilt(client, columns, status):
+    node = client.node(provision_state="active", **columns)
+    assert client("PUT", f"/nodes/{node}/states/provision", {"target": "rebuild"}).status == status
+
+
+def test_a_node_in_maintenance_is_not_deployed(client):
+    ready(client)
+    maintain(client)
+    assert client("PUT", "/nodes/n0/states/provision", {"target": "active"}).status == 400
+
+
+def test_a_node_is_deployed_only_with_the_traits_that_were_asked_for(client):
+    ready(client)
+    patch(client, instance_info={"traits": ["CUSTOM_Z"]})
+    answer = client("PUT", "/nodes/n0/states/provision", {"target": "active"})
+    assert answer.status == 400
+    assert "CUSTOM_Z" in sentence(answer)
+    client("PUT", "/nodes/n0/traits/CUSTOM_Z")
+    assert client("PUT", "/nodes/n0/states/provision", {"target": "active"}).status == 202
+
+
+# --- traits ----------------------------------------------------------------------------------------------------------
+
+
+def test_traits(client, claims):
+    node = create(client)
+    path = "/nodes/n0/traits"
+    answer = client("PUT", f"{path}/CUSTOM_B", {})
+    assert (answer.status, answer.body) == (204, None)
+    assert answer.headers["location"] == "http://metal/baremetal/v1/nodes/n0/traits/CUSTOM_B"
+    assert client("PUT", f"{path}/CUSTOM_B").status == 204
+    assert client("PUT", f"{path}/HW_CPU_X86_VMX").status == 204
+    assert client("GET", path).body == {"traits": ["CUSTOM_B", "HW_CPU_X86_VMX"]}
+    assert client("PUT", path, {"traits": ["CUSTOM_B", "CUSTOM_A", "CUSTOM_A"]}).status == 204
+    assert client("GET", "/nodes/n0").body["traits"] == ["CUSTOM_A", "CUSTOM_B"]
+    assert claims("GET", f"/resource_providers/{node['uuid']}/traits", 39).body["traits"] == ["CUSTOM_A", "CUSTOM_B"]
+    assert client("DELETE", f"{path}/CUSTOM_A").status == 204
+    assert client("DELETE", f"{path}/CUSTOM_A").status == 404
+    assert client("DELETE", f"{path}/x").status == 404
+    assert client("DELETE", path).status == 204
+    assert client("GET", path).body == {"traits": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        *(("/custom_b", None), ("/HW_NOPE", None), (f"/CUSTOM_{'A' * 249}", None), ("/CUSTOM_B", {"traits": []})),
+        *(("", None), ("", {}), ("", {"traits": "CUSTOM_A"}), ("", {"traits": None}), ("", {"traits": ["x"]})),
+        *(("", {"traits": [5]}), ("", ["CUSTOM_A"]), ("", {"traits": [], "bogus": 1})),
+        ("", {"traits": [f"CUSTOM_{number}" for number in range(51)]}),
+    ],
+)
+def test_traits_that_are_refused(client, path, body):
+    create(client)
+    assert client("PUT", f"/nodes/n0/traits{path}", body).status == 400
+    assert client("GET", "/nodes/n0/traits").body == {"traits": []}
+
+
+def test_a_node_has_fifty_traits_at_most(client):
+    create(client)
+    assert client("PUT", "/nodes/n0/traits", {"traits": [f"CUSTOM_{number}" for number in range(50)]}).status == 204
+    assert client("PUT", "/nodes/n0/traits/CUSTOM_B").status == 400
+    assert client("PUT", "/nodes/n0/traits/CUSTOM_1").status == 204
+
+
+def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(client, claims):
+    provider = f"/resource_providers/{create(client)['uuid']}"
+    names = [f"CUSTOM_{number}" for number in range(60)]
+    for name in names:
+        assert claims("PUT", f"/traits/{name}", 39).status in (201, 204)
+    generation = claims("GET", provider, 39).body["generation"]
+    body = {"traits": names, "resource_provider_generation": generation}
+    assert claims("PUT", f"{provider}/traits", 39, body).status == 200
+    assert client("PUT", "/nodes/n0/traits/CUSTOM_7").status == 204
+    assert client("PUT", "/nodes/n0/traits/CUSTOM_B").status == 400
+    assert client("DELETE", "/nodes/n0/traits/CUSTOM_7").status == 204
+    assert client("PUT", "/nodes/n0/traits", {"traits": names[10:]}).status == 204
+    assert len(client("GET", "/nodes/n0/traits").body["traits"]) == 50
+
+
+def test_traits_before_version_1_37(client):
+    create(client)
+    assert client("GET", "/nodes/n0/traits", version="1.36").status == 406
+    assert client("PUT", "/nodes/n0/traits/CUSTOM_A", version="1.36").status == 405
+    assert client("DELETE", "/nodes/n0/traits", version="1.36").status in (404, 405)
+
+
+# --- who holds it ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def allocated(client):
+    """A node with an allocation of the name "mine"."""
+    ready(client)
+    client.created(name="mine", candidate_nodes=["n0"])
+    node = client("GET", "/nodes/n0").body
+    assert node["allocation_uuid"] == node["instance_uuid"] is not None
+    return node
+
+
+def holder(client):
+    node = client("GET", "/nodes/n0").body
+    return node["instance_uuid"], node["allocation_uuid"]
+
+
+def test_undeployment_ends_the_allocation(client, claims, allocated):
+    provision(client, allocated, "active")
+    assert holder(client)[0] == allocated["instance_uuid"]
+    assert client("DELETE", "/allocations/mine").status == 409
+    patch(client, **{"instance_info/x": 1})
+    provision(client, allocated, "deleted")
+    assert holder(client) == (None, None)
+    node = client("GET", "/nodes/n0").body
+    assert (node["provision_state"], node["instance_info"]) == ("available", {})
+    assert client("GET", "/allocations/mine").status == 404
+    assert claims("GET", f"/allocations/{allocated['instance_uuid']}", 39).body["allocations"] == {}
+
+
+def test_removal_of_instance_uuid_ends_the_allocation(client, allocated):
+    answer = patch(client, instance_uuid=None)
+    assert answer.status == 200
+    assert answer.body == client("GET", "/nodes/n0").body
+    assert holder(client) == (None, None)
+    assert client("GET", "/allocations/mine").status == 404
+    assert client.created(name="mine", candidate_nodes=["n0"])["state"] == "active"
+    assert allocated["name"] == "n0"
+
+
+@pytest.mark.parametrize(
+    "value", [{"op": "remove", "path": "/instance_uuid"}, {"op": "add", "path": "/instance_uuid", "value": None}]
+)
+def test_an_active_node_keeps_its_allocation_unless_it_is_in_maintenance(client, allocated, value):
+    provision(client, allocated, "active")
+    assert client("PATCH", "/nodes/n0", [value]).status == 409
+    assert holder(client) == (allocated["instance_uuid"],) * 2
+    maintain(client)
+    assert client("PATCH", "/nodes/n0", [value]).status == 200
+    assert holder(client) == (None, None)
+
+
+def test_an_active_node_without_an_allocation_may_lose_its_instance(client):
+    node = ready(client)
+    patch(client, instance_uuid=ME)
+    provision(client, node, "active")
+    assert patch(client, instance_uuid=None).status == 200
+    assert holder(client) == (None, None)
+
+
+def test_a_node_has_one_instance_at_a_time(client, allocated):
+    assert patch(client, instance_uuid=ME).status == 409
+    before = client("GET", "/nodes/n0").body
+    assert patch(client, instance_uuid=allocated["instance_uuid"]).body == before
+
+
+def test_an_instance_by_hand_takes_the_unit(client, claims):
+    node = ready(client)
+    answer = patch(client, instance_uuid=ME.upper())
+    assert (answer.body["instance_uuid"], answer.body["allocation_uuid"]) == (ME, None)
+    shown = claims("GET", f"/allocations/{ME}", 39).body
+    assert shown["allocations"][node["uuid"]]["resources"] == {"CUSTOM_BM": 1}
+    assert shown["consumer_type"] == "INSTANCE"
+    assert client.created(name="none")["state"] == "error"
+    assert client("GET", "/nodes?associated=True").body["nodes"][0]["uuid"] == node["uuid"]
+    create(client, "n1")
+    answer = patch(client, "/nodes/n1", instance_uuid=ME)
+    assert answer.status == 409
+    assert ME in sentence(answer)
+    assert patch(client, instance_uuid=None).body["instance_uuid"] is None
+    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
+
+
+def test_the_project_of_an_instance_by_hand_is_the_owner_of_the_node(client, claims):
+    create(client, owner="before")
+    patch(client, owner="tenant", instance_uuid=ME)
+    assert claims("GET", f"/allocations/{ME}", 39).body["project_id"] == "tenant"
+
+
+def test_an_ended_record_does_not_come_back_with_its_uuid(client, claims, allocated):
+    consumer = allocated["instance_uuid"]
+    assert claims("DELETE", f"/allocations/{consumer}", 39).status == 204
+    assert holder(client) == (None, None)
+    assert patch(client, instance_uuid=consumer).body["allocation_uuid"] is None
+    assert client("GET", "/allocations/mine").status == 404
+
+
+MEMBER = {"HTTP_X_AUTH_TOKEN": "user:tenant", "HTTP_X_ROLES": "member,reader"}
+
+
+def test_a_consumer_of_another_project_is_not_the_members_to_use(client, claims, allocated):
+    """Neither by PATCH nor by a backfill; the record that it had is not deleted either."""
+    consumer, other = allocated["instance_uuid"], str(uuid.uuid4())
+    body = {"uuid": other, "name": "cn"}
+    assert claims("POST", "/resource_providers", 39, body).status == 200
+    stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    assert claims("PUT", f"/resource_providers/{other}/inventories", 39, stock).status == 200
+    held = claims("GET", f"/allocations/{consumer}", 39).body
+    del held["allocations"]
+    moved = {**held, "project_id": "victim", "allocations": {other: {"resources": {"VCPU": 1}}}}
+    assert claims("PUT", f"/allocations/{consumer}", 39, moved).status == 204
+    before = claims("GET", f"/allocations/{consumer}", 39).body
+    create(client, "n1", owner="tenant")
+    operations = [operation("instance_uuid", consumer)]
+    answer = client("PATCH", "/nodes/n1", operations, headers=MEMBER)
+    assert (answer.status, consumer in sentence(answer)) == (409, True)
+    client.change(client("GET", "/nodes/n1").body["uuid"], provision_state="active")
+    answer = client("POST", "/allocations", {"node": "n1", "uuid": consumer}, headers=MEMBER)
+    assert (answer.status, consumer in sentence(answer)) == (409, True)
+    assert claims("GET", f"/allocations/{consumer}", 39).body == before
+    # The consumer comes back to the node, and with it the record.
+    back = {**before, "allocations": {allocated["uuid"]: {"resources": {"CUSTOM_BM": 1}}}}
+    assert claims("PUT", f"/allocations/{consumer}", 39, back).status == 204
+    assert holder(client) == (consumer, consumer)
+
+
+def test_administrators_use_consumers_of_any_project(client, claims):
+    create(client, "n1", owner="tenant")
+    patch(client, "/nodes/n1", instance_uuid=ME)
+    assert patch(client, "/nodes/n1", owner="other").status == 200
+    assert patch(client, "/nodes/n1", resource_class="other", instance_uuid=ME).status == 200
+    assert claims("GET", f"/allocations/{ME}", 39).body["project_id"] == "tenant"
+
+
+def test_class_and_instance_change_together_for_every_holder(client, claims):
+    node = ready(client)["uuid"]
+    assert patch(client, instance_uuid=ME).status == 200
+    assert patch(client, resource_class="second", instance_uuid=YOU).status == 409
+    assert client("GET", "/nodes/n0").body["resource_class"] == "bm"
+    assert patch(client, resource_class="second", instance_uuid=ME).status == 200
+    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"][node]["resources"] == {"CUSTOM_SECOND": 1}
+    assert patch(client, resource_class="third", instance_uuid=None).body["instance_uuid"] is None
+    assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {"CUSTOM_THIRD"}
+    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
+
+
+def test_verbs_and_changes_that_leave_the_allocation(client, allocated):
+    before = (allocated["instance_uuid"],) * 2
+    provision(client, allocated, "manage")
+    maintain(client)
+    assert client("PUT", "/nodes/n0/traits/CUSTOM_A").status == 204
+    assert patch(client, resource_class="other").status == 200
+    assert holder(client) == before
+    assert client("DELETE", "/nodes/n0/maintenance").status == 202
+    provision(client, allocated, "provide", "active")
+    assert patch(client, resource_class="third").status == 409
+    assert client("PUT", "/nodes/n0/traits/CUSTOM_B").status == 204
+    assert holder(client) == before
+
+
+def test_a_class_changes_with_its_holder(client, claims, allocated):
+    node, consumer = allocated["uuid"], allocated["instance_uuid"]
+    assert patch(client, resource_class="other", name="n0", owner="me").status == 200
+    shown = claims("GET", f"/allocations/{consumer}", 39).body["allocations"]
+    assert shown[node]["resources"] == {"CUSTOM_OTHER": 1}
+    assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {"CUSTOM_OTHER"}
+
+
+def test_class_and_instance_change_together(client, claims):
+    node = ready(client)["uuid"]
+    answer = patch(client, resource_class="other", instance_uuid=ME, owner="me", description="both")
+    assert answer.status == 200
+    assert answer.body == client("GET", "/nodes/n0").body
+    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"][node]["resources"] == {"CUSTOM_OTHER": 1}
+
+
+def test_deletion(client, claims, allocated):
+    assert client("DELETE", "/nodes/n0").status == 409
+    maintain(client)
+    assert client("DELETE", "/nodes/n0").status == 204
+    assert client("GET", "/nodes/n0").status == 404
+    assert client("GET", "/allocations/mine").status == 404
+    assert claims("GET", f"/resource_providers/{allocated['uuid']}", 39).status == 404
+    assert claims("GET", f"/allocations/{allocated['instance_uuid']}", 39).body["allocations"] == {}
+
+
+@pytest.mark.parametrize(
+    ("state", "status"), [("enroll", 204), ("manageable", 204), ("available", 204), ("active", 409)]
+)
+def test_states_in_which_a_node_can_be_deleted(client, state, status):
+    node = client.node(provision_state=state)
+    assert client("DELETE", f"/nodes/{node}").status == status
+    if status == 409:
+        client.change(node, maintenance=True)
+        assert client("DELETE", f"/nodes/{node}").status == 204
+
+
+def test_a_placement_client_sees_and_takes_nodes(client, claims):
+    node = ready(client)["uuid"]
+    search = "/allocation_candidates?resources=CUSTOM_BM:1"
+    assert len(claims("GET", search, 39).body["allocation_requests"]) == 1
+    maintain(client)
+    assert claims("GET", search, 39).body["allocation_requests"] == []
+    client("DELETE", "/nodes/n0/maintenance")
+    body = {
+        "allocations": {node: {"resources": {"CUSTOM_BM": 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    assert claims("PUT", f"/allocations/{YOU}", 39, body).status == 204
+    assert holder(client) == (YOU, None)
+    assert client.created(name="none")["state"] == "error"
+    assert claims("PUT", f"/allocations/{ME}", 39, body).status == 409
+    assert claims("DELETE", f"/allocations/{YOU}", 39).status == 204
+    assert holder(client) == (None, None)
+
+
+def test_the_provider_of_a_placement_client_is_adopted(client, claims):
+    body = {"uuid": NODE, "name": NODE}
+    assert claims("POST", "/resource_providers", 39, body).status == 200
+    assert create(client, uuid=NODE)["uuid"] == NODE
+    assert claims("GET", f"/resource_providers/{NODE}/inventories", 39).body["inventories"].keys() == {"CUSTOM_BM"}
+
+
+def test_other_methods(client):
+    create(client)
+    for method, path in (
+        *(("PUT", "/nodes"), ("DELETE", "/nodes"), ("PATCH", "/nodes"), ("POST", "/nodes/n0"), ("PUT", "/nodes/n0")),
+        *(("GET", "/nodes/n0/maintenance"), ("POST", "/nodes/n0/traits"), ("PUT", "/nodes/n0/states")),
+        *(("GET", "/nodes/n0/traits/CUSTOM_A"), ("GET", "/nodes/n0/states/power"), ("PUT", "/nodes/n0/validate")),
+    ):
+        assert client(method, path).status == 405, (method, path)
+    for path in ("ports", "bios", "children", "management", "vendor_passthru", "states/raid", "vifs"):
+        assert client("GET", f"/nodes/n0/{path}").status == 404, path
+    assert client("GET", f"/nodes/{uuid.uuid4()}/bogus").status == 404

@@ -1,0 +1,404 @@
+"""Nodes and their providers: what changes one is in the other, and every holder is a consumer of Placement."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from placement import errors
+from placement.baremetal import failures
+from placement.baremetal.objects import holding
+from placement.baremetal.objects.locked_node import LockedNode
+from placement.baremetal.objects.node import UNCLASSIFIED, Node, traits_of
+from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.provider import ResourceProvider
+from placement.objects.trait import Trait
+from tests.db.metal import ME, NODE, OTHER, OWNER, YOU, claim, inventories
+
+READY = {"provision_state": "available", "power_state": "power off"}
+
+
+def unchecked(_locked):
+    pass
+
+
+def create(database, node=NODE, **columns):
+    columns = {"driver": "fake", "resource_class": "bm.large", **columns}
+    return database.write(lambda db: LockedNode.create(db, node, **columns).node)
+
+
+def read(database, ident=NODE):
+    return database.read(lambda db: Node.find(db, ident))
+
+
+def update(database, ident=NODE, **columns):
+    return database.write(lambda db: LockedNode.lock(db, ident).update(**columns))
+
+
+def assign(database, consumer=ME, ident=NODE, **options):
+    return database.write(lambda db: holding.assign(db, Node.get(db, ident), consumer, OWNER, **options).node)
+
+
+def release(database, ident=NODE, check=unchecked):
+    return database.write(lambda db: holding.release(db, Node.get(db, ident), check).node)
+
+
+def reclassify(database, resource_class, ident=NODE, check=unchecked):
+    return database.write(lambda db: holding.reclassify(db, Node.get(db, ident), resource_class, check).node)
+
+
+def provider(database, uuid=NODE):
+    return database.read(lambda db: ResourceProvider.find(db, uuid))
+
+
+def replace_inventory(database, inventory):
+    """Write an inventory as a Placement client does."""
+    database.write(lambda db: LockedProvider.lock(db, NODE).update_inventory(inventory))
+
+
+def held(database, uuid=NODE):
+    """Return what is held on the provider, by consumer."""
+    found = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, uuid)))
+    return {consumer: share.resources for consumer, share in found.shares.items()}
+
+
+def traits(database, uuid=NODE):
+    return database.read(lambda db: traits_of(db, [uuid]))[uuid]
+
+
+# --- a node and its provider ---
+
+
+def test_a_new_node_is_a_provider_with_one_reserved_unit(database):
+    node = create(database, name="rack1")
+    assert (node.provision_state, node.power_state, node.maintenance) == ("enroll", None, False)
+    assert not node.available
+    assert provider(database).name == NODE
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
+    assert read(database) == node == read(database, "rack1") == read(database, NODE.upper())
+    assert read(database, "rack2") is None
+
+
+def test_a_node_without_a_class_has_a_unit_all_the_same(database):
+    create(database, resource_class=None)
+    assert inventories(database) == {UNCLASSIFIED: (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("change", "reserved"),
+    [
+        ({}, 0),
+        ({"power_state": "power on"}, 0),
+        ({"power_state": None}, 1),
+        ({"power_state": "error"}, 1),
+        ({"maintenance": True}, 1),
+        ({"provision_state": "manageable"}, 1),
+        ({"provision_state": "active"}, 1),
+        ({"parent_node": OTHER}, 1),
+    ],
+)
+def test_the_unit_is_reserved_unless_the_node_is_available(database, change, reserved):
+    create(database, **READY)
+    update(database, **change)
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, reserved)}
+    assert read(database).available == (not reserved)
+
+
+def test_a_change_without_effect_on_claims_leaves_the_generation(database):
+    create(database, **READY)
+    before = provider(database).generation
+    update(database, name="new", details={"extra": {"a": 1}})
+    assert provider(database).generation == before
+    update(database, owner="mine")
+    assert provider(database).generation > before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"owner": "o"}, {"lessee": "o"}, {"parent_node": OTHER}, {"provision_state": "active"}),
+        *({"power_state": "power on"}, {"power_state": None}, {"maintenance": True}),
+    ],
+)
+def test_a_change_that_matters_to_a_request_moves_the_generation(database, change):
+    """Also if the unit stays as it is: a request that found no node reads again what has another generation."""
+    create(database, **READY)
+    before = provider(database).generation
+    update(database, **change)
+    assert provider(database).generation > before
+
+
+def test_what_is_as_it_was_is_not_written(database):
+    create(database, details={"extra": {"a": 1}})
+    update(database, name=None, details={"extra": {"a": 1}, "fault": None})
+    assert read(database).updated_at is None
+    update(database, details={"description": "big"})
+    changed = read(database)
+    assert changed.details == {"extra": {"a": 1}, "description": "big"}
+    assert changed.updated_at is not None
+    update(database, details={"extra": None})
+    assert read(database).details == {"description": "big"}
+
+
+def test_a_name_or_a_uuid_belongs_to_one_node(database):
+    create(database, name="one")
+    with pytest.raises(failures.NodeUuidTaken):
+        create(database)
+    with pytest.raises(failures.NodeNameTaken):
+        create(database, OTHER, name="one")
+    assert provider(database, OTHER) is None
+    create(database, OTHER, name="two")
+    with pytest.raises(failures.NodeNameTaken):
+        update(database, OTHER, name="one")
+    update(database, name="three")
+    update(database, OTHER, name="one")
+
+
+def test_traits_are_those_of_the_provider_and_new_ones_are_created(database):
+    create(database)
+    database.write(lambda db: LockedNode.lock(db, NODE).replace_traits(["HW_CPU_X86_VMX", "CUSTOM_B", "CUSTOM_A"]))
+    assert traits(database) == ["CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_VMX"]
+    names = database.read(lambda db: [trait.name for trait in Trait.of_provider(db, ResourceProvider.get(db, NODE))])
+    assert names == traits(database)
+    with pytest.raises(errors.UnknownProviderTraits):
+        database.write(lambda db: LockedNode.lock(db, NODE).replace_traits(["CUSTOM_C", "HW_NO_SUCH"]))
+    with pytest.raises(errors.InvalidTrait):
+        database.write(lambda db: LockedNode.lock(db, NODE).replace_traits(["CUSTOM_c"]))
+    assert database.read(lambda db: Trait.find(db, "CUSTOM_C")) is None
+    assert len(traits(database)) == 3
+
+
+def test_a_node_goes_with_its_provider(database):
+    create(database)
+    database.write(lambda db: LockedNode.lock(db, NODE).delete())
+    assert read(database) is None
+    assert provider(database) is None
+    with pytest.raises(failures.NodeNotFound):
+        update(database, name="gone")
+
+
+def test_a_provider_that_a_placement_client_made_is_adopted_with_traits_and_holder(database):
+    def by_nova(db):
+        made = LockedProvider.create(db, uuid=NODE, name="compute")
+        made.replace_inventories([Inventory("VCPU", 4)])
+        made.replace_traits(["HW_CPU_X86_VMX"])
+
+    database.write(by_nova)
+    claim(database, YOU, {NODE: {"VCPU": 1}})
+    node = create(database, **READY)
+    assert node.instance_uuid == YOU
+    assert node.allocation_uuid is None
+    assert traits(database) == ["HW_CPU_X86_VMX"]
+    assert inventories(database) == {"VCPU": (4, 0), "CUSTOM_BM_LARGE": (1, 0)}
+    assert provider(database).name == "compute"
+
+
+def test_a_provider_that_was_deleted_is_made_again_by_the_next_change(database):
+    create(database, **READY)
+    database.write(lambda db: LockedProvider.lock(db, NODE).delete())
+    assert read(database).instance_uuid is None
+    update(database, name="back")
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 0)}
+    database.write(lambda db: LockedProvider.lock(db, NODE).delete())
+    assert assign(database).instance_uuid == ME
+
+
+# --- who holds it ---
+
+
+def test_a_consumer_that_gets_a_node_holds_its_unit(database):
+    create(database, **READY)
+    assert assign(database).instance_uuid == ME
+    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
+    assert read(database).instance_uuid == ME
+    found = database.read(lambda db: ConsumerAllocations.find(db, ME))
+    assert (found.project, found.user, found.consumer_type) == (OWNER.project, OWNER.user, OWNER.consumer_type)
+
+
+def test_a_claim_of_a_placement_client_takes_the_node(database):
+    create(database, **READY)
+    claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    assert read(database).instance_uuid == YOU
+    with pytest.raises(failures.NodeTaken, match=YOU):
+        assign(database)
+    database.write(lambda db: ClaimSet.release(db, YOU))
+    assert read(database).instance_uuid is None
+    assert assign(database).instance_uuid == ME
+    with pytest.raises(errors.CapacityExceeded):
+        claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
+
+
+def test_of_several_holders_the_first_one_counts(database):
+    create(database, **READY)
+    for consumer in (YOU, ME):
+        replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 2))
+        claim(database, consumer, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    assert read(database).instance_uuid == YOU
+    database.write(lambda db: ClaimSet.release(db, YOU))
+    assert read(database).instance_uuid == ME
+
+
+def test_only_an_available_node_is_given_unless_that_is_asked_for(database):
+    create(database, provision_state="active", power_state="power on")
+    with pytest.raises(failures.NodeUnavailable):
+        assign(database)
+    assert held(database) == {}
+    assert assign(database, unavailable=True).instance_uuid == ME
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
+    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
+
+
+def test_a_unit_that_a_placement_client_has_reserved_or_removed(database):
+    create(database, **READY)
+    replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 1, 1))
+    with pytest.raises(failures.NodeUnavailable):
+        assign(database)
+    database.write(lambda db: LockedProvider.lock(db, NODE).replace_inventories([]))
+    assert assign(database).instance_uuid == ME
+    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
+
+
+def test_what_the_consumer_holds_elsewhere_it_keeps_unless_it_is_a_node(database):
+    create(database, **READY)
+    create(database, OTHER, **READY)
+    other = str(uuid.uuid4())
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=other, name="cn").replace_inventories([Inventory("VCPU", 4)])
+    )
+    claim(database, ME, {other: {"VCPU": 1}})
+    assign(database)
+    assert held(database, other) == {ME: {"VCPU": 1}}
+    with pytest.raises(failures.ConsumerHoldsElsewhere):
+        assign(database, ident=OTHER)
+    assert release(database).instance_uuid is None
+    assert held(database, other) == {ME: {"VCPU": 1}}
+    assert held(database) == {}
+
+
+def held_elsewhere(database):
+    """Give ME something on a provider that is no node; return the provider's uuid."""
+    other = str(uuid.uuid4())
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=other, name="cn").replace_inventories([Inventory("VCPU", 4)])
+    )
+    claim(database, ME, {other: {"VCPU": 1}})
+    return other
+
+
+def test_what_the_consumer_holds_elsewhere_is_not_judged_again(database):
+    """It may be more, or less, than could be claimed now."""
+    create(database, **READY)
+    other = held_elsewhere(database)
+    database.write(lambda db: LockedProvider.lock(db, other).update_inventory(Inventory("VCPU", 4, 4, min_unit=2)))
+    before = provider(database, other)
+    assert assign(database).instance_uuid == ME
+    reclassify(database, "bm.small")
+    assert held(database) == {ME: {"CUSTOM_BM_SMALL": 1}}
+    assert release(database).instance_uuid is None
+    assert held(database) == {}
+    assert held(database, other) == {ME: {"VCPU": 1}}
+    assert provider(database, other) == before
+    assert database.read(lambda db: ConsumerAllocations.find(db, ME)).consumer_generation == 4
+
+
+def test_a_consumer_of_another_project_gets_a_node_only_where_that_is_allowed(database):
+    create(database, **READY)
+    other = held_elsewhere(database)
+    before = database.read(lambda db: ConsumerAllocations.find(db, ME))
+    owner = Owner("another", "user", "BAREMETAL")
+    with pytest.raises(failures.ConsumerHoldsElsewhere):
+        database.write(lambda db: holding.assign(db, Node.get(db, NODE), ME, owner))
+    assert database.read(lambda db: ConsumerAllocations.find(db, ME)) == before
+    assert held(database) == {}
+    database.write(lambda db: holding.assign(db, Node.get(db, NODE), ME, owner, any_project=True))
+    after = database.read(lambda db: ConsumerAllocations.find(db, ME))
+    assert (after.project, set(after.resources)) == (before.project, {NODE, other})
+
+
+def test_a_unit_that_cannot_be_held_alone_is_not_available(database):
+    """A Placement client has raised min_unit."""
+    create(database, **READY)
+    replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 4, min_unit=2))
+    with pytest.raises(failures.NodeUnavailable):
+        assign(database)
+
+
+def test_a_consumer_that_holds_the_node_can_be_given_it(database):
+    create(database, **READY)
+    claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    before = database.read(lambda db: ConsumerAllocations.find(db, YOU))
+    assert assign(database, YOU).instance_uuid == YOU
+    after = database.read(lambda db: ConsumerAllocations.find(db, YOU))
+    assert (after.resources, after.project, after.consumer_type) == (
+        *(before.resources, before.project, before.consumer_type),
+    )
+
+
+def test_a_refusal_by_the_caller_changes_nothing(database):
+    create(database, **READY)
+
+    def refuse(locked):
+        locked.update(name="refused")
+        raise failures.NodeNameTaken(name="x")
+
+    for change in (lambda: assign(database, check=refuse), lambda: reclassify(database, "y", check=refuse)):
+        with pytest.raises(failures.NodeNameTaken):
+            change()
+    assign(database)
+    for change in (lambda: release(database, check=refuse), lambda: reclassify(database, "y", check=refuse)):
+        with pytest.raises(failures.NodeNameTaken):
+            change()
+    assert read(database).name is None
+    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
+
+
+def test_what_the_caller_changes_is_judged_with_the_claim(database):
+    create(database, power_state="power on")
+    node = assign(database, check=lambda locked: locked.update(provision_state="available"), unavailable=True)
+    assert node.available
+    node = release(database, check=lambda locked: locked.update(maintenance=True))
+    assert (node.instance_uuid, node.maintenance) == (None, True)
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
+
+
+def test_a_free_node_is_released_without_anything_to_end(database):
+    create(database, **READY)
+    assert release(database, check=lambda locked: locked.update(name="new")).name == "new"
+
+
+# --- its class ---
+
+
+@pytest.mark.parametrize("consumer", [None, ME])
+@pytest.mark.parametrize("maintenance", [False, True])
+def test_the_unit_moves_to_the_new_class_with_its_holder(database, consumer, maintenance):
+    create(database, **READY)
+    if consumer:
+        assign(database)
+    update(database, maintenance=maintenance)
+    node = reclassify(database, "bm.small")
+    assert (node.resource_class, node.instance_uuid) == ("bm.small", consumer)
+    assert read(database) == node
+    assert inventories(database) == {"CUSTOM_BM_SMALL": (1, int(maintenance))}
+    assert held(database) == ({consumer: {"CUSTOM_BM_SMALL": 1}} if consumer else {})
+    reclassify(database, "bm-small")
+    assert inventories(database) == {"CUSTOM_BM_SMALL": (1, int(maintenance))}
+    assert read(database).resource_class == "bm-small"
+    reclassify(database, None)
+    assert inventories(database) == {UNCLASSIFIED: (1, int(maintenance))}
+
+
+def test_another_holder_of_the_old_class_keeps_it(database):
+    create(database, **READY)
+    assign(database)
+    replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 2))
+    claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    with pytest.raises(errors.InventoryNotDeletable):
+        reclassify(database, "bm.small")
+    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}, YOU: {"CUSTOM_BM_LARGE": 1}}
+    assert inventories(database) == {"CUSTOM_BM_LARGE": (2, 0)}

@@ -1,0 +1,81 @@
+"""Clients that change one node at the same time: no change is lost, and one of them gets the node."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.db.in_process import placement
+
+THREADS = 6
+
+
+def at_once(count, ask):
+    """Return what ``ask(number)`` returns, for all numbers, asked by threads."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(ask, range(count)))
+
+
+def add(path, value):
+    return [{"op": "add", "path": path, "value": value}]
+
+
+def test_no_patch_is_lost(client):
+    node = client.node()
+    answers = at_once(30, lambda number: client("PATCH", f"/nodes/{node}", add(f"/extra/k{number}", number)))
+    assert {answer.status for answer in answers} == {200}
+    assert client("GET", f"/nodes/{node}").body["extra"] == {f"k{number}": number for number in range(30)}
+
+
+def test_no_trait_is_lost(client):
+    node = client.node()
+    answers = at_once(20, lambda number: client("PUT", f"/nodes/{node}/traits/CUSTOM_T{number}"))
+    assert {answer.status for answer in answers} == {204}
+    assert len(client("GET", f"/nodes/{node}/traits").body["traits"]) == 20
+
+
+def test_one_instance_gets_the_node(client):
+    node = client.node()
+    instances = [str(uuid.uuid4()) for _ in range(12)]
+    answers = at_once(12, lambda number: client("PATCH", f"/nodes/{node}", add("/instance_uuid", instances[number])))
+    assert sorted(answer.status for answer in answers) == [200, *[409] * 11]
+    (winner,) = [answer.body["instance_uuid"] for answer in answers if answer.status == 200]
+    assert client("GET", f"/nodes/{node}").body["instance_uuid"] == winner
+
+
+def test_one_node_gets_the_instance(client):
+    nodes = [client.node() for _ in range(8)]
+    instance = str(uuid.uuid4())
+    answers = at_once(8, lambda number: client("PATCH", f"/nodes/{nodes[number]}", add("/instance_uuid", instance)))
+    assert sorted(answer.status for answer in answers) == [200, *[409] * 7]
+    (listed,) = client("GET", f"/nodes?instance_uuid={instance}").body["nodes"]
+    assert listed["uuid"] == nodes[[answer.status for answer in answers].index(200)]
+
+
+def test_a_name_goes_to_one_node(client):
+    answers = at_once(
+        8, lambda _: client("POST", "/nodes", {"driver": "ipmi", "name": "same", "resource_class": "new"})
+    )
+    assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
+    assert len(client("GET", "/nodes").body["nodes"]) == 1
+
+
+def test_classes_change_while_holders_come_and_go(client, database):
+    """In any order, the unit and what is held are of the node's class."""
+    node = client.node()
+    claims = placement(database)
+
+    def ask(number):
+        if number % 3 == 0:
+            return client("PATCH", f"/nodes/{node}", add("/resource_class", f"class{number % 4}")).status
+        if number % 3 == 1:
+            return client("PATCH", f"/nodes/{node}", add("/instance_uuid", str(uuid.uuid4()))).status
+        return client("PATCH", f"/nodes/{node}", [{"op": "remove", "path": "/instance_uuid"}]).status
+
+    assert set(at_once(36, ask)) <= {200, 409}
+    shown = client("GET", f"/nodes/{node}").body
+    unit = f"CUSTOM_{shown['resource_class'].upper()}"
+    assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {unit}
+    held = claims("GET", f"/resource_providers/{node}/allocations", 39).body["allocations"]
+    expected = {shown["instance_uuid"]: {unit: 1}} if shown["instance_uuid"] else {}
+    assert {consumer: one["resources"] for consumer, one in held.items()} == expected

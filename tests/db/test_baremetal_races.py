@@ -1,0 +1,304 @@
+"""Requests for nodes at the same time: each gets one as long as there are enough, and no node has two holders."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors, signals
+from placement.baremetal.objects import placing
+from placement.baremetal.objects.locked_node import LockedNode
+from placement.baremetal.objects.node import Node
+from placement.db.tables import allocations, resource_providers
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.resource_class import ResourceClass
+from tests.db import metal_crowd
+
+NODES = 12
+
+
+def holders(metal):
+    """Return the consumers that hold something, by the provider, each list ordered."""
+    query = sa.select(resource_providers.c.uuid, allocations.c.consumer_id).join_from(
+        allocations, resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
+    )
+    found = {}
+    for node, consumer in metal.database.read(lambda db: db.execute(query).all()):
+        found.setdefault(node, []).append(consumer)
+    return found
+
+
+def check(metal, active, error=0):
+    """Records, consumers and nodes agree, and so many records are active and in error."""
+    records = metal.page()
+    assert sorted(record.state for record in records) == ["active"] * active + ["error"] * error
+    held = {record.node_uuid: [record.uuid] for record in records if record.node_uuid}
+    assert len(held) == active
+    assert holders(metal) == held
+    nodes = metal.database.read(lambda db: Node.of_uuids(db, held))
+    assert {node.uuid: [node.allocation_uuid] for node in nodes.values()} == held
+
+
+def run(works):
+    """Run the functions in threads that begin together, and return what they raised."""
+    ready, raised = threading.Barrier(len(works)), []
+
+    def one(work):
+        ready.wait()
+        try:
+            work()
+        except Exception as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=one, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_as_many_requests_as_nodes_in_threads(metal, more):
+    for _ in range(NODES):
+        metal.node()
+    assert run([metal.allocate] * (NODES + more)) == []
+    check(metal, NODES, more)
+
+
+@pytest.mark.parametrize(("processes", "threads", "more"), [(4, 3, 0), (2, 8, 4)])
+def test_as_many_requests_as_nodes_in_processes(metal, processes, threads, more):
+    for number in range(processes * threads - more):
+        metal.node(f"n{number}", traits=["CUSTOM_A"])
+    url = metal.database.url.render_as_string(hide_password=False)
+    assert metal_crowd.together(processes, threads, url, {"traits": ["CUSTOM_A"]}) == []
+    check(metal, processes * threads - more, more)
+
+
+def test_many_requests_for_one_node(metal):
+    node = metal.node()
+    for _ in range(5):
+        metal.node()
+    assert run([lambda: metal.allocate(candidate_nodes=[node])] * NODES) == []
+    check(metal, 1, NODES - 1)
+
+
+def test_one_name_for_many_requests(metal):
+    for _ in range(NODES):
+        metal.node()
+    raised = run([lambda: metal.allocate(name="mine")] * NODES)
+    assert [str(failure) for failure in raised] == ["An allocation with name mine already exists."] * (NODES - 1)
+    check(metal, 1)
+
+
+def test_a_placement_client_claims_the_same_nodes(metal):
+    """Every node is given once; the client, which names its nodes, gets a conflict where it comes second."""
+    nodes = [metal.node() for _ in range(NODES)]
+    consumers = [str(uuid.uuid4()) for _ in nodes]
+    claims = [lambda node=node, one=one: metal.claim(one, node) for node, one in zip(nodes, consumers, strict=True)]
+    raised = run([work for claim in claims for work in (claim, metal.allocate)])
+    assert all(isinstance(failure, errors.CapacityExceeded) for failure in raised), raised
+    held = holders(metal)
+    assert sorted(held) == sorted(nodes)
+    assert all(len(consumers) == 1 for consumers in held.values())
+    active = [record for record in metal.page() if record.state == "active"]
+    assert len(active) + (NODES - len(raised)) == NODES
+    assert all(held[record.node_uuid] == [record.uuid] for record in active)
+
+
+def test_allocations_end_meanwhile(metal):
+    """With two nodes and two clients that end their allocations, each request gets a node."""
+    for _ in range(2):
+        metal.node()
+    states = []
+
+    def client():
+        for _ in range(8):
+            record = metal.allocate()
+            states.append(record.state)
+            metal.end(record.uuid)
+
+    assert run([client] * 2) == []
+    assert states == ["active"] * 16
+    check(metal, 0)
+
+
+# --- exactly between the choice and the claim -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def after_the_choice(metal, act):
+    """Call ``act`` once, with the uuid of the node, between the choice and the claim of the next request."""
+    claim_once, acted = placing._claim, []
+
+    def claim(database, request, candidate, attempts):
+        if not acted:
+            acted.append(candidate)
+            act(candidate.uuid)
+        return claim_once(database, request, candidate, attempts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placing, "_claim", claim)
+        yield
+    assert acted
+
+
+def is_claimed(metal, node):
+    metal.claim(str(uuid.uuid4()), node)
+
+
+def is_allocated(metal, node):
+    assert metal.allocate(candidate_nodes=[node]).state == "active"
+
+
+def is_in_maintenance(metal, node):
+    metal.change(node, maintenance=True)
+
+
+def gets_another_owner(metal, node):
+    metal.change(node, owner="you")
+
+
+def loses_its_trait(metal, node):
+    metal.database.write(lambda db: LockedNode.lock(db, node).replace_traits([]))
+
+
+def is_deleted(metal, node):
+    metal.database.write(lambda db: LockedNode.lock(db, node).delete())
+
+
+def loses_its_provider(metal, node):
+    metal.database.write(lambda db: LockedProvider.lock(db, node).delete())
+
+
+def changes_its_class(metal, node):
+    metal.database.write(lambda db: LockedNode.lock(db, node).reclassify("other"))
+
+
+def loses_its_inventory(metal, node):
+    metal.database.write(lambda db: LockedProvider.lock(db, node).replace_inventories([]))
+
+
+def loses_its_inventory_and_its_class(metal, node):
+    loses_its_inventory(metal, node)
+    with contextlib.suppress(errors.ResourceClassInUse):
+        metal.database.write(lambda db: ResourceClass.delete(db, "CUSTOM_BM"))
+
+
+def is_given_in_larger_units(metal, node):
+    inventory = Inventory("CUSTOM_BM", total=2, min_unit=2, max_unit=2)
+    metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
+
+
+CHANGES = [
+    is_claimed,
+    is_allocated,
+    is_in_maintenance,
+    gets_another_owner,
+    loses_its_trait,
+    is_deleted,
+    loses_its_provider,
+    changes_its_class,
+    loses_its_inventory,
+    loses_its_inventory_and_its_class,
+    is_given_in_larger_units,
+]
+WANTED = {"traits": ["CUSTOM_A"], "owner": "me"}
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_chosen_node(metal, change, others):
+    for _ in range(1 + others):
+        metal.node(traits=["CUSTOM_A"], owner="me")
+    gone = []
+    with after_the_choice(metal, lambda node: (gone.append(node), change(metal, node))):
+        record = metal.allocate(**WANTED)
+    assert (record.state, record.node_uuid in gone) == ("active" if others else "error", False)
+
+
+def test_the_chosen_node_with_a_raised_total_has_one_holder(metal):
+    """A Placement client claims the first unit meanwhile, so the claim for the request succeeds."""
+    node = metal.node()
+    inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
+    metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
+    with after_the_choice(metal, lambda node: is_claimed(metal, node)):
+        assert metal.allocate().state == "error"
+    assert [len(consumers) for consumers in holders(metal).values()] == [1]
+
+
+@pytest.mark.parametrize(("others", "outcome"), [(0, "no_nodes"), (1, "active")])
+def test_a_node_that_was_lost_is_counted(metal, others, outcome):
+    for _ in range(1 + others):
+        metal.node()
+    received = []
+
+    def listener(*facts):
+        received.append(facts)
+
+    signals.node_requested.connect(listener)
+    try:
+        with after_the_choice(metal, lambda node: is_claimed(metal, node)):
+            metal.allocate()
+    finally:
+        signals.node_requested.disconnect(listener)
+    assert received == [(outcome, 1)]
+
+
+def test_a_provider_that_was_made_again_is_claimed(metal):
+    """It has another id."""
+    node = metal.node(traits=["CUSTOM_A"], owner="me")
+
+    def again(node):
+        loses_its_provider(metal, node)
+        metal.database.write(lambda db: LockedNode.lock(db, node).replace_traits(["CUSTOM_A"]))
+
+    with after_the_choice(metal, again):
+        assert metal.allocate(**WANTED).node_uuid == node
+
+
+def test_a_node_that_is_free_again_is_chosen_again(metal, monkeypatch):
+    """One that was taken between choice and claim can be chosen later."""
+    node, consumer = metal.node(), str(uuid.uuid4())
+    metal.index.current()
+    current = metal.index.current
+
+    def free_and_current():
+        if metal.read(node).instance_uuid == consumer:
+            metal.claim(consumer)
+        return current()
+
+    monkeypatch.setattr(metal.index, "current", free_and_current)
+    with after_the_choice(metal, lambda node: metal.claim(consumer, node)):
+        assert metal.allocate().node_uuid == node
+
+
+def test_the_only_free_node_is_never_the_same(metal, monkeypatch):
+    """One is given back before the other one is taken: at every moment a node is free, so no request ends in error."""
+    first, second, consumer = metal.node(), metal.node(), str(uuid.uuid4())
+    metal.claim(consumer, second)
+    current, called = metal.index.current, []
+
+    def current_and_then():
+        snapshot = current()
+        if not called:
+            called.append(snapshot)
+            metal.claim(consumer)
+            metal.claim(str(uuid.uuid4()), first)
+        return snapshot
+
+    monkeypatch.setattr(metal.index, "current", current_and_then)
+    assert metal.allocate(name="mine").node_uuid == second
+
+
+def test_a_node_that_never_fits_under_the_lock_is_given_up(metal, monkeypatch):
+    for _ in range(3):
+        metal.node(traits=["CUSTOM_A"])
+    monkeypatch.setattr(placing, "_has_traits", lambda *_: False)
+    assert metal.allocate(traits=["CUSTOM_A"]).state == "error"
+    check(metal, 0, 1)

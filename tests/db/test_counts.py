@@ -1,0 +1,96 @@
+"""GET /v1/capacity says how many claims succeed: they are made, one after another, on each kind of database."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+import pytest
+
+from tests.db.in_process import placement
+
+TRAIT = "HW_NUMA_ROOT"
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+
+
+class Cloud:
+    """A service with providers."""
+
+    def __init__(self, database):
+        self.call = placement(database)
+        self.order = random.Random(1)
+
+    def provider(self, parent=None, traits=(), aggregates=(), **inventories):
+        """Create a provider; an inventory is a total, or its fields."""
+        ident = str(uuid.uuid4())
+        self.write("POST", "/resource_providers", {"uuid": ident, "name": ident, "parent_provider_uuid": parent})
+        path = f"/resource_providers/{ident}"
+        stocks = {name: {"total": of} if isinstance(of, int) else of for name, of in inventories.items()}
+        for part, content in (("inventories", stocks), ("traits", [*traits]), ("aggregates", [*aggregates])):
+            generation = self.call("GET", path, 39).body["generation"]
+            self.write("PUT", f"{path}/{part}", {"resource_provider_generation": generation, part: content})
+        return ident
+
+    def write(self, method, path, body):
+        assert self.call(method, path, 39, body).status in (200, 204), path
+
+    def capacity(self, query):
+        return self.call("GET", f"/v1/capacity?{query}", 39).body
+
+    def claim(self, query):
+        """Claim one of the candidates; return whether there was one."""
+        candidates = self.call("GET", f"/allocation_candidates?{query}", 39).body["allocation_requests"]
+        if not candidates:
+            return False
+        chosen = self.order.choice(candidates)
+        holding = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
+        self.write("PUT", f"/allocations/{uuid.uuid4()}", chosen | holding)
+        return True
+
+    def claims(self, query):
+        """Return how many claims succeed, and that the count says how many are left before each of them."""
+        left = self.capacity(query)["count"]
+        made = 0
+        while self.claim(query):
+            made += 1
+            left -= 1
+            assert self.capacity(query)["count"] == left
+        return made
+
+
+@pytest.fixture
+def cloud(database):
+    return Cloud(database)
+
+
+def test_flat_hosts(cloud):
+    cloud.provider(VCPU={"total": 5, "allocation_ratio": 1.5}, MEMORY_MB=1024)
+    cloud.provider(VCPU={"total": 8, "reserved": 1, "step_size": 2, "max_unit": 6}, MEMORY_MB=1024)
+    cloud.provider(VCPU={"total": 8, "min_unit": 4}, MEMORY_MB=1024)
+    query = "resources=VCPU:2,MEMORY_MB:256"
+    counted = cloud.capacity(query)
+    assert (counted["count"], counted["exact"]) == (6, True)
+    assert cloud.claims(query) == 6
+    assert cloud.capacity(query)["limiting"]["resource_class"] == "VCPU"
+
+
+def test_hosts_with_numa_nodes(cloud):
+    for sizes in ((4, 2), (3, 3)):
+        host = cloud.provider(DISK_GB=100)
+        for size in sizes:
+            cloud.provider(parent=host, traits=[TRAIT], VCPU=size)
+    query = f"resources=DISK_GB:10&resources1=VCPU:2&required1={TRAIT}"
+    assert cloud.capacity(query)["exact"]
+    assert cloud.claims(query) == 5
+
+
+def test_hosts_that_use_a_pool(cloud):
+    together = str(uuid.uuid4())
+    cloud.provider(traits=[SHARES], aggregates=[together], DISK_GB=55)
+    for _ in range(2):
+        cloud.provider(aggregates=[together], VCPU=4)
+    query = "resources=VCPU:1,DISK_GB:10"
+    counted = cloud.capacity(query)
+    assert (counted["count"], counted["exact"], [each["count"] for each in counted["roots"]]) == (5, True, [4, 4])
+    assert counted["aggregates"] == [{"uuid": together, "count": 5}]
+    assert cloud.claims(query) == 5

@@ -1,0 +1,392 @@
+"""A dry run answers what the write answers, shows the room that it leaves, and changes nothing in any table.
+
+The writes are stories of requests (tests/db/writes.py), and random sequences of them (tests/db/test_state_machine.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+
+import jsonschema
+import pytest
+import sqlalchemy as sa
+from prometheus_client import CollectorRegistry
+
+from placement import deploy, errors
+from placement import microversion as mv
+from placement.db.database import opened
+from placement.db.dry_run import DryRun
+from placement.db.tables import inventories, metadata, projects, resource_classes, resource_providers, traits
+from placement.db.transaction import Collision
+from placement.metrics.definitions import Metrics
+from placement.routes import TABLE
+from placement.schemas.replies import dry_run as replies
+from tests import caller, servers, web
+from tests.db import between, watch
+from tests.db.calls import Call, Names
+from tests.db.in_process import placement
+from tests.db.test_state_machine import run
+from tests.db.writes import ALL, CLAIMED, FULL, HOST, VARIANTS, aggregates, claim, holding, provider, stock
+from tests.db.writes import traits as has_traits
+
+#: What layers add to any reply, and the date of a reply that is as old as itself.
+OF_EVERY_REPLY = {"content-length", "openstack-api-version", "vary", "x-openstack-request-id", "last-modified"}
+
+
+def has_dry_run(method, path):
+    """Whether the table of routes has a dry run for this request."""
+    for template, methods in TABLE.items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path.partition("?")[0]):
+            return getattr(methods.get(method), "dry_run", None) is not None
+    return False
+
+
+STORIES = [write for write in (*ALL, *VARIANTS) if has_dry_run(*write.call.what.split())]
+each = pytest.mark.parametrize("write", STORIES, ids=lambda write: write.name)
+
+
+def rows(database):
+    """Return all rows of all tables."""
+    with database.reading_engine.connect() as connection:
+        return {table.name: sorted(map(repr, connection.execute(sa.select(table)))) for table in metadata.sorted_tables}
+
+
+def dry(path):
+    return f"{path}{'&' if '?' in path else '?'}dry_run=true"
+
+
+def compared(answer):
+    """Return what a dry run shows of an answer, without what is different in each reply."""
+    headers = {name: value for name, value in answer.headers.items() if name not in OF_EVERY_REPLY}
+    return answer.status, headers, without_id(answer.body)
+
+
+def without_id(body):
+    errors_ = body.get("errors", []) if isinstance(body, dict) else []
+    for error in errors_:
+        error.pop("request_id", None)
+    return body
+
+
+def shown(answer):
+    """Return the answer that a dry run shows, in the form of ``compared``."""
+    assert answer.status == 200, answer
+    jsonschema.validate(answer.body, replies.DRY_RUN.render(mv.LATEST))
+    of = answer.body["dry_run"]
+    return compared(caller.Answer(of["status"], of.get("body"), of["headers"]))
+
+
+def room(call, uuids):
+    """Return the room in these providers, from the routes that show inventories and usages."""
+    found = {}
+    for uuid in uuids:
+        path = f"/resource_providers/{uuid}"
+        inventories, usages = call("GET", f"{path}/inventories").body["inventories"], call("GET", f"{path}/usages").body
+        found[uuid] = {}
+        for name, of in inventories.items():
+            capacity, used = int((of["total"] - of["reserved"]) * of["allocation_ratio"]), usages["usages"][name]
+            found[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
+    return found
+
+
+def rehearsed(call, database):
+    """Return a caller that sends each write that has one as a dry run first, and compares."""
+
+    def first_dry(method, path, minor=None, body=None):
+        if not has_dry_run(method, path):
+            return call(method, path, minor, body)
+        before, writers = rows(database), [(writer.id, writer.seq) for writer in database.writers.idle]
+        tried = call(method, dry(path), minor, body)
+        assert rows(database) == before
+        assert [(writer.id, writer.seq) for writer in database.writers.idle] == writers
+        done = call(method, path, minor, body)
+        if tried.status == 200:
+            assert shown(tried) == compared(done)
+            assert tried.body["room"] == room(call, tried.body["room"])
+        else:
+            assert compared(tried) == compared(done)
+        return done
+
+    return first_dry
+
+
+# --- every write ------------------------------------------------------------------------------------------------------
+
+
+@each
+def test_a_dry_run_answers_as_the_write_and_changes_nothing(database, write):
+    story, call = Names(), placement(database)
+    for before in write.before:
+        assert call(*story.fill(before)).status < 300
+    method, path, minor, body = story.fill(write.call)
+    shows = call(method, dry(path), minor, body).body["room"].keys()
+    assert shows >= {story[name] for name in write.changes}
+    assert rehearsed(call, database)(method, path, minor, body).status == write.status
+
+
+def test_the_stories_are_of_all_endpoints_with_a_dry_run():
+    wanted = {
+        (method, path)
+        for path, methods in TABLE.items()
+        for method, found in methods.items()
+        if getattr(found, "dry_run", None) is not None
+    }
+    assert {(method, path.rpartition("/")[2]) for method, path in wanted} == {
+        *(("PUT", "{consumer_uuid}"), ("POST", "allocations"), ("POST", "reshaper")),
+        *(("POST", "inventories"), ("PUT", "inventories"), ("PUT", "{resource_class}")),
+        *(("PUT", "traits"), ("PUT", "aggregates")),
+    }
+    told = {
+        (method, path)
+        for method, path in wanted
+        for write in STORIES
+        if write.call.what.split()[0] == method
+        and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), write.call.what.split()[1])
+    }
+    assert told == wanted
+
+
+def test_random_writes_are_answered_by_their_dry_runs(backend, database):
+    conf = web.configuration(placement_database__connection=str(database.engine.url))
+    call = rehearsed(caller.inside(deploy.loadapp(conf, database)), database)
+    run(call, 0.25 if backend.kind == servers.SQLite.kind else 0.05)
+
+
+# --- what a write commits beside its transaction ----------------------------------------------------------------------
+
+
+class Cloud:
+    """A service, and the names of one story; each call of a write is preceded by its dry run."""
+
+    def __init__(self, database):
+        self.database, self.names = database, Names()
+        self.ask = placement(database)
+        self.both = rehearsed(self.ask, database)
+
+    def does(self, *stories):
+        """Send requests as they are; each has to succeed."""
+        for call in stories:
+            assert self.ask(*self.names.fill(call)).status < 300
+
+    def tries(self, call):
+        """Return the answer of the dry run."""
+        method, path, minor, body = self.names.fill(call)
+        return self.ask(method, dry(path), minor, body)
+
+    def tries_and_does(self, call):
+        """Return the answer of the write, after its dry run was compared with it."""
+        return self.both(*self.names.fill(call))
+
+    def usage(self, name):
+        return self.ask("GET", f"/resource_providers/{self.names[name]}/usages").body["usages"]
+
+
+@pytest.fixture
+def cloud(database):
+    return Cloud(database)
+
+
+@pytest.mark.parametrize("owner", ["\u00e9", "\U0001f600", "x" * 255])
+def test_an_owner_that_may_not_be_stored_is_answered_as_by_the_write(cloud, owner):
+    cloud.does(*HOST)
+    body = holding(None, host={"VCPU": 1}) | {"project_id": owner, "user_id": owner}
+    cloud.tries_and_does(Call("PUT /allocations/$consumer", body))
+
+
+def test_names_that_one_collation_takes_for_one_are_answered_as_by_the_write(cloud):
+    cloud.does(*HOST)
+    both = {
+        f"$consumer_{name}": holding(None, host={"VCPU": 1}) | {"project_id": name, "user_id": name}
+        for name in ("anna", "ANNA")
+    }
+    assert cloud.tries_and_does(Call("POST /allocations", both)).status == 204
+
+
+def vanish(database):
+    with database.engine.begin() as connection:
+        for table in (inventories, resource_classes, traits):
+            connection.execute(sa.delete(table))
+
+
+@pytest.mark.parametrize(
+    "call", [stock("host", VCPU=8), has_traits("host", 0, "HW_CPU_X86_AVX")], ids=["classes", "traits"]
+)
+def test_standard_names_that_were_lost_are_inserted_for_the_dry_run_only(cloud, database, call):
+    cloud.does(provider("host"))
+    vanish(database)
+    assert cloud.tries_and_does(call).status == 200
+
+
+def test_standard_names_that_cannot_be_inserted_are_refused_as_by_the_write(cloud, database):
+    cloud.does(provider("host"))
+    vanish(database)
+    with database.engine.begin() as connection:
+        connection.execute(sa.insert(resource_classes).values(id=2, name="CUSTOM_TWO"))
+    assert cloud.tries_and_does(stock("host", VCPU=8)).status == 400
+
+
+# --- attempts, locks and other writers --------------------------------------------------------------------------------
+
+
+def test_an_attempt_that_collides_is_run_again(database):
+    attempts, looks = [], []
+
+    def work(db):
+        attempts.append(db.attempt)
+        if db.attempt < 3:
+            raise Collision
+        return "done"
+
+    assert DryRun(database, looks.append).write(work) == "done"
+    assert (attempts, len(looks)) == ([1, 2, 3], 1)
+
+
+def test_a_dry_run_that_always_collides_has_seen_nothing(database):
+    def work(_db):
+        raise Collision
+
+    dry_run = DryRun(database, lambda _db: "seen")
+    with pytest.raises(errors.AllocationsChanged):
+        dry_run.write(work, attempts=2, exhausted=errors.AllocationsChanged)
+    assert dry_run.seen is None
+
+
+def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
+    def all_projects(db):
+        return sorted(db.execute(sa.select(projects.c.external_id)).scalars())
+
+    def creates(name, refused=None):
+        def work(db):
+            db.execute(sa.insert(projects).values(external_id=name))
+            if refused:
+                raise refused
+            return all_projects(db)
+
+        return work
+
+    dry_run = DryRun(database, all_projects)
+    assert dry_run.write(creates("a")) == ["a"]
+    with pytest.raises(errors.AllocationsChanged):
+        dry_run.write(creates("b", errors.AllocationsChanged()))
+    assert dry_run.seen == []
+    assert dry_run.write(creates("c")) == ["a", "c"]
+    assert dry_run.seen == ["a", "c"]
+    assert database.read(all_projects) == []
+
+
+def test_rows_of_names_are_not_even_locked(database, cloud):
+    """Two clients that wait for a name which is then rolled back would deadlock in MariaDB."""
+    cloud.does(*HOST)
+    with watch.writes(database.engine) as written:
+        assert cloud.tries(claim(host={"VCPU": 1})).body["dry_run"]["status"] == 204
+        assert cloud.tries(aggregates("host", 1, "$aggregate", "$aggregate_2")).body["dry_run"]["status"] == 200
+    named = ("projects", "users", "consumer_types", "placement_aggregates")
+    assert written
+    assert not [statement for statement in written if any(f"INTO {name} " in statement for name in named)]
+
+
+@pytest.mark.parametrize("story", [(*HOST,), FULL], ids=["accepted", "refused"])
+def test_no_lock_is_left(database, cloud, story):
+    cloud.does(*story)
+    assert cloud.tries(claim(host={"VCPU": 1})).status == 200
+    with opened(database.url) as other, other.engine.connect() as connection:
+        lock = sa.select(resource_providers.c.id)
+        connection.execute(lock if database.engine.dialect.name == "sqlite" else lock.with_for_update(nowait=True))
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
+    cloud.does(*CLAIMED)
+    with opened(database.url) as other:
+        elsewhere = placement(other)
+
+        def meanwhile():
+            assert elsewhere(*cloud.names.fill(claim(1, other={"VCPU": 5}))).status == 204
+
+        with between.just_before(database, "UPDATE consumers", meanwhile):
+            tried = cloud.tries(claim(1, host={"VCPU": 2}))
+    assert tried.body["dry_run"]["status"] == 409
+    assert tried.body["dry_run"]["body"]["errors"][0]["code"] == "placement.concurrent_update"
+    assert tried.body["room"] == room(cloud.ask, [cloud.names["host"]])
+    assert cloud.usage("other") == {"VCPU": 5}
+
+
+def test_dry_runs_and_claims_at_once(database, cloud):
+    """Dry runs are answered and leave nothing, and claims are granted exactly as far as they fit."""
+    cloud.does(*HOST)
+    answers, tried = [], []
+
+    def client(number):
+        for turn in range(4):
+            call = claim(consumer=f"consumer_{number}_{turn}", host={"VCPU": 1})
+            tried.append(cloud.tries(Call(call.what, call.body | {"project_id": "tried"})))
+            answers.append(cloud.ask(*cloud.names.fill(call)).status)
+
+    clients = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+    for thread in clients:
+        thread.start()
+    for thread in clients:
+        thread.join()
+    assert sorted(answers) == [204] * 8 + [409] * 8
+    assert {answer.status for answer in tried} == {200}
+    assert {answer.body["dry_run"]["status"] for answer in tried} <= {204, 409}
+    assert cloud.usage("host")["VCPU"] == 8
+    with database.reading_engine.connect() as connection:
+        assert "tried" not in connection.execute(sa.select(projects.c.external_id)).scalars().all()
+
+
+# --- what is shown and counted ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def counted():
+    registry = CollectorRegistry()
+    metrics = Metrics(lambda: None, registry)
+    metrics.connect()
+    try:
+        yield registry
+    finally:
+        metrics.disconnect()
+
+
+def test_dry_runs_are_counted_apart_from_claims(cloud):
+    cloud.does(*FULL)
+    path = "/allocations/{consumer_uuid}?dry_run=true"
+    with counted() as registry:
+        cloud.tries(claim(host={"VCPU": 1}))
+        cloud.tries(claim(host={"DISK_GB": 1}))
+        cloud.tries(Call("PUT /allocations/$consumer", {}))
+
+    def count(status):
+        labels = {"route": path, "method": "PUT", "status": status}
+        return registry.get_sample_value("placement_request_seconds_count", labels)
+
+    assert (count("200"), count("400")) == (2, 1)
+    names = {sample.name for metric in registry.collect() for sample in metric.samples if sample.value}
+    assert not {name for name in names if name.startswith(("placement_claims", "placement_conflicts"))}
+
+
+def test_a_bare_metal_write_refuses_a_dry_run(cloud):
+    answer = cloud.ask("POST", "/baremetal/v1/nodes?dry_run=true", None, {"resource_class": "gold"})
+    assert answer.status == 400
+    assert "This request has no dry run." in str(answer.body)
+
+
+def test_the_room_of_many_providers_takes_several_statements(cloud, database, monkeypatch):
+    monkeypatch.setattr("placement.objects.room._MANY", 2)
+    hosts = [f"host_{number}" for number in range(5)]
+    for name in hosts:
+        cloud.does(provider(name), stock(name, VCPU=8))
+    tried = cloud.tries(claim(**{name: {"VCPU": 1} for name in hosts}))
+    assert tried.body["room"] == {cloud.names[name]: {"VCPU": {"capacity": 8, "used": 1, "free": 7}} for name in hosts}
+
+
+def test_a_capacity_may_have_more_than_64_bits(cloud):
+    cloud.does(provider("host"))
+    inventory = {"total": 2**31 - 1, "allocation_ratio": 3.4e38}
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": inventory}}
+    tried = cloud.tries(Call("PUT /resource_providers/$host/inventories", body))
+    of = tried.body["room"][cloud.names["host"]]["VCPU"]
+    assert of["free"] == of["capacity"] == pytest.approx((2**31 - 1) * 3.4e38)

@@ -1,0 +1,108 @@
+"""An application whose replies are held to its OpenAPI documents."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import jsonschema_rs
+
+from placement.http.api import Api
+from placement.http.environ import API, ROUTE, VERSION
+from placement.openapi.document import describe
+from placement.routes import PLACEMENT
+from placement.v1.api import V1
+from placement.version_history import Version
+
+#: The APIs that have a document.
+APIS = (PLACEMENT, V1)
+
+
+class NotDescribed(AssertionError):
+    """A reply is not as the document of its API and version describes it."""
+
+
+class Described:
+    """A WSGI application; each reply of an operation that a document describes is compared with it.
+
+    Raises:
+        NotDescribed: Instead of the reply.
+    """
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        started: list[Any] = []
+        pieces = self._application(environ, lambda *answer: started.append(answer))
+        content = b"".join(pieces)
+        if close := getattr(pieces, "close", None):
+            close()
+        status, headers = started[0][:2]
+        check(environ, status, {name.lower(): value for name, value in headers}, content)
+        start_response(*started[0])
+        return [content]
+
+
+def check(environ: dict[str, Any], status: str, headers: dict[str, str], content: bytes) -> None:
+    """Compare a reply with the description of its operation, if there is one.
+
+    Raises:
+        NotDescribed: Status, headers, content type or content are others.
+    """
+    api, route, version = (environ.get(key) for key in (API, ROUTE, VERSION))
+    if api not in APIS or route is None or version is None:
+        return
+    paths = _document(api, version)["paths"]
+    # The route of a dry run is marked.
+    path = route.partition("?")[0].removeprefix(api.prefix)
+    operation = paths.get(path, {}).get(environ["REQUEST_METHOD"].lower())
+    if operation is None:
+        return
+    try:
+        _check_response(_response(api, version, operation, status[:3]), headers, content)
+    except NotDescribed as difference:
+        text = f"{environ['REQUEST_METHOD']} {route} at {version}: {status}: {difference}\n{content[:2000].decode()}"
+        raise NotDescribed(text) from None
+
+
+def _check_response(response: dict[str, Any] | None, headers: dict[str, str], content: bytes) -> None:
+    if response is None:
+        raise NotDescribed("the status is not described")
+    for name, header in response.get("headers", {}).items():
+        if name not in headers and header.get("required"):
+            raise NotDescribed(f"no header {name}")
+        if headers.get(name) != header["schema"].get("const", headers.get(name)):
+            raise NotDescribed(f"header {name}: {headers[name]}")
+    described = response.get("content", {})
+    content_type = headers.get("content-type", "").partition(";")[0]
+    if bool(content) != bool(described) or (content and content_type not in described):
+        raise NotDescribed(f"content of type {content_type!r}")
+    mistake = _mistake(described[content_type]["schema"], content) if content_type == "application/json" else None
+    if mistake:
+        raise NotDescribed(mistake)
+
+
+def _mistake(schema: Any, content: bytes) -> str | None:
+    """Return the first mistake of a JSON text, if there is one."""
+    validator = _validator(json.dumps(schema, sort_keys=True))
+    found = validator.iter_errors(json.loads(content))
+    return next((f"{mistake.message} at {mistake.instance_path}" for mistake in found), None)
+
+
+@functools.cache
+def _validator(schema: str) -> Any:
+    return jsonschema_rs.Draft202012Validator(json.loads(schema), validate_formats=True)
+
+
+def _response(api: Api, version: Version, operation: Any, status: str) -> dict[str, Any] | None:
+    response = operation["responses"].get(status)
+    if response is None or "$ref" not in response:
+        return response
+    return _document(api, version)["components"]["responses"][response["$ref"].rpartition("/")[2]]
+
+
+@functools.cache
+def _document(api: Api, version: Version) -> dict[str, Any]:
+    return describe(api, version, label=str(version))

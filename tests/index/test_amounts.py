@@ -1,0 +1,104 @@
+"""Inventories and sums of a resource class: what the database has, in dense and sparse columns, built and edited."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placement.index import build
+from placement.index.column import Totals
+from placement.index.edit import with_providers, with_usage
+from placement.index.snapshot import Snapshot
+from tests.index.test_edit import claimed, reshaped
+from tests.strategies import worlds
+from tests.world import Stock, World
+
+
+def inventories(snapshot: Snapshot) -> dict[str, dict[str, Stock]]:
+    """Return the inventories of every class that some provider has, by the uuid of the provider."""
+    found = {}
+    for name, class_id in snapshot.class_ids.items():
+        column = snapshot.columns.get(class_id)
+        if column is None:
+            continue
+        arrays = column.inventories()
+        assert [*arrays.slots] == sorted(arrays.slots)
+        assert all(len(array) == len(arrays.slots) for array in arrays)
+        found[name] = {
+            snapshot.provider(int(slot)).uuid: Stock(total, reserved, least, most, step, ratio, used)
+            for slot, _, used, least, most, step, total, reserved, ratio in zip(
+                *(array.tolist() for array in arrays), strict=True
+            )
+        }
+        for slot, capacity in zip(arrays.slots.tolist(), arrays.capacity.tolist(), strict=True):
+            assert capacity == column.amounts(slot).capacity
+    return {name: of for name, of in found.items() if of}
+
+
+def stocks(world: World) -> dict[str, dict[str, Stock]]:
+    """Return what ``inventories`` should."""
+    found: dict[str, dict[str, Stock]] = {}
+    for member in world.members.values():
+        for name, stock in member.stock.items():
+            found.setdefault(name, {})[member.name] = replace(stock, max_unit=stock.most)
+    return found
+
+
+def totals(world: World) -> dict[str, Totals]:
+    sums = {}
+    for name in world.classes:
+        having = [member.stock[name] for member in world.members.values() if name in member.stock]
+        capacity = sum(math.floor((stock.total - stock.reserved) * stock.allocation_ratio) for stock in having)
+        used, reserved = sum(stock.used for stock in having), sum(stock.reserved for stock in having)
+        sums[name] = Totals(capacity, used, reserved)
+    return sums
+
+
+@pytest.mark.parametrize("room", [0, 64], ids=["dense columns", "sparse columns"])
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), world=worlds())
+def test_amounts_are_those_of_the_database(room: int, data: st.DataObject, world: World) -> None:
+    with mock.patch.object(build, "_SPARE_SLOTS", room):
+        snapshot = world.snapshot()
+        assert inventories(snapshot) == stocks(world)
+        assert snapshot.totals() == totals(world)
+        for _ in range(data.draw(st.integers(1, 3))):
+            if world.members and data.draw(st.booleans()):
+                name = data.draw(st.sampled_from(sorted(world.members)))
+                claimed(data.draw, world, name)
+                generations = {world.ids[name]: world.members[name].generation}
+                snapshot = with_usage(snapshot, generations, world.rows([name]).usages)
+            else:
+                touched = reshaped(data.draw, world)
+                ids = {provider_id for _, provider_id in touched}
+                snapshot = with_providers(snapshot, ids, world.rows({name for name, _ in touched}))
+            assert inventories(snapshot) == stocks(world)
+            assert snapshot.totals() == totals(world)
+
+
+def test_a_class_without_inventory_has_no_amounts() -> None:
+    world = World()
+    world.host("host", VCPU=4)
+    world.classes["FPGA"] = 7
+    snapshot = world.snapshot()
+    assert snapshot.totals() == {"VCPU": Totals(4, 0, 0), "FPGA": Totals()}
+
+
+def test_amounts_of_a_dense_column_leave_out_slots_without_inventory() -> None:
+    world = World()
+    world.host("first", VCPU=4)
+    world.host("none")
+    world.host("third", VCPU=Stock(8, reserved=2, used=3))
+    column = world.snapshot().column("VCPU")
+    assert column is not None
+    arrays = column.inventories()
+    assert arrays.total.tolist() == [4, 8]
+    assert arrays.reserved.tolist() == [0, 2]
+    assert np.array_equal(arrays.capacity, [4.0, 6.0])
+    assert column.totals() == (10, 3, 2)

@@ -1,0 +1,94 @@
+"""The kept numbers of consumers are those of the database after any write, and only what changed is read again."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+import pytest
+
+from placement.db.database import opened
+from placement.index.live import LiveIndex
+from placement.objects import holders
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from tests import servers
+from tests.index.writes import Writer
+from tests.length import LONG
+
+OWNER = Owner("project", "user", "INSTANCE")
+NAMES = ("one", "two", "three", "four")
+
+
+def counted(index):
+    """Return the numbers that are not 0, by provider id."""
+    snapshot = index.current()
+    counts = index.consumers.of(snapshot).tolist()
+    return {provider.id: counts[slot] for slot, provider in enumerate(snapshot.providers) if provider and counts[slot]}
+
+
+def test_the_numbers_are_those_of_the_database_after_any_write(database):
+    for seed in range(20 if LONG else 3):
+        writer, index = Writer(database, random.Random(seed), f"w{seed}"), LiveIndex(database)
+        for _ in range(150):
+            for _ in range(writer.chance.choice((1, 1, 2, 5))):
+                writer.write()
+            assert counted(index) == database.read(holders.count_by_provider)
+
+
+def test_another_process_deletes_all_that_a_consumer_holds(database):
+    """This advances no generation of a provider."""
+    index = LiveIndex(database)
+    furnish(database)
+    consumers = [claim(database, "one") for _ in range(3)]
+    assert [*counted(index).values()] == [3]
+    with opened(str(database.engine.url.render_as_string(hide_password=False))) as other:
+        other.write(lambda db: ClaimSet.release(db, consumers[1]))
+    assert [*counted(index).values()] == [2]
+
+
+def test_several_consumers_take_the_place_of_one(database):
+    """The usage is the same."""
+    index = LiveIndex(database)
+    furnish(database)
+    large = claim(database, "one", 2)
+    assert [*counted(index).values()] == [1]
+    database.write(lambda db: ClaimSet.release(db, large))
+    claim(database, "one")
+    claim(database, "one")
+    assert [*counted(index).values()] == [2]
+
+
+@pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+def test_only_what_changed_is_read_again(database, monkeypatch):
+    furnish(database)
+    for name in NAMES:
+        claim(database, name)
+    read = []
+    count = holders.count_by_provider
+    monkeypatch.setattr(holders, "count_by_provider", lambda db, ids=None: (read.append(ids), count(db, ids))[1])
+    index = LiveIndex(database)
+    assert [*counted(index).values()] == [1, 1, 1, 1]
+    counted(index)
+    assert read == [None]
+    claim(database, "two")
+    assert [*counted(index).values()] == [1, 2, 1, 1]
+    assert [len(ids) for ids in read[1:]] == [1]
+
+
+def furnish(database):
+    def work(db):
+        for name in NAMES:
+            LockedProvider.create(db, uuid=name, name=name).replace_inventories([Inventory("VCPU", 8)])
+
+    database.write(work)
+
+
+def claim(database, provider, amount=1):
+    consumer = str(uuid.uuid4())
+    allocations = {provider: {"VCPU": amount}}
+    database.write(lambda db: ClaimSet(db, [Claim(consumer, allocations, OWNER)]).place())
+    return consumer

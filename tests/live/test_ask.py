@@ -1,0 +1,348 @@
+"""placement-ask and its commands of ``openstack``, as processes, against a running service (docs: ask)."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import http.server
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import threading
+
+import bcrypt
+import pytest
+import requests
+
+from tests import preloaded, running, servers
+from tests.conftest import missing
+
+# What a client shows does not depend on the kind of database.
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+ASK = [sys.executable, "-m", "placement.ask.main"]
+RACK = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
+SERVER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
+CLOUD = f"""
+providers:
+  - name: host[1-2]
+    inventories: {{MEMORY_MB: 4096}}
+    aggregates: [{RACK}]
+    children:
+      - name: "{{parent}}-numa[0-1]"
+        inventories: {{VCPU: {{total: 8, allocation_ratio: 2}}}}
+        traits: [HW_NUMA_ROOT]
+  - name: "\\e[31mred"
+    inventories: {{DISK_GB: 10}}
+"""
+
+
+@pytest.fixture(scope="module")
+def service(backend):
+    """A service with the providers above, and one consumer of host1-numa0."""
+    url = backend.create_database()
+    with running.embedded(url) as found:
+        loaded = subprocess.run(
+            [sys.executable, "-m", "placement.cmd.manage", "load", "-"],
+            env={**os.environ, "OS_PLACEMENT_DATABASE__CONNECTION": url},
+            input=CLOUD,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert loaded.returncode == 0, loaded.stderr
+        _claim(found)
+        yield found
+    backend.drop_database(url)
+
+
+def _claim(service):
+    headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+    found = requests.get(f"{service.url}/resource_providers?name=host1-numa0", headers=headers, timeout=60).json()
+    (provider,) = found["resource_providers"]
+    claim = {
+        "allocations": {provider["uuid"]: {"resources": {"VCPU": 4}}},
+        "project_id": "red",
+        "user_id": "ada",
+        "consumer_type": "INSTANCE",
+        "consumer_generation": None,
+    }
+    done = requests.put(f"{service.url}/allocations/{SERVER}", json=claim, headers=headers, timeout=60)
+    assert done.status_code == 204, done.text
+
+
+@pytest.fixture
+def environment():
+    """An environment without settings of a client."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+
+
+@pytest.fixture
+def ask(service, environment):
+    """Runs placement-ask with these words: its exit code, stdout and stderr."""
+
+    def run(*words, **variables):
+        environment_ = {**environment, "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
+        return preloaded.service().run([*ASK, *words], environment_)
+
+    return run
+
+
+def rows(done):
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def test_a_capacity(ask):
+    done = ask("capacity", "resources=VCPU:4")
+    assert done.returncode == 0, done.stderr
+    first, *_, last = done.stdout.splitlines()
+    assert first == "This fits exactly 15 times."
+    assert last.split() == [RACK, "15"]
+    assert ["host2", "8", "VCPU"] in rows(done)
+
+
+def test_an_explanation(ask):
+    done = ask("explain", "resources=VCPU:8&required=HW_NUMA_ROOT")
+    assert done.returncode == 0, done.stderr
+    refused = ask("explain", "resources=VCPU:400")
+    assert (refused.returncode, refused.stderr) == (1, "")
+    assert "VCPU" in refused.stdout.splitlines()[0]
+    assert "Rules, in the order in which they narrow:" in refused.stdout
+    document = json.loads(ask("explain", "resources=VCPU:400", "--json").stdout)
+    assert document["found"] == 0
+    assert document["summary"] == refused.stdout.splitlines()[0]
+
+
+def test_options_are_a_query(ask):
+    by_options = ask("capacity", "--group", "a", "--resource", "VCPU=4", "--required", "HW_NUMA_ROOT", "--json")
+    by_text = ask("capacity", "resources_a=VCPU:4&required_a=HW_NUMA_ROOT", "--json")
+    assert json.loads(by_options.stdout) == json.loads(by_text.stdout)
+    assert json.loads(by_text.stdout)["count"] == 15
+
+
+def test_what_fits_nowhere_ends_with_1(ask):
+    done = ask("capacity", "--resource", "VCPU=400")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("This fits nowhere.\n")
+    assert ask("capacity", "--resource", "VCPU=400", "--json").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["capacity"], "placement-ask: There is no query"),
+        (["capacity", "--resource", "VCPU"], "'VCPU' is not <class>=<amount>"),
+        (["capacity", "resources=VCPU:x"], "placement-ask: 400 Bad Request: Requested resource VCPU expected positive"),
+        (["capacity", "resources=VCPU:1", "--until", "0"], "'0' is not a number of at least 1"),
+        (["overview", "--root", "nothing"], "placement-ask: 400 Bad Request"),
+        (["consumers", "--older-than", "x"], "placement-ask: 400 Bad Request"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        ([], "the following arguments are required"),
+        (["overview", "--url", "x"], "placement-ask: x is no URL of a service"),
+    ],
+)
+def test_wrong_arguments_end_with_2(ask, words, sentence):
+    done = ask(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_service_it_ends_with_2(service, environment, tmp_path):
+    done = preloaded.service().run([*ASK, "overview"], environment, tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "No service is named" in done.stderr
+
+
+def test_a_service_that_refuses_ends_with_3(ask):
+    assert ask("overview", OS_TOKEN="somebody").stderr.startswith("placement-ask: 403 Forbidden: ")
+    assert ask("overview", OS_TOKEN="somebody").returncode == 3
+    assert ask("overview", OS_TOKEN="").returncode == 3
+    done = ask("overview", OS_ENDPOINT="http://127.0.0.1:1")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "cannot be reached" in done.stderr
+
+
+@contextlib.contextmanager
+def answering(status, *bodies, **headers):
+    """The URL of a server that answers so, and the paths and headers that it got."""
+    got = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            got.append((self.path, dict(self.headers)))
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(bodies[len(got) - 1])
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", got
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(200, b"<html>"), (200, b"[1, 2"), (500, b"{}"), (502, b'{"errors": []}'), (204, b"")]
+)
+def test_a_service_of_another_kind_ends_with_3(ask, status, body):
+    with answering(status, body) as (url, _):
+        done = ask("overview", OS_ENDPOINT=url)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_no_redirect_is_followed(ask):
+    """The token would go to the host that the redirect names."""
+    with answering(200, b"{}") as (other, got), answering(302, b"", Location=other) as (url, _):
+        done = ask("overview", OS_ENDPOINT=url)
+    assert (done.returncode, got) == (3, [])
+
+
+def test_the_next_page_is_asked_of_the_same_service(ask):
+    """The host that its link names is not asked: the token would go there."""
+    page = b'{"consumers": [], "next": "http://127.0.0.1:1/v1/consumers?after=1"}'
+    last = b'{"consumers": [], "next": null}'
+    with answering(200, page, last) as (url, asked):
+        done = ask("consumers", OS_ENDPOINT=url)
+    assert (done.returncode, done.stdout) == (0, "No consumer.\n")
+    assert [path for path, _ in asked] == ["/v1/consumers?limit=1000", "/v1/consumers?after=1"]
+    assert [headers["X-Auth-Token"] for _, headers in asked] == ["admin", "admin"]
+
+
+def test_an_overview_is_trees(ask):
+    found = rows(ask("overview"))
+    assert found[0] == ["provider", "class", "used", "capacity", "free", "traits"]
+    assert found[1] == ["host1", "MEMORY_MB", "0", "4096", "4096"]
+    assert found[2] == ["host1-numa0", "VCPU", "4", "16", "12", "HW_NUMA_ROOT"]
+    assert ask("overview").stdout.splitlines()[2].startswith("  host1-numa0 ")
+    assert [row[0] for row in rows(ask("overview", "--root", "host2"))[1:]] == ["host2", "host2-numa0", "host2-numa1"]
+    assert [row[0] for row in rows(ask("overview", "--sort", "used:VCPU", "--limit", "1"))[1:2]] == ["host1"]
+    assert ask("overview", "--over-committed").stdout == "No provider.\n"
+
+
+def test_consumers_and_what_they_hold(ask):
+    _, (uuid, kind, project, user, _since, provider, *resources) = rows(ask("consumers"))
+    assert (uuid, kind, project, user, provider) == (SERVER, "INSTANCE", "red", "ada", "host1-numa0")
+    assert resources == ["4", "VCPU"]
+    assert ask("consumers", "--project", "blue").stdout == "No consumer.\n"
+    assert len(rows(ask("consumers", "--provider", "host1-numa0", "--class", "VCPU", "--newer-than", "1d"))) == 2
+
+
+def test_json_is_what_the_service_says(ask, service):
+    document = requests.get(f"{service.url}/v1/overview", headers={"X-Auth-Token": "admin"}, timeout=60).json()
+    assert json.loads(ask("overview", "--json").stdout) == {"providers": document["providers"]}
+
+
+def test_names_do_not_control_the_terminal(ask):
+    done = ask("overview", "--class", "DISK_GB")
+    assert "\x1b" not in done.stdout
+    assert "\ufffd[31mred" in done.stdout
+
+
+def in_terminal(words, environment, columns):
+    """The exit code of a process and what it writes to a terminal of this width."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(words, stdout=follower, stderr=follower, stdin=follower, env=environment) as process:
+        os.close(follower)
+        written = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while chunk := os.read(leader, 65536):
+                written += chunk
+        os.close(leader)
+    return process.returncode, written.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_colours_and_its_width(service, environment):
+    environment |= {"OS_ENDPOINT": service.url, "OS_TOKEN": "admin", "TERM": "xterm"}
+    for name in ("COLUMNS", "NO_COLOR"):
+        environment.pop(name, None)
+    words = [*ASK, "overview"]
+    code, written = in_terminal(words, environment, 50)
+    assert (code, "\x1b[1m" in written, "…" in written) == (0, True, True), written
+    plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert max(map(len, plain.splitlines())) <= 50
+    _, wide = in_terminal(words, {**environment, "NO_COLOR": "1"}, 200)
+    assert ("\x1b" in wide, "…" in wide) == (False, False)
+
+
+def test_a_reader_that_ends_early_is_no_error(service, environment):
+    environment |= {"OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
+    command = f"{sys.executable} -m placement.ask.main overview --json | head -1"
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("{\n", "")
+
+
+class TestOpenStack:
+    """The commands of ``openstack``."""
+
+    @pytest.fixture
+    def openstack(self, service, openstack_command):
+        """Runs a command: its exit code and the document that it shows."""
+        identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
+
+        def run(command, refused=None):
+            done = openstack_command([*identity, *command.split(), "-f", "json"])
+            if "is not an openstack command" in done.stderr:
+                missing("the entry points are not installed: pip install -e .")
+            if refused is not None:
+                assert (done.returncode, refused in done.stderr) == (1, True), done.stderr
+                return None
+            return done.returncode, json.loads(done.stdout)
+
+        return run
+
+    def test_count(self, openstack):
+        code, found = openstack("allocation candidate count --resource VCPU=4")
+        assert code == 0
+        assert (found[0]["of"], found[0]["count"]) == ("total", 15)
+        assert {"of": "aggregate", "name": RACK, "count": 15} in [
+            {name: row[name] for name in ("of", "name", "count")} for row in found
+        ]
+        assert openstack("allocation candidate count --resource VCPU=400")[0] == 1
+        openstack("allocation candidate count resources=VCPU:x", refused="expected positive integer amount")
+        openstack("allocation candidate count", refused="There is no query")
+
+    def test_explain(self, openstack):
+        code, found = openstack("allocation candidate explain --resource VCPU=400")
+        assert code == 1
+        assert [row["after"] for row in found if row["about"] == "rule"][-1] == 0
+        assert found[-1]["about"] == "summary"
+        assert openstack("allocation candidate explain --resource VCPU=4")[0] == 0
+
+    def test_overview(self, openstack):
+        code, found = openstack("resource provider overview --root host1")
+        assert (code, [row["provider"] for row in found]) == (0, ["host1", "host1-numa0", "host1-numa1"])
+        assert found[1] | {"used": 4, "capacity": 16, "free": 12, "traits": "HW_NUMA_ROOT"} == found[1]
+        openstack("resource provider overview --root nothing", refused="nothing")
+
+    def test_consumers(self, openstack):
+        code, (found,) = openstack("resource provider consumers --project red")
+        assert (code, found["consumer"], found["resources"]) == (0, SERVER, "4 VCPU")
+
+
+def test_a_user_of_http_basic(backend, environment, tmp_path):
+    (tmp_path / "htpasswd").write_text(f"ada:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
+    url = backend.create_database()
+    options = {
+        "api": {"auth_strategy": "http_basic"},
+        "oslo_middleware": {"http_basic_auth_user_file": tmp_path / "htpasswd"},
+    }
+    with running.embedded(url, options) as service:
+        words = [*ASK, "overview", "--url", service.url, "--username", "ada"]
+        done = preloaded.service().run(words, {**environment, "OS_PASSWORD": "s3cret"})
+        assert (done.returncode, done.stdout) == (0, "No provider.\n"), done.stderr
+        wrong = preloaded.service().run(words, {**environment, "OS_PASSWORD": "wrong"})
+        assert (wrong.returncode, wrong.stdout) == (3, "")
+        assert wrong.stderr.startswith("placement-ask: 401 Unauthorized")
+    backend.drop_database(url)

@@ -1,0 +1,237 @@
+"""Bare metal allocations by `openstack baremetal allocation`: each command that users have."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import tables
+from tests import servers
+from tests.baremetal_clients import unique
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of the clients themselves
+
+#: What does not depend on the kind of database.
+ONE_DATABASE = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+
+@pytest.fixture
+def openstack(clients):
+    return clients.openstack
+
+
+def test_create_with_wait(openstack, clients):
+    kind, name = unique("gpu"), unique("job")
+    node = clients.available(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"), owner="lab")
+    clients.available(kind, owner="lab")
+    made = openstack.show(
+        f"allocation create --resource-class {kind} --trait CUSTOM_FAST --trait HW_CPU_X86_AVX2 --name {name} "
+        "--owner lab --extra ticket=17 --wait 60"
+    )
+    assert (made["state"], made["node_uuid"], made["last_error"]) == ("active", node.id, None)
+    assert (made["name"], made["resource_class"], made["owner"]) == (name, kind, "lab")
+    assert (made["traits"], made["candidate_nodes"]) == (["CUSTOM_FAST", "HW_CPU_X86_AVX2"], [])
+    assert made["extra"] == {"ticket": 17}
+    assert made["updated_at"] >= made["created_at"]
+    assert openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid") == {
+        "instance_uuid": made["uuid"],
+        "allocation_uuid": made["uuid"],
+    }
+    shown = openstack.show(f"allocation show {name}")
+    assert shown == {key: made[key] for key in shown}
+    assert openstack.show(f"allocation show {made['uuid']}") == shown
+
+
+@ONE_DATABASE
+def test_create_replies_at_once(openstack, clients):
+    kind, chosen = unique("gpu"), str(uuid.uuid4())
+    node = clients.available(kind)
+    made = openstack.show(f"allocation create --resource-class {kind} --uuid {chosen}")
+    assert (made["uuid"], made["state"], made["node_uuid"]) == (chosen, "allocating", None)
+    clients.baremetal.wait_for_allocation(chosen, timeout=60)
+    assert openstack.show(f"allocation show {chosen}")["node_uuid"] == node.id
+
+
+def test_create_among_candidates(openstack, clients):
+    kind = unique("gpu")
+    nodes = [clients.available(kind, name=unique("web")) for _ in range(3)]
+    create = (
+        f"allocation create --resource-class {kind} --candidate-node {nodes[1].name} --candidate-node {nodes[2].id} "
+        "--wait 60"
+    )
+    made = [openstack.show(create) for _ in range(2)]
+    assert {tuple(shown["candidate_nodes"]) for shown in made} == {(nodes[1].id, nodes[2].id)}
+    assert {shown["node_uuid"] for shown in made} == {nodes[1].id, nodes[2].id}
+    reason = f"none of the requested nodes are available and match the resource class {kind}"
+    assert reason in openstack.refused(create)
+
+
+def test_create_prefers_the_node_of_the_same_name(openstack, clients):
+    kind = unique("gpu")
+    nodes = [clients.available(kind, name=unique("web")) for _ in range(4)]
+    for node in nodes[2], nodes[0]:
+        made = openstack.show(f"allocation create --resource-class {kind} --name {node.name} --wait 60")
+        assert made["node_uuid"] == node.id
+
+
+def test_create_for_a_node_in_use(openstack, clients):
+    kind = unique("old")
+    node = clients.deployed(kind, name=unique("web"))
+    made = openstack.show(f"allocation create --node {node.name}")
+    assert (made["state"], made["node_uuid"], made["resource_class"]) == ("active", node.id, kind)
+    assert openstack.show(f"node show {node.id} --fields instance_uuid") == {"instance_uuid": made["uuid"]}
+
+
+def test_wait_ends_with_the_reason(openstack, clients):
+    kind, name = unique("gpu"), unique("job")
+    refused = openstack.refused(f"allocation create --resource-class {kind} --name {name} --wait 60")
+    failed = openstack.show(f"allocation show {name}")
+    assert failed["last_error"] in refused
+    assert failed["last_error"] == (
+        f"Failed to process allocation {failed['uuid']}: no available nodes match the resource class {kind}."
+    )
+    assert (failed["state"], failed["node_uuid"]) == ("error", None)
+
+    clients.available(kind)
+    asked = f"allocation create --resource-class {kind} --trait CUSTOM_FAST --trait CUSTOM_RED --wait 60"
+    assert "no suitable nodes have the requested traits CUSTOM_FAST, CUSTOM_RED" in openstack.refused(asked)
+
+
+@ONE_DATABASE
+def test_create_is_refused(openstack):
+    assert "--resource-class" in openstack.refused("allocation create --name alone")
+    kind, nowhere = unique("gpu"), str(uuid.uuid4())
+    create = f"allocation create --resource-class {kind}"
+    for words, part in (
+        ("--name 'two words'", "two words"),
+        ("--trait fast", "fast"),
+        (f"--candidate-node {nowhere}", nowhere),
+        (f"--node {nowhere}", nowhere),
+    ):
+        refused = openstack.refused(f"{create} {words}")
+        assert part in refused
+        assert "(HTTP 400)" in refused
+    assert openstack.show(f"allocation list --resource-class {kind}") == []
+
+
+def test_lists(openstack, clients):
+    kind, other = unique("gpu"), unique("cpu")
+    nodes = [clients.available(kind, name=unique("web"), owner="lab") for _ in range(2)]
+    first = clients.allocated(kind, name=unique("b"), owner="lab", candidate_nodes=[nodes[0].id])
+    second = clients.allocated(kind, name=unique("a"), candidate_nodes=[nodes[1].id])
+    third = clients.baremetal.create_allocation(resource_class=kind, name=unique("c"))
+    clients.baremetal.wait_for_allocation(third, timeout=60, ignore_error=True)
+    clients.baremetal.create_allocation(resource_class=other, name=unique("d"))
+
+    def listed(options):
+        return [shown["uuid"] for shown in openstack.show(f"allocation list {options}")]
+
+    of_kind = f"--resource-class {kind}"
+    [row, *_] = openstack.show(f"allocation list {of_kind}")
+    assert row == {
+        "uuid": first.id,
+        "name": first.name,
+        "resource_class": kind,
+        "state": "active",
+        "node_uuid": nodes[0].id,
+    }
+    assert listed(of_kind) == [first.id, second.id, third.id]
+    assert listed(f"{of_kind} --sort name") == [second.id, first.id, third.id]
+    assert listed(f"{of_kind} --state active") == [first.id, second.id]
+    assert listed(f"{of_kind} --state error") == [third.id]
+    assert listed(f"{of_kind} --owner lab") == [first.id]
+    assert listed(f"--node {nodes[1].name}") == listed(f"--node {nodes[1].id}") == [second.id]
+    assert set(listed("")) >= {first.id, second.id, third.id}
+    assert "(HTTP 400)" in openstack.refused(f"allocation list --node {unique('nobody')}")
+
+    [long, *_] = openstack.show(f"allocation list {of_kind} --long")
+    assert (long["owner"], long["candidate_nodes"], long["traits"]) == ("lab", [nodes[0].id], [])
+    few = openstack.show(f"allocation list {of_kind} --fields uuid last_error")
+    assert few[0] == {"uuid": first.id, "last_error": None}
+    assert kind in few[2]["last_error"]
+
+
+def test_pages(openstack, clients):
+    kind = unique("gpu")
+    made = [clients.baremetal.create_allocation(resource_class=kind).id for _ in range(5)]
+
+    def listed(options):
+        return [shown["uuid"] for shown in openstack.show(f"allocation list --resource-class {kind} {options}")]
+
+    assert listed("--limit 2") == made[:2]
+    assert listed(f"--limit 2 --marker {made[1]}") == made[2:4]
+    assert listed(f"--marker {made[3]}") == made[4:]
+    assert listed("--limit 0") == made
+    assert "(HTTP 404)" in openstack.refused(f"allocation list --marker {uuid.uuid4()}")
+
+
+@ONE_DATABASE
+def test_more_than_the_server_gives_in_one_page(openstack, clients):
+    """Both clients follow the links, with the filters, to the end."""
+    if clients.database is None:
+        pytest.skip("the database is not known")
+    kind, other = unique("gpu"), unique("cpu")
+    rows = [
+        {"uuid": str(uuid.uuid4()), "resource_class": kind if number % 500 else other, "last_error": "no node"}
+        | {"traits": [], "candidate_nodes": [], "extra": {}}
+        for number in range(2, 1004)
+    ]
+    engine = sa.create_engine(clients.database)
+    with engine.begin() as connection:
+        connection.execute(sa.insert(tables.baremetal_allocations), rows)
+    engine.dispose()
+    expected = [row["uuid"] for row in rows if row["resource_class"] == kind]
+    assert len(expected) == 1000
+    expected.append(openstack.show(f"allocation create --resource-class {kind}")["uuid"])
+
+    def listed(options):
+        return [shown["uuid"] for shown in openstack.show(f"allocation list --resource-class {kind} {options}")]
+
+    assert listed("") == listed("--limit 1000") == expected[:1000]
+    assert listed("--limit 0") == listed("--limit 1001") == expected
+    assert listed("--limit 0 --fields uuid state") == expected
+    assert [shown.id for shown in clients.baremetal.allocations(resource_class=kind)] == expected
+    assert [shown.id for shown in clients.baremetal.allocations(resource_class=kind, limit=400)] == expected
+
+
+def test_set_and_unset(openstack, clients):
+    name, renamed = unique("job"), unique("job")
+    made = openstack.show(f"allocation create --resource-class {unique('gpu')} --name {name} --extra a=1 --extra b=2")
+    openstack.do(f"allocation set {name} --name {renamed} --extra 'c={{\"deep\": [1, 2]}}' --extra a=3")
+    shown = openstack.show(f"allocation show {made['uuid']}")
+    assert (shown["name"], shown["extra"]) == (renamed, {"a": 3, "b": 2, "c": {"deep": [1, 2]}})
+    openstack.do(f"allocation unset {renamed} --name --extra a --extra c")
+    shown = openstack.show(f"allocation show {made['uuid']}")
+    assert (shown["name"], shown["extra"]) == (None, {"b": 2})
+    assert "(HTTP 400)" in openstack.refused(f"allocation unset {made['uuid']} --extra missing")
+    gone = openstack.refused(f"allocation show {renamed}")
+    assert gone.startswith(f"Allocation {renamed} could not be found. (HTTP 404)")
+
+
+def test_delete(openstack, clients):
+    kind = unique("gpu")
+    node = clients.available(kind)
+    first = openstack.show(f"allocation create --resource-class {kind} --wait 60")
+    second = openstack.show(f"allocation create --resource-class {kind} --name {unique('job')}")
+    clients.baremetal.wait_for_allocation(second["uuid"], timeout=60, ignore_error=True)
+    openstack.do(f"allocation delete {first['uuid']} {second['name']}")
+    for uuid_ in (first["uuid"], second["uuid"]):
+        assert "(HTTP 404)" in openstack.refused(f"allocation show {uuid_}")
+    freed = openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid provision_state")
+    assert freed == {"instance_uuid": None, "allocation_uuid": None, "provision_state": "available"}
+    assert "could not be found" in openstack.refused(f"allocation delete {first['uuid']}")
+    assert openstack.show(f"allocation create --resource-class {kind} --wait 60")["node_uuid"] == node.id
+
+
+def test_a_lease_from_its_request_to_its_end(openstack, clients):
+    """Allocate, deploy, undeploy: the end of the deployment ends the allocation."""
+    kind = unique("gpu")
+    node = clients.available(kind)
+    made = openstack.show(f"allocation create --resource-class {kind} --wait 60")
+    openstack.do(f"node deploy {node.id} --wait 60")
+    openstack.do(f"node undeploy {node.id} --wait 60")
+    assert "could not be found. (HTTP 404)" in openstack.refused(f"allocation show {made['uuid']}")
+    freed = openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid provision_state")
+    assert freed == {"instance_uuid": None, "allocation_uuid": None, "provision_state": "available"}

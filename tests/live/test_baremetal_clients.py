@@ -1,0 +1,189 @@
+"""How the clients of the Bare Metal API are pointed at it, agree on a version, repeat requests and show errors.
+
+This does not depend on the kind of database.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+
+import bcrypt
+import pytest
+
+from tests import children, running, servers
+from tests.baremetal_clients import DRIVER, Clients, Commands, unique
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # those of the clients themselves
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+]
+
+#: What may follow the URL of the API.
+ENDINGS = ["", "/", "/v1", "/v1/"]
+
+
+# --- where the service is --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def node(clients):
+    """A node, by its name."""
+    return clients.enrolled(unique("pointed"), name=unique("web"))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_endpoints_with_and_without_version_and_slash(clients, node, ending):
+    pointed = Clients(f"{clients.url}{ending}")
+    assert pointed.openstack.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
+    assert pointed.baremetal.get_node(node.name).id == node.id
+    made = pointed.openstack.show(f"allocation create --resource-class {node.resource_class}")["uuid"]
+    assert [shown.id for shown in pointed.baremetal.allocations(resource_class=node.resource_class, limit=1)] == [made]
+
+
+def test_the_command_that_stands_alone(clients, node):
+    commands = Commands(*clients.openstack.options, program="baremetal")
+    assert commands.show(f"node show {node.name}")["uuid"] == node.id
+
+
+@pytest.mark.parametrize("program", ["openstack", "baremetal"])
+def test_environment_variables(clients, node, program):
+    commands = Commands(program=program, OS_AUTH_TYPE="none", OS_ENDPOINT=clients.url)
+    assert commands.show(f"node show {node.name}")["uuid"] == node.id
+
+
+def test_clouds_yaml(clients, node, tmp_path, monkeypatch):
+    file = tmp_path / "clouds.yaml"
+    file.write_text(json.dumps({"clouds": {"lab": {"auth_type": "none", "auth": {"endpoint": clients.url}}}}))
+    commands = Commands(OS_CLIENT_CONFIG_FILE=str(file), OS_CLOUD="lab")
+    assert commands.show(f"node show {node.name}")["uuid"] == node.id
+    import openstack
+
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(file))
+    assert openstack.connect(cloud="lab").baremetal.get_node(node.name).id == node.id
+
+
+@pytest.fixture
+def guarded(backend):
+    """The URL of a service that requires a password."""
+    file = children.run_directory() / "htpasswd-baremetal"
+    file.write_text(f"lab:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
+    url = backend.create_database()
+    options = {
+        "api": {"auth_strategy": "http_basic"},
+        "baremetal": {"enabled": True},
+        "oslo_middleware": {"http_basic_auth_user_file": file},
+    }
+    with running.embedded(url, options) as found:
+        yield f"{found.url}/baremetal"
+    backend.drop_database(url)
+
+
+def test_http_basic(guarded):
+    def commands(password):
+        identity = ("--os-username", "lab", "--os-password", password)
+        return Commands("--os-auth-type", "http_basic", "--os-endpoint", guarded, *identity)
+
+    lab = Clients(guarded).connect(auth_type="http_basic", username="lab", password="s3cret").baremetal
+    name = unique("web")
+    made = commands("s3cret").show(f"node create --driver {DRIVER} --name {name}")
+    assert lab.get_node(name).id == made["uuid"]
+    assert "(HTTP 401)" in commands("wrong").refused("node list")
+    assert "(HTTP 401)" in Clients(guarded).openstack.refused("node list")
+    with pytest.raises(Exception, match="has no credentials"):
+        Clients(guarded).baremetal.get_node(name)
+
+
+# --- versions --------------------------------------------------------------------------------------------------------
+
+
+#: Makes the command know a version that no server has.
+NEWER = """
+from ironicclient.osc import plugin
+plugin.API_VERSIONS["1.999"] = plugin.CLIENT_CLASS
+plugin.LATEST_VERSION = "1.999"
+"""
+
+
+def test_a_client_that_is_newer_than_the_server(clients, node):
+    """It asks for its own newest version, reads the range from /v1, and repeats the request."""
+    newer = Commands(*clients.openstack.options, first=NEWER)
+    assert newer.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
+
+
+def test_a_version_that_the_server_has_not(clients):
+    newer = Commands(*clients.openstack.options, "--os-baremetal-api-version", "1.999", first=NEWER)
+    refused = newer.refused("node list")
+    assert "1.999" in refused
+    assert re.search(r"Supported version range is 1\.1 to 1\.\d{3}\b", refused)
+
+
+def test_versions_that_the_user_chooses(clients, node):
+    def at(version):
+        return Commands(*clients.openstack.options, "--os-baremetal-api-version", version)
+
+    assert at("latest").show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
+    assert "(HTTP 404)" in at("1.51").refused("allocation list")
+    assert "(HTTP 405)" in at("1.51").refused("allocation create --resource-class gpu")
+    assert "allocation_uuid" not in at("1.51").show(f"node show {node.id}")
+    made = at("1.52").show(f"allocation create --resource-class {node.resource_class}")["uuid"]
+    assert "owner" not in at("1.59").show(f"allocation show {made}")
+    assert "(HTTP 405)" in at("1.56").refused(f"allocation set {made} --extra a=1")
+    at("1.57").do(f"allocation set {made} --extra a=1")
+    assert "(HTTP 404)" in at("1.1").refused(f"node show {node.name}")
+    assert at("1.5").show(f"node show {node.name}")["uuid"] == node.id
+
+
+# --- requests that the clients repeat, and errors ---------------------------------------------------------------------
+
+
+def test_the_command_repeats_a_refused_request(clients):
+    """Five times, after two seconds each."""
+    create = f"allocation create --resource-class {unique('gpu')} --name {unique('job')}"
+    clients.openstack.do(create)
+    impatient = "import sys, time\ntime.sleep = lambda seconds: print('waits', seconds, file=sys.stderr)"
+    refused = Commands(*clients.openstack.options, first=impatient).refused(create)
+    assert refused.count("waits 2") == 5
+    assert create.split()[-1] in refused
+    assert "(HTTP 409)" in refused
+
+
+def test_the_sdk_repeats_a_refused_request(clients, monkeypatch):
+    """As often as it is configured to."""
+    from openstack import exceptions
+
+    kind, name = unique("gpu"), unique("job")
+    first = clients.baremetal.create_allocation(resource_class=kind, name=name)
+    waited = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    patient, less = clients.connect(), clients.connect(baremetal_status_code_retries=2)
+    for connection, expected in ((patient, [0.5, 1.0, 2.0, 4.0, 8.0]), (less, [0.5, 1.0])):
+        with pytest.raises(exceptions.ConflictException, match=name):
+            connection.baremetal.create_allocation(resource_class=kind, name=name)
+        assert waited == expected
+        waited.clear()
+
+    # The cause of the conflict ends between two attempts.
+    monkeypatch.setattr(time, "sleep", lambda _: clients.baremetal.delete_allocation(first))
+    assert patient.baremetal.create_allocation(resource_class=kind, name=name).id != first.id
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("node show {nobody}", 404),
+        ("allocation show {nobody}", 404),
+        ("allocation show 'two words'", 400),
+        ("node create --driver floppy", 400),
+        ("allocation list --node {nobody}", 400),
+        ("node provide {node}", 400),
+    ],
+)
+def test_errors_show_a_sentence_and_the_status(clients, node, command, status):
+    refused = clients.openstack.refused(command.format(nobody=uuid.uuid4(), node=node.id))
+    sentence, _, end = refused.partition(" (HTTP ")
+    assert end.startswith(f"{status})")
+    assert len(sentence.split()) > 3
+    assert [text for text in ("{", "faultstring", "Traceback") if text in sentence] == []

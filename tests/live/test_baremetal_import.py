@@ -1,0 +1,193 @@
+"""placement-manage baremetal import, from this service, which answers the import as Ironic does."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+
+import bcrypt
+import openstack
+import pytest
+import yaml
+
+from placement.baremetal.objects import holding
+from placement.baremetal.objects.locked_node import LockedNode
+from placement.baremetal.objects.node import Node
+from placement.baremetal.objects.record import Record
+from placement.cmd import manage
+from placement.db import schema
+from placement.db.database import opened
+from placement.objects.consumer import Owner
+from tests import running
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+
+BUSY, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+#: What does not depend on the kind of database.
+SQLITE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
+
+
+def service(directory, **options):
+    return running.embedded(f"sqlite:///{directory}/there.sqlite", {"baremetal": {"enabled": True}, **options})
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory):
+    """A service with four nodes: n1 allocated, n2 in use without an allocation, n3 free, n4 new."""
+    with service(tmp_path_factory.mktemp("there")) as found:
+        url = f"{found.url}/baremetal"
+        client = openstack.connect(auth_type="none", endpoint=url).baremetal
+        for name in ("n1", "n2", "n3", "n4"):
+            client.create_node(driver="redfish", name=name, resource_class=f"bm.{name}", extra={"rack": name})
+        for name in ("n1", "n2", "n3"):
+            client.set_node_provision_state(name, "manage", wait=True)
+            client.set_node_provision_state(name, "provide", wait=True)
+            client.set_node_power_state(name, "power off")
+        client.set_node_traits("n1", ["CUSTOM_RAID", "HW_CPU_X86_VMX"])
+        made = client.create_allocation(name="web", resource_class="bm.n1", traits=["CUSTOM_RAID"])
+        client.wait_for_allocation(made)
+        client.create_allocation(name="none", resource_class="bm.none")
+        client.patch_node("n2", [{"op": "add", "path": "/instance_uuid", "value": BUSY}])
+        client.set_node_provision_state("n2", "active", wait=True)
+        yield url
+
+
+@pytest.fixture
+def here(database_url, tmp_path, monkeypatch):
+    """The database that is imported into."""
+    configuration = tmp_path / "placement.conf"
+    configuration.write_text(f"[placement_database]\nconnection = {database_url}\nmax_retries = 0\n")
+    monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
+    with opened(database_url) as database:
+        schema.sync(database.engine)
+        yield database
+
+
+@pytest.fixture
+def run(here, in_process):
+    """Run the import."""
+    return functools.partial(in_process, manage, "baremetal", "import")
+
+
+def numbers(out):
+    """The numbers of the summary."""
+    return {name: int(number) for name, number in re.findall(r"^\| +([\w, ]+?) +\| +(\d+) +\|$", out, flags=re.M)}
+
+
+def nodes(database):
+    """All that was imported of the nodes, by name."""
+    found = database.read(lambda db: [Node.find(db, name) for name in ("n1", "n2", "n3", "n4")])
+    return {node.name: node for node in found if node is not None}
+
+
+def test_a_dry_run_shows_what_an_import_does_and_a_repeated_import_does_nothing(there, here, run):
+    dry = run("--endpoint", there, "--dry-run")
+    assert dry.code == 0
+    assert dry.out.endswith("Dry run: nothing was written.\n")
+    expected = {"new": 4, "changed": 0, "unchanged": 0, "in use there, claimed": 2, "not as there": 0, "only here": 0}
+    assert numbers(dry.out) == expected
+    assert nodes(here) == {}
+
+    done = run("--endpoint", f"{there}/v1")
+    assert done.code == 0
+    assert numbers(done.out) == expected
+    assert f"(n2): in use there by {BUSY}, without a claim here: claimed\n" in done.out
+    found = nodes(here)
+    assert (found["n1"].available, found["n1"].details["extra"]) == (True, {"rack": "n1"})
+    assert (found["n2"].instance_uuid, found["n2"].provision_state) == (BUSY, "active")
+    assert (found["n3"].instance_uuid, found["n4"].provision_state) == (None, "enroll")
+    record = here.read(lambda db: Record.get(db, "web"))
+    assert (record.node_uuid, record.uuid) == (found["n1"].uuid, found["n1"].instance_uuid)
+    assert here.read(lambda db: Record.find(db, "none")) is None
+
+    again = run("--endpoint", there)
+    assert again.code == 0
+    assert numbers(again.out) == {**dict.fromkeys(expected, 0), "unchanged": 4}
+    assert nodes(here) == found
+
+
+def test_what_differs_is_shown_and_written(there, here, run):
+    run("--endpoint", there)
+    uuid = nodes(here)["n3"].uuid
+    here.write(lambda db: LockedNode.lock(db, uuid).update(power_state="power on", details={"extra": None}))
+    done = run("--endpoint", there)
+    assert done.code == 0
+    assert [line for line in done.out.splitlines() if "n3" in line] == [
+        f"{uuid} (n3): power_state: power on -> power off",
+        f"{uuid} (n3): extra",
+    ]
+    assert numbers(done.out)["changed"] == 1
+
+
+def test_a_holder_that_differs_is_reported(there, here, run):
+    run("--endpoint", there)
+    node = nodes(here)["n3"]
+    here.write(lambda db: holding.assign(db, Node.get(db, node.uuid), OTHER, Owner("red", "ann", "INSTANCE")))
+    done = run("--endpoint", there)
+    assert done.code == 1
+    assert f"{node.uuid} (n3): held here by {OTHER}, free there\n" in done.out
+    assert numbers(done.out)["not as there"] == 1
+
+
+@SQLITE
+def test_a_cloud_of_clouds_yaml(there, run, tmp_path, monkeypatch):
+    clouds = {"there": {"auth_type": "none", "auth": {"endpoint": there}}}
+    (tmp_path / "clouds.yaml").write_text(yaml.safe_dump({"clouds": clouds}))
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "clouds.yaml"))
+    assert numbers(run("--os-cloud", "there", "--dry-run").out)["new"] == 4
+    unknown = run("--os-cloud", "nowhere")
+    assert (unknown.code, unknown.err) == (1, "placement-manage: Cloud nowhere was not found.\n")
+
+
+@SQLITE
+def test_http_basic(run, tmp_path, monkeypatch):
+    users = tmp_path / "htpasswd"
+    users.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
+    options = {"api": {"auth_strategy": "http_basic"}, "oslo_middleware": {"http_basic_auth_user_file": users}}
+    with service(tmp_path, **options) as found:
+        arguments = ("--endpoint", f"{found.url}/baremetal", "--username", "ann")
+        monkeypatch.delenv("OS_PASSWORD", raising=False)
+        assert run(*arguments).err == "placement-manage: The password of ann is missing: set $OS_PASSWORD.\n"
+        monkeypatch.setenv("OS_PASSWORD", "wrong")
+        assert run(*arguments).err.startswith("placement-manage: Ironic cannot be read: ")
+        monkeypatch.setenv("OS_PASSWORD", "s3cret")
+        assert run(*arguments).code == 0
+
+
+@SQLITE
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://127.0.0.1:1/baremetal/v1", "nonsense"])
+def test_an_ironic_that_cannot_be_read_is_one_line(run, url):
+    done = run("--endpoint", url)
+    assert done.code == 1
+    assert re.fullmatch(r"placement-manage: Ironic cannot be read: .+\n", done.err)
+    assert done.out == ""
+
+
+@SQLITE
+def test_a_service_of_another_kind_is_one_line(there, run):
+    done = run("--endpoint", there.removesuffix("/baremetal"))
+    assert (done.code, done.out) == (1, "")
+    assert re.fullmatch(r"placement-manage: Ironic cannot be read: .+\n", done.err)
+
+
+@SQLITE
+def test_openstacksdk_may_be_missing(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openstack", None)
+    done = run("--endpoint", "http://127.0.0.1:1")
+    assert (done.code, done.err) == (1, "placement-manage: openstacksdk is missing: install the extra 'baremetal'.\n")
+
+
+@SQLITE
+def test_a_database_without_tables_is_refused(run, here):
+    with here.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE alembic_version")
+    done = run("--endpoint", "http://127.0.0.1:1")
+    assert done.code == 1
+    assert "db sync" in done.err
+
+
+def test_one_of_the_two_sources_is_required(in_process):
+    done = in_process(manage, "baremetal", "import")
+    assert done.code == 2
+    assert "one of the arguments --os-cloud --endpoint is required" in done.err

@@ -1,0 +1,180 @@
+"""Machines as nova's driver for bare metal uses them: claimed by the Placement API, deployed by the Bare Metal API.
+
+The provider of a node has the node's uuid, one unit of the node's class and its traits; the consumer is the instance.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from keystoneauth1 import adapter, session, token_endpoint
+
+from tests.baremetal_clients import DRIVER, unique
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+
+UNIT = {"total": 1, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
+
+
+class Placement:
+    """The Placement API of the same service, as nova's clients use it."""
+
+    def __init__(self, url):
+        auth = token_endpoint.Token(url, "admin")
+        self._client = adapter.Adapter(
+            session.Session(auth=auth), service_type="placement", default_microversion="1.39", raise_exc=False
+        )
+
+    def send(self, method, path, **body):
+        reply = self._client.request(path, method, **({"json": body} if body else {}))
+        return reply.status_code, reply.json() if reply.content else None
+
+    def get(self, path):
+        status, found = self.send("GET", path)
+        assert status == 200, found
+        return found
+
+    def candidates(self, amounts, traits=""):
+        """Return the uuids of the providers that fit."""
+        required = f"&required={traits}" if traits else ""
+        found = self.get(f"/allocation_candidates?resources={amounts}{required}")
+        return [provider for request in found["allocation_requests"] for provider in request["allocations"]]
+
+    def claim(self, consumer, provider, name, generation=None):
+        """Return the status of the reply."""
+        return self.send(
+            "PUT",
+            f"/allocations/{consumer}",
+            allocations={provider: {"resources": {name: 1}}},
+            project_id="demo",
+            user_id="alice",
+            consumer_generation=generation,
+            consumer_type="INSTANCE",
+        )[0]
+
+    def inventory(self, provider):
+        return self.get(f"/resource_providers/{provider}/inventories")["inventories"]
+
+
+@pytest.fixture
+def placement(clients):
+    if clients.root is None:
+        pytest.skip("the service has no Placement API")
+    return Placement(clients.root)
+
+
+@pytest.fixture
+def baremetal(clients):
+    return clients.baremetal
+
+
+def resource_class():
+    """Return a class of nodes, and its name in Placement."""
+    word = unique("baremetal.with-GPU")
+    return word, "CUSTOM_" + word.upper().replace(".", "_").replace("-", "_")
+
+
+def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
+    kind, name = resource_class()
+    node = clients.available(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"))
+    clients.available(kind)
+    instance = str(uuid.uuid4())
+    assert placement.candidates(f"{name}:1", "CUSTOM_FAST,HW_CPU_X86_AVX2") == [node.id]
+    assert placement.claim(instance, node.id, name) == 204
+    seen = baremetal.get_node(node.id)
+    assert (seen.instance_id, seen.allocation_id) == (instance, None)
+
+    # The driver associates them, although the node has the instance already.
+    baremetal.patch_node(node.id, [{"op": "add", "path": "/instance_uuid", "value": instance}])
+    baremetal.update_node(node, instance_info={"image_source": "http://192.0.2.1/image"})
+    node = baremetal.set_node_provision_state(node, "active", wait=True, timeout=60)
+    assert (node.provision_state, node.instance_id) == ("active", instance)
+    assert [found.id for found in baremetal.nodes(instance_id=instance)] == [node.id]
+    assert placement.inventory(node.id)[name]["reserved"] == 1
+    held = placement.get(f"/allocations/{instance}")
+    assert held["allocations"][node.id]["resources"] == {name: 1}
+    assert (held["project_id"], held["user_id"], held["consumer_type"]) == ("demo", "alice", "INSTANCE")
+    assert placement.candidates(f"{name}:1", "CUSTOM_FAST") == []
+
+    node = baremetal.set_node_provision_state(node, "deleted", wait=True, timeout=60)
+    assert (node.provision_state, baremetal.get_node(node.id).instance_id) == ("available", None)
+    assert placement.send("DELETE", f"/allocations/{instance}")[0] in (204, 404)
+    assert placement.inventory(node.id)[name]["reserved"] == 0
+    assert placement.candidates(f"{name}:1", "CUSTOM_FAST") == [node.id]
+    assert clients.allocated(kind, traits=["CUSTOM_FAST"]).node_id == node.id
+
+
+def test_what_one_side_gave_away_the_other_does_not(clients, placement, baremetal):
+    kind, name = resource_class()
+    node = clients.available(kind)
+    instance = str(uuid.uuid4())
+    assert placement.claim(instance, node.id, name) == 204
+    lost = baremetal.wait_for_allocation(baremetal.create_allocation(resource_class=kind), ignore_error=True)
+    assert lost.state == "error"
+    with pytest.raises(Exception, match=instance):
+        baremetal.update_node(node.id, instance_id=str(uuid.uuid4()))
+    assert placement.send("DELETE", f"/allocations/{instance}")[0] == 204
+    assert baremetal.get_node(node.id).instance_id is None
+
+    lease = clients.allocated(kind)
+    assert placement.candidates(f"{name}:1") == []
+    assert placement.claim(instance, node.id, name) == 409
+    shown = placement.get(f"/allocations/{lease.id}")
+    assert shown["allocations"][node.id]["resources"] == {name: 1}
+    baremetal.delete_allocation(lease, ignore_missing=False)
+    assert placement.get(f"/allocations/{lease.id}") == {"allocations": {}}
+    assert placement.claim(instance, node.id, name) == 204
+
+
+def test_the_end_of_a_lease_by_placement(clients, placement, baremetal):
+    kind, _ = resource_class()
+    node = clients.available(kind)
+    lease = clients.allocated(kind, name=unique("job"))
+    assert placement.send("DELETE", f"/allocations/{lease.id}")[0] == 204
+    assert "could not be found" in clients.openstack.refused(f"allocation show {lease.name}")
+    assert list(baremetal.allocations(resource_class=kind)) == []
+    seen = baremetal.get_node(node.id)
+    assert (seen.instance_id, seen.allocation_id) == (None, None)
+    again = clients.allocated(kind, name=lease.name)
+    assert again.node_id == node.id
+
+
+def test_a_provider_that_nova_made_first(clients, placement, baremetal):
+    kind, name = resource_class()
+    node, instance = str(uuid.uuid4()), str(uuid.uuid4())
+    assert placement.send("POST", "/resource_providers", uuid=node, name=node)[0] == 200
+    assert placement.send("PUT", f"/resource_classes/{name}")[0] == 201
+    assert placement.send("PUT", "/traits/CUSTOM_FAST")[0] in (201, 204)
+    unit = {"resource_provider_generation": 0, "inventories": {name: UNIT}}
+    assert placement.send("PUT", f"/resource_providers/{node}/inventories", **unit)[0] == 200
+    traits = {"resource_provider_generation": 1, "traits": ["CUSTOM_FAST"]}
+    assert placement.send("PUT", f"/resource_providers/{node}/traits", **traits)[0] == 200
+    assert placement.claim(instance, node, name) == 204
+
+    made = baremetal.create_node(driver=DRIVER, id=node, resource_class=kind)
+    assert (made.id, made.instance_id, made.traits) == (node, instance, ["CUSTOM_FAST"])
+    assert placement.get(f"/resource_providers/{node}")["name"] == node
+    assert placement.inventory(node)[name] == UNIT | {"reserved": 1}
+
+
+def test_the_periodic_update_of_nova(clients, placement, baremetal):
+    """It writes the inventory and traits that it derives from the node; afterwards both APIs work as before."""
+    kind, name = resource_class()
+    node = clients.available(kind, ("CUSTOM_FAST",))
+    assert placement.inventory(node.id) == {name: UNIT | {"reserved": 0}}
+    shown = placement.get(f"/resource_providers/{node.id}/traits")
+    assert shown["traits"] == ["CUSTOM_FAST"]
+    unit = {"resource_provider_generation": shown["resource_provider_generation"], "inventories": {name: UNIT}}
+    status, written = placement.send("PUT", f"/resource_providers/{node.id}/inventories", **unit)
+    assert status == 200
+    traits = {"traits": ["CUSTOM_FAST"], "resource_provider_generation": written["resource_provider_generation"]}
+    assert placement.send("PUT", f"/resource_providers/{node.id}/traits", **traits)[0] == 200
+    lease = clients.allocated(kind, traits=["CUSTOM_FAST"])
+    assert lease.node_id == node.id
+    baremetal.set_node_maintenance(node, "a fan is loud")
+    assert placement.inventory(node.id)[name]["reserved"] == 1
+    baremetal.unset_node_maintenance(node)
+    baremetal.delete_allocation(lease)
+    assert placement.inventory(node.id)[name]["reserved"] == 0
+    assert placement.candidates(f"{name}:1") == [node.id]

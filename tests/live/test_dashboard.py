@@ -1,0 +1,99 @@
+"""Every query of the dashboard is one that the metrics of a running service answer."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests import children, running
+from tests.live.test_metrics import Shown
+from tests.load.storm import Call, Storm, claim, new
+from tests.promql import Malformed, reads
+
+DASHBOARD = json.loads((Path(__file__).parents[2] / "etc/grafana/placement.json").read_text())
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
+#: Prometheus adds these labels.
+ADDED = {"instance", "job"}
+
+
+def rendered(expression: str) -> str:
+    """Return the query as Grafana sends it, where all machines are chosen."""
+    return expression.replace("$__rate_interval", "5m").replace("$instance", ".*")
+
+
+@pytest.fixture(scope="module")
+def labels():
+    """The labels of each metric on the page of a service that has done some of everything."""
+    directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
+    database = children.run_directory() / f"dashboard-{secrets.token_hex(4)}.sqlite"
+    page = Shown(directory)
+    options = {"metrics": {"directory": directory}, "baremetal": {"enabled": True}}
+    with running.embedded(f"sqlite:///{database}", options) as service:
+        storm = Storm(service.url)
+        provider = storm.provider(VCPU=2)
+        for amount in (1, 2):
+            storm.together(claim({provider: {"VCPU": amount}}))
+            storm.together(Call("GET", f"/allocation_candidates?resources=VCPU:{amount}"))
+        storm.together(Call("GET", "/v1/capacity?resources=VCPU:1"), Call("DELETE", f"/allocations/{new()}"))
+        text = page.text()
+    page.child.stop()
+    found = defaultdict(set)
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found[sample.name] |= sample.labels.keys()
+    return found
+
+
+@pytest.mark.parametrize(("title", "expression"), QUERIES)
+def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
+    found = reads(rendered(expression))
+    assert found, title
+    for metric, needed in found:
+        assert metric in labels, title
+        assert needed - ADDED <= labels[metric], title
+
+
+def test_legends_name_labels_that_the_query_keeps():
+    for panel in PANELS:
+        for target in panel["targets"]:
+            shown = {part.partition("}}")[0] for part in target["legendFormat"].split("{{")[1:]}
+            kept = {label for read in reads(rendered(target["expr"])) for label in read.labels}
+            assert shown <= kept, panel["title"]
+
+
+def test_panels_do_not_overlap_and_have_their_own_ids():
+    cells = [
+        (x, y)
+        for panel in DASHBOARD["panels"]
+        for place in (panel["gridPos"],)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert all(0 <= x < 24 for x, _ in cells)
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sum(",
+        "sum by (a (b)",
+        "rate(b)",
+        "b[5m]",
+        "sum(rate(b{c=1}[5m]))",
+        "b c",
+        'b{c="d" e="f"}',
+        "frobnicate(b)",
+        "rate(b[m])",
+    ],
+)
+def test_a_query_with_a_mistake_is_none(expression):
+    with pytest.raises(Malformed):
+        reads(expression)

@@ -1,0 +1,160 @@
+"""Every route below /v1 with every kind of caller, over HTTP (docs: v1-policy).
+
+All are for administrators and services.  An operator can let readers of a project list its consumers.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+
+import pytest
+from oslo_policy.policy import DocumentedRuleDefault
+
+from placement.v1 import policy
+from placement.v1.api import TABLE, V1
+from tests import children, running, servers
+
+pytestmark = [
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("v1-policy"),
+]
+
+MINE, YOURS = "mine", "yours"
+ADMIN, MANAGER = "admin,manager,member,reader", "manager,member,reader"
+#: Roles as Keystone assigns them, with those that they imply, and the project.
+CALLERS = {
+    "admin": (ADMIN, MINE),
+    "admin of another project": (ADMIN, YOURS),
+    "service": ("service", YOURS),
+    "manager": (MANAGER, MINE),
+    "reader": ("reader", MINE),
+    "reader of another project": (MANAGER, YOURS),
+    "member who is no reader": ("member", MINE),
+    "somebody with a role of their own": ("Admins", MINE),
+    "nobody": ("", MINE),
+}
+PROVIDER = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a12"
+#: The queries of a route; those of consumers with the project whose readers an operator can allow.
+CONSUMERS = {
+    f"project={MINE}": MINE,
+    f"project={MINE}&limit=1": MINE,
+    f"project={YOURS}": YOURS,
+    f"project={MINE}&project={YOURS}": YOURS,  # the last one counts
+    "": None,
+    "project=": None,
+    f"user={MINE}": None,
+    "unknown=1": None,
+}
+QUERIES = {"/capacity": ["resources=VCPU:1"], "/explain": ["resources=VCPU:1"], "/consumers": [*CONSUMERS]}
+#: Queries that are refused to callers that may ask.
+WRONG = {"project=", "unknown=1"}
+OPEN = V1.open_paths
+REQUESTS = [(path, query) for path in TABLE for query in QUERIES.get(path, [""])]
+
+
+@pytest.fixture(scope="module")
+def database_url(backend):
+    url = backend.create_database()
+    yield url
+    backend.drop_database(url)
+
+
+@pytest.fixture(scope="module")
+def port(database_url):
+    """A service with noauth2, which accepts any roles, and a provider."""
+    with running.embedded(database_url) as service:
+        body = json.dumps({"name": "host", "uuid": PROVIDER})
+        status, _ = send(service.port, "POST", "/resource_providers", headers(ADMIN, MINE), body)
+        assert status == 201
+        yield service.port
+
+
+@pytest.fixture(scope="module")
+def open_port(database_url, port):
+    """A service on the same database that lets readers list the consumers of their project."""
+    file = children.run_directory() / "v1-policy.yaml"
+    file.write_text('"placement:v1:consumers:list": "rule:admin_or_project_reader_or_service_api"\n')
+    with running.embedded(database_url, {"oslo_policy": {"policy_file": file}}) as service:
+        yield service.port
+
+
+def headers(roles, project, **more):
+    return {"X-Auth-Token": f"somebody:{project}", "X-Roles": roles, **more}
+
+
+def send(port, method, path, sent, body=None):
+    """Return the status, and the sentence of a refusal."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    try:
+        connection.request(method, path, body, {"Content-Type": "application/json"} | sent)
+        answer = connection.getresponse()
+        content = answer.read().decode()
+    finally:
+        connection.close()
+    if answer.status < 400:
+        return answer.status, ""
+    [error] = json.loads(content)["errors"]
+    return answer.status, error["detail"].splitlines()[-1].strip()
+
+
+def url(path, query):
+    return f"/v1{path.format(provider='host')}" + (f"?{query}" if query else "")
+
+
+@pytest.mark.parametrize(("path", "query"), REQUESTS)
+@pytest.mark.parametrize("name", CALLERS)
+def test_each_caller_gets_what_the_table_says(port, name, path, query):
+    roles, project = CALLERS[name]
+    allowed = {"admin", "service"} & {*roles.split(",")}
+    for method, endpoint in TABLE[path].items():
+        answer = send(port, method, url(path, query), headers(roles, project))
+        if endpoint.policy is None:
+            assert answer[0] == 200
+        elif allowed:
+            assert answer[0] == (400 if query in WRONG else 200), answer
+        else:
+            assert answer == (403, f"Policy does not allow {endpoint.policy} to be performed.")
+
+
+@pytest.mark.parametrize("query", CONSUMERS)
+@pytest.mark.parametrize("name", CALLERS)
+def test_an_operator_can_let_readers_list_the_consumers_of_their_project(open_port, name, query):
+    roles, project = CALLERS[name]
+    allowed = {"admin", "service", *(["reader"] if project == CONSUMERS[query] else [])} & {*roles.split(",")}
+    status, _ = send(open_port, "GET", url("/consumers", query), headers(roles, project))
+    assert status == ((400 if query in WRONG else 200) if allowed else 403)
+
+
+@pytest.mark.parametrize(("path", "query"), REQUESTS)
+def test_a_token_of_the_system_is_refused(port, path, query):
+    for method, endpoint in TABLE[path].items():
+        sent = headers(ADMIN, MINE, **{"OpenStack-System-Scope": "all"})
+        assert send(port, method, url(path, query), sent)[0] == (200 if endpoint.policy is None else 403)
+
+
+@pytest.mark.parametrize(("path", "query"), REQUESTS)
+def test_a_request_without_a_token_is_refused(port, path, query):
+    for method in TABLE[path]:
+        assert send(port, method, url(path, query), {"X-Roles": ADMIN})[0] == (200 if path in OPEN else 401)
+
+
+def test_every_rule_is_that_of_a_route(backend):
+    served = {
+        (endpoint.policy, method, V1.prefix + path)
+        for path, methods in TABLE.items()
+        for method, endpoint in methods.items()
+        if endpoint.policy is not None
+    }
+    documented = {
+        (rule.name, operation["method"], operation["path"])
+        for rule in policy.RULES
+        if isinstance(rule, DocumentedRuleDefault)
+        for operation in rule.operations
+    }
+    assert served == documented
+    assert {path for path, methods in TABLE.items() if any(each.policy is None for each in methods.values())} <= {
+        "/",
+        "/openapi.json",
+        "/openapi-placement.json",
+    }

@@ -1,0 +1,388 @@
+"""Many requests for nodes at once, beside Placement clients: no node is given twice, and none is refused that is free.
+
+After each storm the `storm` fixture looks for 5xx in all that was answered, and for flaws in the database: a node with
+two holders, a holder by this API without its record, a unit that is reserved although its node is available.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import random
+import threading
+import time
+
+import pytest
+
+from placement.db.database import opened
+from tests import running
+from tests.length import LONG
+from tests.load.soundness import flaws
+from tests.load.storm import Call, Storm, claim, new, statuses
+
+NODES, ALLOCATIONS = "/baremetal/v1/nodes", "/baremetal/v1/allocations"
+ROUNDS = 10 if LONG else 1
+CLIENTS = 12
+
+rounds = pytest.mark.parametrize("round_", range(ROUNDS))
+
+
+class Machines:
+    """Nodes of one class, and requests for them."""
+
+    def __init__(self, storm, number=0, **columns):
+        self.storm, self.resource_class = storm, f"class-{new()}"
+        self.unit = f"CUSTOM_{self.resource_class.upper().replace('-', '_')}"
+        self.nodes = [self.add(**columns) for _ in range(number)]
+
+    def add(self, node=None, **columns):
+        """Create a node that can be given away; return its uuid."""
+        node = node or new()
+        body = {"uuid": node, "driver": "fake-hardware", "resource_class": self.resource_class, **columns}
+        assert self.storm.ask("POST", NODES, body).status == 201
+        self.power(node, "power off")
+        for target in ("manage", "provide"):
+            assert self.provision(node, target).status == 202
+        return node
+
+    def power(self, node, target):
+        assert self.storm.ask("PUT", f"{NODES}/{node}/states/power", {"target": target}).status == 202
+
+    def provision(self, node, target):
+        return self.storm.ask("PUT", f"{NODES}/{node}/states/provision", {"target": target})
+
+    def request(self, **columns):
+        """A request for one of the nodes."""
+        return Call("POST", ALLOCATIONS, {"uuid": new(), "resource_class": self.resource_class, **columns})
+
+    def outcomes(self, requests):
+        """The documents of the allocations; none of them hangs."""
+        found = [self.storm.get(f"{ALLOCATIONS}/{request.body['uuid']}") for request in requests]
+        assert {one["state"] for one in found} <= {"active", "error"}
+        return found
+
+    def got(self, requests):
+        """The nodes of the active ones, each of which carries the uuid of its allocation."""
+        active = {one["uuid"]: one["node_uuid"] for one in self.outcomes(requests) if one["state"] == "active"}
+        assert self.holders() == {node: uuid for uuid, node in active.items()}
+        return active
+
+    def holders(self):
+        """The holders by node, as both APIs show them."""
+        shown = self.storm.get(f"{NODES}/detail?resource_class={self.resource_class}")["nodes"]
+        holders = {one["uuid"]: one["instance_uuid"] for one in shown if one["instance_uuid"]}
+        for node in self.nodes:
+            answer = self.storm.ask("GET", f"/resource_providers/{node}/allocations")
+            if answer.status == 200:
+                assert [*answer.body["allocations"]] == ([holders[node]] if node in holders else [])
+        return holders
+
+
+@rounds
+@pytest.mark.parametrize("more", [0, 5])
+def test_as_many_requests_as_there_are_nodes_are_active(storm, round_, more):
+    machines = Machines(storm, CLIENTS)
+    requests = [machines.request() for _ in range(CLIENTS + more)]
+    assert statuses(storm.together(*requests)) == {201: CLIENTS + more}
+    assert set(machines.got(requests).values()) == {*machines.nodes}
+    in_error = [one["last_error"] for one in machines.outcomes(requests) if one["state"] == "error"]
+    assert len(in_error) == more
+    assert all("no available nodes match" in error for error in in_error)
+
+
+@rounds
+def test_a_request_fails_only_if_all_its_candidates_are_taken(storm, round_):
+    machines = Machines(storm, CLIENTS)
+    chance = random.Random(round_)
+    requests = [machines.request(candidate_nodes=chance.sample(machines.nodes, 3)) for _ in range(CLIENTS)]
+    assert statuses(storm.together(*requests)) == {201: CLIENTS}
+    taken = set(machines.got(requests).values())
+    for one in machines.outcomes(requests):
+        candidates = {*one["candidate_nodes"]}
+        assert one["node_uuid"] in candidates if one["state"] == "active" else candidates <= taken
+
+
+@rounds
+def test_owners_get_their_nodes_and_no_others(storm, round_):
+    machines = Machines(storm)
+    mine, yours = new(), new()
+    owned = {
+        mine: [machines.add(owner=mine) for _ in range(3)] + [machines.add(owner=yours, lessee=mine)],
+        yours: [machines.add(owner=yours) for _ in range(3)],
+    }
+    machines.nodes = [*itertools.chain(*owned.values())]
+    requests = [machines.request(owner=owner) for owner, nodes in owned.items() for _ in range(len(nodes) + 1)]
+    assert statuses(storm.together(*requests)) == {201: len(requests)}
+    got = machines.got(requests)
+    # A node of yours that is leased to me may go to either.
+    assert len(got) == len(machines.nodes)
+    for one in machines.outcomes(requests):
+        if one["state"] == "active":
+            node = storm.get(f"{NODES}/{one['node_uuid']}")
+            assert one["owner"] in (node["owner"], node["lessee"])
+
+
+@rounds
+def test_a_name_goes_to_one_allocation_and_a_node_to_the_allocation_of_its_name(storm, round_):
+    machines = Machines(storm)
+    names = {f"n{new()}": None for _ in range(CLIENTS)}
+    machines.nodes = [machines.add(name=one) for one in names]
+    named = dict(zip(names, machines.nodes, strict=True))
+    requests = [machines.request(name=one) for one in names]
+    answers = storm.together(*requests, *[machines.request(name=one) for one in names])
+    assert statuses(answers) == {201: CLIENTS, 409: CLIENTS}
+    for one, node in named.items():
+        assert storm.get(f"{ALLOCATIONS}/{one}")["node_uuid"] == node
+
+
+@rounds
+def test_clients_of_both_apis_share_the_nodes(storm, round_):
+    machines = Machines(storm, CLIENTS)
+    requests = [machines.request() for _ in range(CLIENTS)]
+    claims = [claim({node: {machines.unit: 1}}) for node in machines.nodes]
+    answers = storm.together(*requests, *claims)
+    assert statuses(answers[:CLIENTS]) == {201: CLIENTS}
+    outcomes = machines.outcomes(requests)
+    active = [one for one in outcomes if one["state"] == "active"]
+    placed = [call for call, answer in zip(claims, answers[CLIENTS:], strict=True) if answer.status == 204]
+    assert len(active) + len(placed) == CLIENTS
+    instances = {one["node_uuid"]: one["uuid"] for one in active}
+    for call in placed:
+        [node] = call.body["allocations"]
+        instances[node] = call.path.split("/")[2]
+    assert machines.holders() == instances
+
+
+@rounds
+def test_one_of_many_holders_by_hand_wins(storm, round_):
+    """Of one node, by instance_uuid, a claim and an allocation."""
+    machines = Machines(storm, 1)
+    [node] = machines.nodes
+    by_hand = [[{"op": "add", "path": "/instance_uuid", "value": new()}] for _ in range(4)]
+    patches = [Call("PATCH", f"{NODES}/{node}", body) for body in by_hand]
+    claims = [claim({node: {machines.unit: 1}}) for _ in range(4)]
+    requests = [machines.request() for _ in range(4)]
+    answers = storm.together(*patches, *claims, *requests)
+    won = [answer.status for answer in answers[:8]].count(200) + [answer.status for answer in answers].count(204)
+    active = [one for one in machines.outcomes(requests) if one["state"] == "active"]
+    assert won + len(active) == 1
+    assert len(machines.holders()) == 1
+
+
+@rounds
+def test_no_request_fails_where_there_is_a_node_for_each_client(storm, round_):
+    """Each client holds one node at most, so there is always a free one for the next."""
+    machines = Machines(storm, 6)
+
+    def work():
+        states = []
+        for _ in range(10):
+            request = machines.request()
+            assert storm.ask(*request).status == 201
+            states.append(storm.get(f"{ALLOCATIONS}/{request.body['uuid']}")["state"])
+            assert storm.ask("DELETE", f"{ALLOCATIONS}/{request.body['uuid']}").status == 204
+        return states
+
+    states = collections.Counter(itertools.chain(*storm.together(*[work] * 6)))
+    assert states == {"active": 60}
+    assert machines.holders() == {}
+
+
+class Churn:
+    """Clients of both APIs that make all kinds of writes to a few nodes, each in a thread of its own."""
+
+    def __init__(self, machines, seconds):
+        self.machines, self.storm, self.end = machines, machines.storm, time.monotonic() + seconds
+        self.names = [f"n{new()}" for _ in range(3)]
+        self.made = []
+
+    def run(self, *works):
+        """Run each until the end; return what they have done, by kind and status."""
+        done = collections.Counter()
+
+        def repeat(work, seed):
+            chance = random.Random(seed)
+            while time.monotonic() < self.end:
+                done[work.__name__, work(chance).status] += 1
+
+        self.storm.together(*(lambda work=work, seed=seed: repeat(work, seed) for seed, work in enumerate(works)))
+        return done
+
+    def node(self, chance):
+        return f"{NODES}/{chance.choice(self.machines.nodes)}"
+
+    def allocation(self, chance):
+        return f"{ALLOCATIONS}/{chance.choice([*self.names, *self.made[-6:]] or self.names)}"
+
+    def allocate(self, chance):
+        columns = {}
+        if chance.random() < 0.3:
+            columns["name"] = chance.choice(self.names)
+        if chance.random() < 0.5:
+            columns["candidate_nodes"] = chance.sample(self.machines.nodes, 2)
+        request = self.machines.request(**columns)
+        self.made.append(request.body["uuid"])
+        return self.storm.ask(*request)
+
+    def delete(self, chance):
+        return self.storm.ask("DELETE", self.allocation(chance))
+
+    def rename(self, chance):
+        body = [{"op": "add", "path": "/name", "value": chance.choice(self.names)}]
+        return self.storm.ask("PATCH", self.allocation(chance), body)
+
+    def provision(self, chance):
+        target = chance.choice(("active", "deleted", "deleted", "manage", "provide", "provide"))
+        return self.storm.ask("PUT", f"{self.node(chance)}/states/provision", {"target": target})
+
+    def maintain(self, chance):
+        if chance.random() < 0.4:
+            return self.storm.ask("PUT", f"{self.node(chance)}/maintenance", {"reason": None})
+        return self.storm.ask("DELETE", f"{self.node(chance)}/maintenance")
+
+    def reclassify(self, chance):
+        value = chance.choice((self.machines.resource_class, self.machines.resource_class.upper(), f"{new()}"))
+        return self.storm.ask("PATCH", self.node(chance), [{"op": "add", "path": "/resource_class", "value": value}])
+
+    def associate(self, chance):
+        one = {"op": "add", "path": "/instance_uuid", "value": new()}
+        if chance.random() < 0.6:
+            one = {"op": "remove", "path": "/instance_uuid"}
+        return self.storm.ask("PATCH", self.node(chance), [one])
+
+    def claim(self, chance):
+        """As nova: a claim, and its end."""
+        consumer, node = new(), chance.choice(self.machines.nodes)
+        answer = self.storm.ask(*claim({node: {self.machines.unit: 1}}, consumer=consumer))
+        if answer.status == 204:
+            answer = self.storm.ask("DELETE", f"/allocations/{consumer}")
+        return answer
+
+    def steal(self, chance):
+        """A Placement client ends or moves the holder of a node."""
+        held = self.storm.ask("GET", f"/resource_providers/{chance.choice(self.machines.nodes)}/allocations").body
+        consumers = [*held.get("allocations", {})]
+        if not consumers:
+            return self.storm.ask("GET", "/")
+        if chance.random() < 0.5:
+            return self.storm.ask("DELETE", f"/allocations/{consumers[0]}")
+        generation = self.storm.get(f"/allocations/{consumers[0]}").get("consumer_generation")
+        other = chance.choice(self.machines.nodes)
+        return self.storm.ask(*claim({other: {self.machines.unit: 1}}, generation, consumers[0]))
+
+    def replace(self, chance):
+        """A node is deleted and created again."""
+        node = chance.choice(self.machines.nodes)
+        answer = self.storm.ask("DELETE", f"{NODES}/{node}")
+        if answer.status == 204:
+            body = {"uuid": node, "driver": "fake-hardware", "resource_class": self.machines.resource_class}
+            answer = self.storm.ask("POST", NODES, body)
+            self.storm.ask("PUT", f"{NODES}/{node}/states/power", {"target": "power on"})
+        return answer
+
+
+def test_all_that_clients_of_both_apis_do_leaves_one_truth(service):
+    """A node that is created again has a provider whose generation begins anew, so generations prove nothing here."""
+    storm = Storm(service.url)
+    machines = Machines(storm, 5)
+    churn = Churn(machines, 60 if LONG else 6)
+    done = churn.run(
+        *[churn.allocate] * 4,
+        *[churn.delete] * 2,
+        *[churn.provision] * 2,
+        *(churn.rename, churn.maintain, churn.reclassify, churn.associate, churn.claim, churn.steal, churn.replace),
+    )
+    for work in ("allocate", "delete", "provision", "maintain", "associate", "steal", "replace"):
+        assert any(number for (kind, status), number in done.items() if kind == work and 200 <= status < 300), done
+    check_truth(storm, machines)
+    assert [event for event in storm.history if event.answer.status >= 500] == []
+    with opened(service.database_url) as database:
+        assert flaws(database.engine) == {}
+
+
+def check_truth(storm, machines):
+    """Each active allocation is on the node that carries its uuid, and each node that names one is named by it."""
+    shown = {one["uuid"]: one for one in storm.get(ALLOCATIONS)["allocations"]}
+    assert {one["state"] for one in shown.values()} <= {"active", "error"}
+    nodes = {one["uuid"]: one for one in storm.get(f"{NODES}/detail")["nodes"] if one["uuid"] in machines.nodes}
+    active = {uuid: one["node_uuid"] for uuid, one in shown.items() if one["node_uuid"] in machines.nodes}
+    assert {one["allocation_uuid"]: uuid for uuid, one in nodes.items() if one["allocation_uuid"]} == active
+    for node, one in nodes.items():
+        consumers = [*storm.get(f"/resource_providers/{node}/allocations")["allocations"]]
+        assert consumers == ([one["instance_uuid"]] if one["instance_uuid"] else [])
+        assert one["allocation_uuid"] in (None, one["instance_uuid"])
+
+
+class Keepers:
+    """Clients that make and end allocations, one at a time each, while workers are killed."""
+
+    def __init__(self, machines):
+        self.machines, self.storm = machines, machines.storm
+        self.enough, self.lies, self.seen = threading.Event(), [], collections.Counter()
+
+    def keep(self, by_placement):
+        """Make allocations, and end them by one of the two APIs."""
+        while not self.enough.is_set():
+            request = self.machines.request()
+            path = f"{ALLOCATIONS}/{request.body['uuid']}"
+            made = self.storm.ask(*request).status
+            self.seen["POST", made] += 1
+            # A client that lost its connection reads its allocation, and begins no other request while it holds a node.
+            state = self.until(path, 200, 404).body.get("state")
+            if made and state != "active":
+                self.lies.append((request, made, state))
+            if state:
+                self.end(path, f"/allocations/{request.body['uuid']}" if by_placement else path)
+
+    def end(self, path, way):
+        ended = self.storm.ask("DELETE", way).status
+        self.seen["DELETE", ended] += 1
+        if not ended:
+            self.until(way, 204, 404, method="DELETE")
+        if self.until(path, 200, 404).status != 404:
+            self.lies.append((path, "is still there"))
+
+    def until(self, path, *wanted, method="GET"):
+        """The answer, once there is one."""
+        while True:
+            answer = self.storm.ask(method, path)
+            if answer.status in wanted:
+                return answer
+            assert answer.status == 0, answer
+
+    @property
+    def cut_off(self):
+        return sum(number for (_, status), number in self.seen.items() if status == 0)
+
+    def get_on(self, number):
+        """Return when as many requests more have succeeded."""
+        goal, deadline = self.seen["POST", 201] + number, time.monotonic() + 120
+        while self.seen["POST", 201] < goal:
+            assert time.monotonic() < deadline, self.seen
+            time.sleep(0.02)
+
+
+def test_a_worker_that_is_killed_leaves_no_request_half_done(database_url):
+    """Each allocation exists with its node, or it does not exist and its node is free."""
+    with running.uwsgi(database_url, processes=3, flags=(), options={"baremetal": {"enabled": True}}) as service:
+        keepers = Keepers(Machines(Storm(service.url), 4))
+        threads = [threading.Thread(target=keepers.keep, args=(number % 2,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for number in itertools.count(1):
+                keepers.get_on(5)
+                killed = service.kill_worker()
+                service.wait_until(lambda killed=killed: killed not in service.workers)
+                if number >= (50 if LONG else 3) and keepers.cut_off:
+                    break
+        finally:
+            keepers.enough.set()
+            for thread in threads:
+                thread.join()
+        assert keepers.lies == []
+        assert {status for _, status in keepers.seen} == {0, 201, 204}, keepers.seen
+        assert keepers.machines.holders() == {}
+        check_truth(keepers.storm, keepers.machines)
+    with opened(database_url) as database:
+        assert flaws(database.engine) == {}

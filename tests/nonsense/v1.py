@@ -1,0 +1,91 @@
+"""Requests to the API below /v1 that are valid but for one odd part, and the places of a text in them."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Iterator
+
+from hypothesis import strategies as st
+
+from placement.http.endpoint import Endpoint
+from placement.v1.api import TABLE
+from placement.version_history import OLDEST
+from tests.nonsense.places import Place
+from tests.nonsense.strategies import ANY_TEXT, mostly
+from tests.nonsense.things import AGGREGATE, CLASSES, MONSTERS, PROVIDERS, TRAITS, UUIDS, Sent, usual_headers
+
+PREFIX = "/v1"
+ROUTES = tuple(
+    (method, path, endpoint)
+    for path, methods in TABLE.items()
+    for method, endpoint in methods.items()
+    if isinstance(endpoint, Endpoint)
+)
+_IDENTS = (*PROVIDERS, "root", "child", "nothing")
+
+
+def parameters(endpoint: Endpoint) -> list[str]:
+    """Return the names of the parameters of an endpoint; of a group's, the unsuffixed one and one with a suffix."""
+    if endpoint.query is None:
+        return []
+    schema = endpoint.query.render(OLDEST)
+    patterns = (re.match(r"\^([a-z_]+)", pattern) for pattern in schema.get("patternProperties", ()))
+    groups = [match[1] for match in patterns if match is not None]
+    return [*schema.get("properties", ()), *groups, *(f"{group}1" for group in groups)]
+
+
+_VALUES = (
+    *("1", "0", "-1", "1000", "1001", "9" * 30, "true", "x", "1.39", "1.40", "none", "isolate", "_A,_B", ""),
+    *("VCPU:1", "VCPU:9999999999", "DISK_GB:0", "CUSTOM_SPARE:1", "VCPU:1,DISK_GB:2", "in:HW_CPU_X86_AVX", "!x"),
+    *("free:VCPU", "-used:DISK_GB", "capacity:NOTHING", "free:", "5:1", "30d", "99999w", "2026-11-20", "0001-01-01"),
+    *("9999-12-31T23:59:59Z", "2026-02-30", "0s", "INSTANCE", "unknown", "project", "user", "root", "child"),
+    *(*UUIDS, *CLASSES, *TRAITS),
+)
+
+
+@st.composite
+def _path(draw: st.DrawFn, path: str, odd: bool) -> bytes:
+    ident = draw(mostly(st.sampled_from(_IDENTS), ANY_TEXT, 2) if odd else st.sampled_from(_IDENTS))
+    filled = PREFIX + path.replace("{provider}", ident)
+    return (filled + draw(st.sampled_from(("", "", "/", ".json", "//", "/x")))).encode() if odd else filled.encode()
+
+
+@st.composite
+def _query(draw: st.DrawFn, endpoint: Endpoint, odd: bool) -> bytes:
+    known = parameters(endpoint) or ["limit"]
+    names = mostly(st.sampled_from(known), ANY_TEXT) if odd else st.sampled_from(known)
+    pairs = draw(st.lists(st.tuples(names, mostly(st.sampled_from(_VALUES), ANY_TEXT, 4)), max_size=4))
+    encoded = urllib.parse.urlencode(pairs).encode()
+    return encoded + draw(st.sampled_from((b"", b"&", b"%88", b"&a;b", b"&%00=%00"))) if odd else encoded
+
+
+@st.composite
+def sent(draw: st.DrawFn) -> Sent:
+    """Any request to this API."""
+    odd = draw(st.sampled_from(("nothing", "query", "path", "method", "body")))
+    method, path, endpoint = draw(st.sampled_from(ROUTES))
+    body = draw(st.sampled_from(MONSTERS)) if odd == "body" else b""
+    methods = st.sampled_from(("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "", "\xc9"))
+    return Sent(
+        method=draw(methods) if odd == "method" else method,
+        path=draw(_path(path, odd == "path")),
+        query=draw(_query(endpoint, odd == "query")),
+        headers=usual_headers(body),
+        body=body,
+    )
+
+
+def places() -> Iterator[Place]:
+    """Requests with a place for a text: each path with a value, each parameter, and an unknown one."""
+    for method, path, endpoint in ROUTES:
+        if "{provider}" in path:
+            yield Place(method, PREFIX + path.replace("{provider}", "TRAP"))
+        filled = PREFIX + path.replace("{provider}", "root")
+        needed = "resources=VCPU:1&" if "resources" in parameters(endpoint) else ""
+        for name in (*parameters(endpoint), "TRAP"):
+            yield Place(method, filled, f"{needed}{name}=TRAP")
+    yield Place("GET", f"{PREFIX}/overview", "sort=free:TRAP")
+    yield Place("GET", f"{PREFIX}/overview", "sort=free:VCPU&after=TRAP:1")
+    yield Place("GET", f"{PREFIX}/consumers", f"provider={PROVIDERS[0]}&class=TRAP")
+    yield Place("GET", f"{PREFIX}/overview", f"aggregate={AGGREGATE}&trait=TRAP")

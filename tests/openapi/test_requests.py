@@ -1,0 +1,124 @@
+"""Requests that schemathesis draws from the documents: no 5xx, and no reply that the document does not describe.
+
+Half of the requests name things that exist.
+"""
+
+from __future__ import annotations
+
+import hypothesis
+import pytest
+import schemathesis
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi import checks
+
+from placement import deploy
+from tests import caller, web
+from tests.db.test_never_5xx import furnish
+from tests.nonsense.strategies import ABOUT, VALUES, familiar
+
+CHECKS = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+PLACEMENT = "/v1/openapi-placement.json?version="
+#: The documents, and how much less than usual is drawn for each operation.
+DOCUMENTS = {"/v1/openapi.json": 5, f"{PLACEMENT}1.39": 8, f"{PLACEMENT}1.27": 25, f"{PLACEMENT}1.11": 25}
+ADMIN = {"X-Auth-Token": "admin", "X-Roles": caller.ROLES}
+#: Who asks, and for which media type: mostly an administrator, for any.
+ASKING = st.sampled_from(
+    [*[ADMIN] * 8, ADMIN | {"Accept": "text/html"}, ADMIN | {"Accept": "text/plain"}, {"X-Auth-Token": "user"}, {}]
+)
+#: The methods that a document has.
+METHODS = {path: ("get", "put", "post", "delete") if path.startswith(PLACEMENT) else ("get",) for path in DOCUMENTS}
+
+
+@pytest.fixture
+def service(database):
+    """The service with a few things in it."""
+    application = deploy.loadapp(web.configuration(), database)
+    furnish(caller.inside(application))
+    return application
+
+
+each_document = pytest.mark.parametrize("path", DOCUMENTS)
+on_sqlite = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+
+
+def operations(path, service):
+    """Return the operations of a document."""
+    return [each.ok() for each in schemathesis.openapi.from_wsgi(path, service).get_all_operations()]
+
+
+@on_sqlite
+@pytest.mark.parametrize(("path", "method"), [(path, method) for path in DOCUMENTS for method in METHODS[path]])
+def test_the_service_answers_as_it_is_described(path, method, service):
+    chosen = [operation for operation in operations(path, service) if operation.method == method]
+    assert chosen
+    for operation in chosen:
+        answers(operation, DOCUMENTS[path])
+
+
+def answers(operation, less):
+    """Send requests to an operation; each reply conforms to the description."""
+    version = version_of(operation)
+
+    @hypothesis.settings(max_examples=max(1, hypothesis.settings().max_examples // less), database=None)
+    @hypothesis.given(
+        case=operation.as_strategy(GenerationMode.POSITIVE, headers=version)
+        | operation.as_strategy(GenerationMode.NEGATIVE, headers=version),
+        data=st.data(),
+    )
+    def holds(case, data):
+        if data.draw(st.booleans()):
+            name_existing_things(case, data.draw)
+        reply = ask(case, version | data.draw(ASKING))
+        hypothesis.event(f"{operation.label} {reply.status_code}")
+
+    holds()
+
+
+def version_of(operation):
+    """Return the header that asks for the version of the document; none for an API without versions."""
+    schemas = {each.name: each.definition["schema"] for each in operation.headers}
+    return {name: schema["const"] for name, schema in schemas.items() if "const" in schema}
+
+
+def ask(case, headers):
+    """Send a request with these headers; return the reply, which conforms to the description."""
+    case.headers.pop("X-Auth-Token", None)
+    return case.call_and_validate(headers=headers, checks=CHECKS)
+
+
+@on_sqlite
+@each_document
+def test_the_examples_of_a_document_are_answered_as_it_says(path, service):
+    """As a tool reads them from the document; tests/docs runs them in the order of their pages, where they succeed."""
+    sent = sum(len(statuses_of_examples(operation)) for operation in operations(path, service))
+    assert sent >= (20 if path.startswith(PLACEMENT) else 1)
+
+
+def statuses_of_examples(operation):
+    """Send the examples of an operation, and return the statuses of the replies."""
+    statuses = []
+
+    @hypothesis.settings(max_examples=1, database=None, phases=[hypothesis.Phase.generate])
+    @hypothesis.given(cases=st.tuples(*operation.get_strategies_from_examples()))
+    def holds(cases):
+        statuses.extend(ask(case, version_of(operation) | ADMIN).status_code for case in cases)
+
+    holds()
+    return statuses
+
+
+def name_existing_things(case, draw):
+    """Change the request so that it mostly names things that exist."""
+    case.path_parameters = {name: draw(VALUES.get(name, st.just(old))) for name, old in case.path_parameters.items()}
+    if isinstance(case.query, dict):
+        case.query = {name: draw(ABOUT.get(name, st.just(old))) for name, old in case.query.items()}
+    if isinstance(case.body, dict | list):
+        case.body = familiar(draw, case.body)

@@ -1,0 +1,138 @@
+"""A parser for the part of PromQL that the dashboard uses: what an expression reads, and whether it is well formed.
+
+expression = term {operator term}
+term       = number | "(" expression ")" | call | selector
+call       = function ["by" "(" labels ")"] "(" expression {"," expression} ")"
+selector   = metric ["{" label operator string {"," label operator string} "}"] ["[" range "]"]
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|([a-zA-Z_][\w:]*)|(\d[\w.]*)|(=~|!~|!=|==|>=|<=|[-+*/%^<>=(){}\[\],]))')
+#: Functions, and whether they take a range vector.
+_FUNCTIONS = {
+    **dict.fromkeys(("sum", "max", "min", "avg", "count", "topk", "histogram_quantile"), False),
+    **dict.fromkeys(("rate", "increase"), True),
+}
+_AGGREGATIONS = {"sum", "max", "min", "avg", "count", "topk"}
+_OPERATORS = {"+", "-", "*", "/", "%", ">", "<", ">=", "<=", "==", "!="}
+
+
+class Malformed(ValueError):
+    """The expression is none."""
+
+
+class Read(NamedTuple):
+    """A metric that an expression reads, and the labels that it relies on."""
+
+    metric: str
+    labels: frozenset[str]
+
+
+def reads(expression: str) -> list[Read]:
+    """Return what an expression reads.
+
+    Raises:
+        Malformed: It is no expression of this grammar.
+    """
+    parser = _Parser(_tokens(expression))
+    parser.expression(frozenset(), ranged=False)
+    if parser.rest:
+        raise Malformed(f"{expression}: {parser.rest[0]} is left over")
+    return parser.found
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, position = [], 0
+    while text[position:].strip():
+        token = _TOKEN.match(text, position)
+        if token is None:
+            raise Malformed(text[position:])
+        tokens.append(token[0].strip())
+        position = token.end()
+    return tokens
+
+
+class _Parser:
+    def __init__(self, tokens: list[str]) -> None:
+        self.rest = tokens
+        self.found: list[Read] = []
+
+    def _next(self) -> str:
+        if not self.rest:
+            raise Malformed("the expression ends too early")
+        return self.rest.pop(0)
+
+    def _take(self, token: str) -> None:
+        if (found := self._next()) != token:
+            raise Malformed(f"{found} in place of {token}")
+
+    def _follows(self, token: str) -> bool:
+        return bool(self.rest) and self.rest[0] == token
+
+    def expression(self, labels: frozenset[str], ranged: bool) -> None:
+        self._term(labels, ranged)
+        while self.rest and self.rest[0] in _OPERATORS:
+            self._next()
+            self._term(labels, ranged)
+
+    def _term(self, labels: frozenset[str], ranged: bool) -> None:
+        token = self._next()
+        if token == "(":
+            self.expression(labels, ranged)
+            self._take(")")
+        elif token in _FUNCTIONS:
+            self._call(token, labels)
+        elif re.fullmatch("[a-zA-Z_].*", token):
+            self._selector(token, labels, ranged)
+        elif not token[0].isdigit():
+            raise Malformed(token)
+
+    def _call(self, function: str, labels: frozenset[str]) -> None:
+        if self._follows("by"):
+            if function not in _AGGREGATIONS:
+                raise Malformed(f"{function} by")
+            self._next()
+            labels |= self._labels()
+        if function == "histogram_quantile":
+            labels |= {"le"}
+        self._take("(")
+        self.expression(labels, _FUNCTIONS[function])
+        while self._follows(","):
+            self._next()
+            self.expression(labels, _FUNCTIONS[function])
+        self._take(")")
+
+    def _labels(self) -> frozenset[str]:
+        self._take("(")
+        labels = {self._next()}
+        while self._follows(","):
+            self._next()
+            labels.add(self._next())
+        self._take(")")
+        return frozenset(labels)
+
+    def _selector(self, metric: str, labels: frozenset[str], ranged: bool) -> None:
+        matched = set()
+        if self._follows("{"):
+            while self._next() != "}":
+                matched.add(self._next())
+                if self._next() not in ("=", "!=", "=~", "!~"):
+                    raise Malformed(f"a matcher of {metric}")
+                if not self._next().startswith('"'):
+                    raise Malformed(f"a value of {metric}")
+                if not self.rest or self.rest[0] not in (",", "}"):
+                    raise Malformed(f"the matchers of {metric}")
+        if self._follows("["):
+            self._next()
+            if not re.fullmatch(r"\d+[smhd]", self._next()):
+                raise Malformed(f"the range of {metric}")
+            self._take("]")
+            if not ranged:
+                raise Malformed(f"{metric} has a range where an instant is needed")
+        elif ranged:
+            raise Malformed(f"{metric} has no range")
+        self.found.append(Read(metric, labels | matched))

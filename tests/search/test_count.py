@@ -1,0 +1,354 @@
+"""A count is what can be placed: it is compared with the brute force, and with placing until there is no candidate."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from placement.search.count import sharing
+from placement.search.count.count import Count, count
+from placement.search.count.sharing import Sharing
+from placement.search.find import Settings, find
+from placement.search.query.query import Group, NameCondition, SearchQuery
+from tests.search import oracle
+from tests.search.most import TooManyError, most
+from tests.strategies import crowded_queries, crowds, examples, search_queries, worlds
+from tests.world import Stock, World
+
+QUERIES = 4
+
+
+def by_root(counted: Count) -> dict[str, int]:
+    return {
+        counted.snapshot.provider(slot).uuid: times for slot, times in zip(counted.roots, counted.counts, strict=True)
+    }
+
+
+def compare(world: World, query: SearchQuery) -> Count:
+    """Compare a count with the brute force, in total, by root and by aggregate."""
+    counted = count(query, world.snapshot())
+    try:
+        by_anchor = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
+        greatest = most(world, set().union(*by_anchor.values()))
+        each = {anchor: most(world, answers) for anchor, answers in by_anchor.items()}
+        inside = {
+            aggregate: most(world, set().union(*(by_anchor[root] for root in roots & by_anchor.keys())))
+            for aggregate, roots in trees_in_aggregates(world).items()
+        }
+    except TooManyError:
+        return counted
+    positive = {root: times for root, times in each.items() if times}
+    assert counted.count <= greatest
+    assert bool(counted.count) == bool(greatest)
+    if counted.exact:
+        assert counted.count == greatest
+    roots, aggregates = by_root(counted), dict(counted.aggregates)
+    assert all(times <= each[root] for root, times in roots.items())
+    assert roots.keys() == positive.keys()
+    assert all(times <= inside[name] for name, times in aggregates.items())
+    if counted.reason == "independent":
+        assert roots == positive
+        assert aggregates == {name: times for name, times in inside.items() if times}
+    assert counted.ending
+    return counted
+
+
+def trees_in_aggregates(world: World) -> dict[str, set[str]]:
+    trees: dict[str, set[str]] = {}
+    for member in world.members.values():
+        for aggregate in member.aggregates:
+            trees.setdefault(aggregate, set()).add(world.root(member.name))
+    return trees
+
+
+@examples(800)
+@given(data=st.data(), world=worlds())
+def test_a_count_is_what_the_brute_force_places(data: st.DataObject, world: World) -> None:
+    for _ in range(QUERIES):
+        compare(world, data.draw(search_queries(world)))
+
+
+@examples(400)
+@given(data=st.data(), world=crowds())
+def test_a_count_is_right_where_capacity_is_short(data: st.DataObject, world: World) -> None:
+    for _ in range(QUERIES):
+        compare(world, data.draw(crowded_queries()))
+
+
+# --- placing until there is no candidate ---
+
+
+def place(world: World, amounts: oracle.Amounts) -> None:
+    """Add the amounts to what is used."""
+    for name, class_, amount in amounts:
+        member = world.members[name]
+        stock = member.stock[class_]
+        world.members[name] = replace(member, stock={**member.stock, class_: replace(stock, used=stock.used + amount)})
+
+
+def placed_at_random(world: World, query: SearchQuery, order: random.Random) -> int:
+    """Return how many candidates could be placed; each is one of those that the search finds."""
+    world = World({**world.members}, world.classes, world.ids, world.trait_ids)
+    for times in itertools.count():
+        found = find(query, world.snapshot(), Settings(randomize=True, seed=order.random()))
+        if not found.candidates:
+            return times
+        candidate = order.choice(found.candidates)
+        name = found.snapshot.provider
+        place(
+            world,
+            frozenset(
+                (name(slot).uuid, class_, amount)
+                for slot, amounts in candidate.amounts.items()
+                for class_, amount in amounts.items()
+            ),
+        )
+    raise AssertionError
+
+
+@examples(150)
+@given(data=st.data(), world=st.one_of(worlds(), crowds()))
+def test_placing_until_nothing_fits_gives_the_number(data: st.DataObject, world: World) -> None:
+    """Any candidates, in any order, give it in trees of one provider; elsewhere they give no more."""
+    query: SearchQuery = data.draw(st.one_of(search_queries(world), crowded_queries()))
+    assume(query.resource_classes <= world.classes.keys())
+    counted = count(query, world.snapshot())
+    placed = placed_at_random(world, query, random.Random(data.draw(st.integers(0, 99))))
+    assert bool(placed) == bool(counted.count)
+    if counted.exact:
+        assert placed <= counted.count
+    flat = all(member.parent is None and oracle.SHARES not in member.traits for member in world.members.values())
+    if flat:
+        assert (counted.reason, placed) == ("independent", counted.count)
+
+
+# --- until, budget ---
+
+
+@examples(150)
+@given(data=st.data(), world=worlds())
+def test_a_count_ends_at_until(data: st.DataObject, world: World) -> None:
+    query: SearchQuery = data.draw(search_queries(world))
+    snapshot = world.snapshot()
+    everything = count(query, snapshot)
+    until = data.draw(st.integers(1, 6))
+    limited = count(query, snapshot, until=until)
+    assert limited.count == min(everything.count, until)
+    assert (limited.reason == "until") == (everything.count >= until)
+    if everything.count < until:
+        assert replace(limited, snapshot=snapshot) == everything
+
+
+@examples(100)
+@given(data=st.data(), world=worlds(), operations=st.integers(0, 400))
+def test_a_count_that_is_cut_short_is_a_lower_bound(data: st.DataObject, world: World, operations: int) -> None:
+    query: SearchQuery = data.draw(search_queries(world))
+    everything = count(query, world.snapshot())
+    some = count(query, world.snapshot(), Settings(operations=operations))
+    assert some.count <= everything.count
+    assert some.reason in (everything.reason, "operations")
+    assert not some.complete or some == replace(everything, snapshot=some.snapshot)
+
+
+# --- worked examples ---
+
+
+def group(suffix: str, *required: str, **resources: int) -> Group:
+    return Group(suffix, resources, NameCondition(tuple(frozenset({trait}) for trait in required)))
+
+
+def gpus(*totals: int) -> World:
+    world = World()
+    world.host("host", VCPU=64)
+    for number, total in enumerate(totals):
+        world.host(f"gpu{number}", parent="host", PGPU=total)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("totals", "groups", "times"),
+    [
+        ((3, 2, 1), 2, 3),
+        ((3, 2, 1), 3, 1),
+        ((5, 1), 2, 1),
+        ((4, 4, 4), 3, 4),
+        ((4, 4, 4), 2, 6),
+        ((9, 1, 1, 1), 4, 1),
+        ((0, 0), 2, 0),
+    ],
+)
+def test_equal_groups_on_different_devices_are_dealt_out(totals: tuple[int, ...], groups: int, times: int) -> None:
+    """Placing greedily would place two of the first example: twice on the first two devices, and the third is left."""
+    query = SearchQuery(tuple(group(str(number), PGPU=1) for number in range(groups)), isolate=True)
+    counted = count(query, gpus(*totals).snapshot())
+    assert (counted.count, counted.exact) == (times, True)
+
+
+def test_groups_that_may_share_a_device_are_bounded_by_its_largest_unit() -> None:
+    world = World()
+    world.host("host")
+    world.host("one", parent="host", VGPU=Stock(8, max_unit=2))
+    world.host("other", parent="host", VGPU=2)
+    query = SearchQuery(tuple(group(str(number), VGPU=1) for number in range(3)))
+    # Each placement takes at least one of the other device.
+    assert count(query, world.snapshot()).count == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "ending"),
+    [
+        (SearchQuery((group("", VCPU=3, MEMORY_MB=1),)), "resources:VCPU"),
+        (SearchQuery((group("", VCPU=1, MEMORY_MB=30),)), "resources:MEMORY_MB"),
+        (SearchQuery((group("", VCPU=64),)), "resources:VCPU"),
+        (SearchQuery((group("", "T1", VCPU=1),)), "required"),
+        (SearchQuery((group("1", VCPU=1), group("2", VCPU=1)), isolate=True), "group_policy"),
+        (SearchQuery((group("", VCPU=1),), root_traits=NameCondition((frozenset({"T1"}),))), "root_required"),
+    ],
+)
+def test_a_count_names_what_ends_it(query: SearchQuery, ending: str) -> None:
+    world = World()
+    world.host("host", VCPU=16, MEMORY_MB=64, traits=["T0"])
+    world.trait_ids["T1"] = 9
+    assert count(query, world.snapshot()).ending == ending
+
+
+def test_most_trees_decide_what_ends_a_count() -> None:
+    world = World()
+    world.host("odd", VCPU=100, MEMORY_MB=1)
+    for number in range(2):
+        world.host(f"host{number}", VCPU=2, MEMORY_MB=100)
+    counted = count(SearchQuery((group("", VCPU=1, MEMORY_MB=1),)), world.snapshot())
+    assert (counted.count, counted.ending) == (5, "resources:VCPU")
+    assert counted.endings == ["resources:VCPU", "resources:VCPU", "resources:MEMORY_MB"]
+
+
+def test_a_subtree_ends_a_count_where_its_groups_have_room_apart() -> None:
+    world = World()
+    world.host("host")
+    for node, (cpus, devices) in enumerate(((4, 1), (1, 4))):
+        world.host(f"numa{node}", parent="host", VCPU=cpus)
+        world.host(f"gpu{node}", parent=f"numa{node}", PGPU=devices)
+    query = SearchQuery((group("1", VCPU=1), group("2", PGPU=1)), same_subtrees=(frozenset("12"),))
+    counted = count(query, world.snapshot())
+    assert (counted.count, counted.ending) == (2, "same_subtree")
+    apart = count(replace(query, same_subtrees=()), world.snapshot())
+    assert (apart.count, apart.reason) == (5, "independent")
+
+
+# --- sharing providers ---
+
+
+def pool(total: int, hosts: int, **local: int) -> World:
+    world = World()
+    world.sharing("pool", DISK_GB=total, aggregates=["A0"])
+    for number in range(hosts):
+        aggregates = ["A0", "A1"] if number else ["A0", "A2"]
+        world.host(f"host{number}", VCPU=4, aggregates=aggregates, **local)
+    return world
+
+
+QUERY = SearchQuery((group("", VCPU=1, DISK_GB=10),))
+
+
+@pytest.mark.parametrize(
+    ("total", "times", "first"), [(1000, 12, 4), (120, 12, 4), (119, 11, 4), (50, 5, 4), (30, 3, 3), (9, 0, 0)]
+)
+def test_hosts_compete_for_a_pool(total: int, times: int, first: int) -> None:
+    counted = count(QUERY, pool(total, 3).snapshot())
+    assert (counted.count, counted.exact) == (times, True)
+    assert counted.counts == [first] * 3 if first else counted.counts == []
+    assert dict(counted.aggregates) == ({"A0": times, "A1": min(times, 8), "A2": first} if first else {})
+    assert counted.ending == ("resources:VCPU" if total >= 120 else "resources:DISK_GB")
+
+
+def test_what_hosts_have_themselves_spares_the_pool() -> None:
+    counted = count(QUERY, pool(20, 3, DISK_GB=25).snapshot())
+    assert (counted.count, counted.exact) == (8, True)
+
+
+# --- what a count knows when it ends early ---
+
+
+def devices(hosts: int, disk: int) -> World:
+    world = World()
+    world.sharing("pool", DISK_GB=disk, aggregates=["A0"])
+    for number in range(hosts):
+        world.host(f"host{number}", VCPU=16 + number % 7, aggregates=["A0"])
+    return world
+
+
+TWO_CPUS = SearchQuery((group("", VCPU=1), group("1", VCPU=1), group("2", DISK_GB=10)))
+
+
+def test_a_count_that_is_cut_short_has_at_least_what_one_tree_has() -> None:
+    counted = count(TWO_CPUS, devices(200, 1_000_000).snapshot(), Settings(operations=2000))
+    assert counted.reason == "operations"
+    assert counted.roots
+    assert counted.count >= max(counted.counts) > 0
+    assert counted.obstacle == ""
+
+
+def test_trees_that_share_end_at_until_in_the_first_one_that_has_enough() -> None:
+    counted = count(TWO_CPUS, devices(200, 1_000_000).snapshot(), Settings(operations=2000), until=5)
+    assert (counted.count, counted.reason, len(counted.roots)) == (5, "until", 1)
+
+
+def test_many_pools_of_many_hosts_are_counted_some_trees_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = devices(50, 100)
+    for number in range(40):
+        world.sharing(f"pool{number}", DISK_GB=100, aggregates=["A0"])
+    snapshot = world.snapshot()
+    everything = count(QUERY, snapshot)
+    assert (everything.count, everything.exact) == (410, True)
+    lengths: list[int] = []
+
+    def domain(self: Sharing, *which: Any) -> Any:
+        slots, roots = pairs(self, *which)
+        lengths.append(len(slots))
+        return slots, roots
+
+    pairs = Sharing.domain
+    monkeypatch.setattr(sharing, "_PAIRS", 400)
+    monkeypatch.setattr(Sharing, "domain", domain)
+    assert count(QUERY, snapshot) == everything
+    assert sum(lengths) >= 41 * 50
+    assert max(lengths) <= 400
+    some = count(QUERY, snapshot, Settings(operations=1900))
+    assert (some.reason, some.complete, some.obstacle) == ("operations", False, "")
+    assert 0 < some.count < 410
+    first = count(QUERY, snapshot, until=5)
+    assert len(first.roots) < 50
+    assert (first.count, first.reason) == (5, "until")
+
+
+def many_aggregates() -> World:
+    world = World()
+    for number in range(100):
+        world.host(f"host{number}", VCPU=4, aggregates=[f"A{number}", f"B{number}", "A"])
+    return world
+
+
+def test_aggregates_do_not_cut_a_count_short() -> None:
+    snapshot, query = many_aggregates().snapshot(), SearchQuery((group("", VCPU=1),))
+    everything = count(query, snapshot)
+    assert (everything.count, everything.complete, len(everything.aggregates)) == (400, True, 201)
+    assert everything.aggregates[:2] == [("A", 400), ("A0", 4)]
+    some = count(query, snapshot, Settings(operations=150))
+    assert (some.count, some.exact, some.complete, some.aggregates) == (400, True, False, [])
+    one = count(query, snapshot, Settings(operations=150), until=1)
+    assert (one.count, one.reason, one.complete, one.aggregates) == (1, "until", True, [])
+
+
+@pytest.mark.parametrize(("ratio", "exact"), [(1.0, True), (16.0, True), (2.0**7, False), (2.0**30, False)])
+def test_amounts_that_are_cut_are_not_exact(ratio: float, exact: bool) -> None:
+    world = World()
+    world.host("host", VCPU=Stock(2**31 - 1, allocation_ratio=ratio))
+    counted = count(SearchQuery((group("", VCPU=1),)), world.snapshot())
+    assert (counted.exact, counted.reason) == ((True, "independent") if exact else (False, "amounts"))
+    assert counted.count <= (2**31 - 1) * ratio

@@ -1,0 +1,200 @@
+"""Explanations of queries that are made to be costly: what is counted is work, not time."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TypeVar
+
+import pytest
+
+from placement import microversion
+from placement.index.slots import EMPTY
+from placement.index.snapshot import Snapshot
+from placement.schemas.document import Parameters
+from placement.search.explain import sentence
+from placement.search.explain.amounts import AmountsByClass
+from placement.search.explain.explaining import explain
+from placement.search.explain.explanation import Extent, Shortfall, Step
+from placement.search.explain.mistakes import Names
+from placement.search.explain.near_misses import near_misses
+from placement.search.explain.relaxations import _lower
+from placement.search.explain.searching import Searches
+from placement.search.query import parse
+from placement.search.query.query import SearchQuery
+from tests.world import Stock, World
+
+
+def query_of(*parameters: str) -> SearchQuery:
+    pairs = [tuple(each.split("=", 1)) for each in parameters]
+    return parse.search_query(Parameters(pairs), microversion.LATEST)
+
+
+# --- names ---
+
+
+class Comparisons(difflib.SequenceMatcher):
+    """Counts the names that are compared."""
+
+    count = 0
+
+    def set_seq1(self, name: str) -> None:
+        Comparisons.count += 1
+        super().set_seq1(name)
+
+
+@pytest.fixture
+def comparisons(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Comparisons]]:
+    Comparisons.count = 0
+    monkeypatch.setattr(difflib, "SequenceMatcher", Comparisons)
+    return Comparisons
+
+
+def test_few_names_are_compared_for_few_unknown_ones(comparisons: type[Comparisons]) -> None:
+    world = World()
+    world.host("cn1", VCPU=8)
+    known = [f"CUSTOM_RACK_{number:04}" for number in range(5_000)]
+    unknown = [f"CUSTOM_RACK_{number}_X" for number in range(20)]
+    query = query_of("resources=VCPU:1", f"required={','.join(unknown)}")
+    wrong = explain(query, world.snapshot(), names=Names(frozenset(unknown), known)).mistakes
+    assert [each.kind for each in wrong] == ["trait"] * 20
+    assert [each.suggestion is not None for each in wrong] == [True] * 3 + [False] * 17
+    # A matcher begins with one comparison, that with nothing.
+    assert comparisons.count == 3 * (1 + 50)
+
+
+def test_a_long_name_is_compared_with_none(comparisons: type[Comparisons]) -> None:
+    world = World()
+    world.host("cn1", VCPU=8)
+    long = "CUSTOM_" + 58 * "X"
+    query = query_of("resources=VCPU:1", f"required={long}")
+    (wrong,) = explain(query, world.snapshot(), names=Names(frozenset({long}), [f"{long[:-1]}Y"])).mistakes
+    assert (wrong.text, wrong.suggestion) == (f"There is no trait {long}.", None)
+    assert comparisons.count == 0
+
+
+def test_the_name_that_was_meant_is_found_among_thousands() -> None:
+    world = World()
+    world.host("cn1", VCPU=8)
+    known = [*(f"CUSTOM_RACK_{number:04}" for number in range(2_000)), "HW_CPU_X86_AVX512F", "CUSTOM_GOLD"]
+    for name, meant in {"HW_CPU_X86_AVX512": "HW_CPU_X86_AVX512F", "CUSTOM_GLOD": "CUSTOM_GOLD"}.items():
+        query = query_of("resources=VCPU:1", f"required={name}")
+        (wrong,) = explain(query, world.snapshot(), names=Names(frozenset({name}), known)).mistakes
+        assert wrong.suggestion is not None
+        assert wrong.suggestion.split(", ")[0] == meant
+
+
+# --- subtrees ---
+
+
+class Ancestries(Snapshot):
+    """Counts the walks from a provider to its root."""
+
+    __slots__ = ()
+    count = 0
+
+    def ancestry(self, slot: int) -> tuple[int, ...]:
+        Ancestries.count += 1
+        return super().ancestry(slot)
+
+
+@pytest.mark.parametrize(("trees", "where"), [(50, "any tree"), (60, "any of 50 trees")])
+def test_subtrees_are_looked_at_in_few_trees_and_each_group_once(trees: int, where: str) -> None:
+    world = World()
+    for number in range(trees):
+        world.host(f"cn{number:02}", CUSTOM_Z=1)
+        world.host(f"cn{number:02}-a", parent=f"cn{number:02}", VCPU=64)
+        world.host(f"cn{number:02}-b", parent=f"cn{number:02}", MEMORY_MB=64)
+    snapshot = world.snapshot()
+    snapshot.__class__ = Ancestries
+    Ancestries.count = 0
+    query = query_of(
+        *(f"resources_A{number}=VCPU:1" for number in range(4)),
+        *(f"resources_B{number}=MEMORY_MB:1" for number in range(4)),
+        *(f"same_subtree=_A{a},_B{b}" for a in range(4) for b in range(4)),
+        "group_policy=none",
+    )
+    wrong = [each for each in explain(query, snapshot).mistakes if each.kind == "same_subtree"]
+    assert len(wrong) == 5
+    assert all(where in each.text for each in wrong)
+    # The first five name six groups; each has one provider in a tree.  Eight trees of three may be near misses.
+    assert Ancestries.count == 50 * 6 + 8 * 3
+
+
+# --- sentences ---
+
+
+def test_an_amount_that_nothing_was_seen_to_block_has_a_sentence() -> None:
+    step = Step("resources", "resources=VCPU:8", "", Extent(2, 2), Extent(0, 0), (), Shortfall("VCPU", 8, {}, 8))
+    text = sentence.of_obstacle(step, (), (), ())
+    assert text.startswith("resources=VCPU:8 fits at none of 2 providers: the most VCPU that one could give is 8;")
+
+
+# --- work ---
+
+_Result = TypeVar("_Result")
+
+
+def with_few_calls(function: Callable[[], _Result], most: int) -> _Result:
+    """Return what a function returns; fail as soon as it has called more functions than allowed."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event.endswith("call")
+        if calls > most:
+            sys.setprofile(None)
+            pytest.fail(f"more than {most} calls")
+
+    sys.setprofile(count)
+    try:
+        return function()
+    finally:
+        sys.setprofile(None)
+
+
+def test_a_large_smallest_amount_is_not_counted_down_to() -> None:
+    world = World()
+    world.host("cn1", DISK_GB=Stock(2_000_000_000, min_unit=1_999_999_999))
+    world.host("cn2", DISK_GB=Stock(1_000_000_000, min_unit=999_999_990, step_size=7))
+    inventories = AmountsByClass(world.snapshot()).inventories("DISK_GB")
+    assert inventories is not None
+    tried = with_few_calls(lambda: [*_lower(inventories, 2_000_000_001).one_by_one], 1_000)
+    assert tried == [2_000_000_000, 1_999_999_999, 999_999_994]
+
+
+def test_the_largest_amounts_of_different_units_are_tried_first_then_those_that_all_allow() -> None:
+    world = World()
+    world.host("cn1", DISK_GB=Stock(10_000, min_unit=9_000, step_size=100))
+    world.host("cn2", DISK_GB=Stock(8_000, step_size=30))
+    (relaxation,) = explain(query_of("resources=DISK_GB:10050"), world.snapshot()).relaxations
+    assert relaxation.text == "with resources=DISK_GB:10000"
+    world = World()
+    world.host("cn1", DISK_GB=Stock(1_000, step_size=2))
+    world.host("cn2", DISK_GB=Stock(1_000, step_size=3))
+    query = query_of("resources1=DISK_GB:1001", "resources2=DISK_GB:700", "group_policy=none")
+    relaxations = [each.text for each in explain(query, world.snapshot()).relaxations]
+    assert "with resources1=DISK_GB:300" in relaxations
+
+
+@pytest.mark.parametrize("parameter", ["required", "root_required"])
+def test_a_tree_is_not_relaxed_by_a_thousand_names(parameter: str) -> None:
+    world = World()
+    world.host("cn1", VCPU=8)
+    names = ",".join(f"CUSTOM_{number:04}" for number in range(1_000))
+    query, snapshot = query_of("resources=VCPU:1", f"{parameter}={names}"), world.snapshot()
+    searches = Searches(snapshot, 100_000, 20_000)
+    amounts = AmountsByClass(snapshot)
+    near = with_few_calls(lambda: near_misses(query, EMPTY, searches, amounts), 300_000)
+    assert (near, searches.complete) == ((), False)
+
+
+@pytest.mark.parametrize(("missing", "near"), [(8, 1), (9, 0)])
+def test_a_tree_that_lacks_more_than_eight_conditions_is_not_near(missing: int, near: int) -> None:
+    world = World()
+    world.host("cn1", VCPU=8)
+    names = ",".join(f"CUSTOM_{number}" for number in range(missing))
+    explanation = explain(query_of("resources=VCPU:1", f"required={names}"), world.snapshot())
+    assert (len(explanation.near_misses), explanation.complete) == (near, True)

@@ -1,0 +1,68 @@
+"""The query of a command: a query string, options, and both."""
+
+from __future__ import annotations
+
+import argparse
+import doctest
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.ask import query
+
+
+def parsed(*words):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    query.add_arguments(parser)
+    found = parser.parse_args(words)
+    return query.query_string(found.query, found.terms)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["resources=VCPU:4"], "resources=VCPU:4"),
+        (["?resources=VCPU:4"], "resources=VCPU:4"),
+        (["--resource", "VCPU=4"], "resources=VCPU:4"),
+        (["--resource", "VCPU:4", "--resource", "DISK_GB=1"], "resources=VCPU:4,DISK_GB:1"),
+        (["--required", "A", "--required", "!B"], "required=A,!B"),
+        (["--required", "A", "--required", "in:B,C", "--required", "D"], "required=A,D&required=in:B,C"),
+        (["--member-of", "a", "--member-of", "in:b,c"], "member_of=a&member_of=in:b,c"),
+        (["limit=1", "--resource", "VCPU=4"], "limit=1&resources=VCPU:4"),
+        (["--group", "1", "--resource", "VCPU=4", "--required", "A"], "resources1=VCPU:4&required1=A"),
+        (
+            ["--resource", "DISK_GB=1", "--group", "gpu", "--resource", "PGPU=1", "--group", "nic", "--in-tree", "x"],
+            "resources=DISK_GB:1&resources_gpu=PGPU:1&in_tree_nic=x",
+        ),
+        (
+            ["--group", "gpu", "--resource", "PGPU=1", "--same-subtree", "gpu,1,_a", "--group-policy", "none"],
+            "resources_gpu=PGPU:1&same_subtree=_gpu,1,_a&group_policy=none",
+        ),
+        (["--group", "1", "--root-required", "A", "--root-required", "!B"], "root_required=A,!B"),
+        (["required=A B&x=\u00e9#"], "required=A%20B&x=%C3%A9%23"),
+        ([], ""),
+    ],
+)
+def test_a_query(words, expected):
+    assert parsed(*words) == expected
+
+
+@pytest.mark.parametrize(
+    "words", [["--resource", "VCPU"], ["--resource", "VCPU=x"], ["--group", "a b"], ["--same-subtree", "a,,b"]]
+)
+def test_an_option_of_another_form_is_refused(words):
+    with pytest.raises(argparse.ArgumentError, match=r"is not <class>=<amount>|is no name of a group"):
+        parsed(*words)
+
+
+@given(st.text())
+def test_a_value_arrives_as_it_was_typed(value):
+    text = parsed(f"--required={value}")
+    assert parse_qsl(text, keep_blank_values=True) == [("required", value)]
+    assert text.isascii()
+
+
+def test_the_example_in_the_code():
+    assert doctest.testmod(query).failed == 0

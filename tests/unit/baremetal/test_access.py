@@ -1,0 +1,196 @@
+"""The owner rules: what callers may list, see, create and change (docs: baremetal-owners)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import webob
+
+from placement import deploy, errors
+from placement.baremetal import access
+from placement.baremetal.failures import NodeNotFound
+from placement.http.environ import CONTEXT, SERVICE
+from placement.http.request import Request
+from placement.policy import Policy
+from tests import web
+
+ALL = "all"
+#: Roles, project and scope of a caller.
+CALLERS = {
+    "admin": ("admin,member,reader", "theirs", None),
+    "service": ("service", "theirs", None),
+    "system admin": ("admin,member,reader", None, ALL),
+    "system member": ("member,reader", None, ALL),
+    "system reader": ("reader", None, ALL),
+    "member": ("member,reader", "mine", None),
+    "reader": ("reader", "mine", None),
+    "other member": ("member,reader", "theirs", None),
+    "member of a domain": ("member,reader", None, None),
+    "nobody": ("", "mine", None),
+    "nobody of the system": ("", None, ALL),
+}
+POWERFUL = {"admin", "service", "system admin", "system member"}
+SEEING_ALL = POWERFUL | {"system reader"}
+
+
+@pytest.fixture(scope="module")
+def service():
+    return SimpleNamespace(policy=Policy(web.configuration(), deploy.list_rules()))
+
+
+@pytest.fixture
+def req(service):
+    """Return a function that makes a request of a caller."""
+
+    def make(name):
+        roles, project, scope = CALLERS[name]
+        context = web.RequestContext(
+            user_id="u",
+            project_id=project,
+            roles=roles.split(",") if roles else [],
+            system_scope=scope,
+            overwrite=False,
+        )
+        return Request(webob.Request.blank("/", environ={SERVICE: service, CONTEXT: context}).environ)
+
+    return make
+
+
+def outcome(function, *arguments):
+    """Return what the function returns, or the class of the failure."""
+    try:
+        return function(*arguments)
+    except errors.Failure as failure:
+        return type(failure)
+
+
+FORBIDDEN = errors.PolicyForbids
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("owner", [None, "mine", "theirs"])
+def test_the_owner_of_a_new_allocation(req, caller, owner):
+    project = CALLERS[caller][1]
+    made = outcome(access.owner_of_new, req(caller), owner)
+    if caller in POWERFUL:
+        assert made == owner
+    elif project is None:
+        assert made is FORBIDDEN
+    else:
+        assert made == (project if owner in (None, project) else FORBIDDEN)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_candidates_are_looked_up_among_the_nodes_of_the_project(req, caller):
+    found = outcome(access.project_of_candidates, req(caller))
+    assert found == (None if caller in POWERFUL else CALLERS[caller][1] or FORBIDDEN)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("owner", [None, "mine", "theirs"])
+def test_a_list_shows_the_allocations_of_the_project(req, caller, owner):
+    project = CALLERS[caller][1]
+    shown = outcome(access.owner_of_list, req(caller), owner)
+    if caller in SEEING_ALL:
+        assert shown == owner
+    else:
+        assert shown == (project if project and owner in (None, project) else FORBIDDEN)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_list_shows_the_nodes_of_the_project(req, caller):
+    shown = outcome(access.project_of_nodes, req(caller))
+    assert shown == (None if caller in SEEING_ALL else CALLERS[caller][1] or FORBIDDEN)
+
+
+class Missing(errors.NotFound):
+    template = "missing"
+
+
+def allowed(caller, projects, role):
+    """Whether a caller has the role in one of the projects, or in the system."""
+    roles, project, scope = CALLERS[caller]
+    return caller in POWERFUL or (role in roles.split(",") and (scope == ALL or project in projects))
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("owner", ["mine", "theirs", "other", None])
+@pytest.mark.parametrize(
+    ("rule", "role"),
+    [
+        ("baremetal:allocation:get", "reader"),
+        ("baremetal:allocation:update", "member"),
+        ("baremetal:allocation:delete", "member"),
+    ],
+)
+def test_an_allocation_is_hidden_from_readers_and_kept_from_members_of_other_projects(req, caller, owner, rule, role):
+    record = SimpleNamespace(owner=owner)
+    projects = {owner} - {None}
+    done = outcome(access.check_allocation, req(caller), rule, record, Missing())
+    if not allowed(caller, projects, "reader"):
+        assert done is Missing
+    else:
+        assert done is (None if allowed(caller, projects, role) else FORBIDDEN)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("owner", ["mine", "theirs", None])
+@pytest.mark.parametrize("lessee", ["mine", "theirs", None])
+@pytest.mark.parametrize(
+    ("rule", "role", "lessees"),
+    [
+        ("get", "reader", True),
+        ("traits:list", "reader", True),
+        ("get_states", "reader", True),
+        ("update", "member", False),
+        ("traits:set", "member", False),
+        ("set_maintenance", "member", False),
+        ("set_power_state", "member", True),
+        ("set_provision_state", "member", True),
+        ("update:owner", "nobody of a project", False),
+    ],
+)
+def test_a_node_is_hidden_from_readers_and_kept_from_members_of_other_projects(
+    req, caller, owner, lessee, rule, role, lessees
+):
+    node = SimpleNamespace(uuid="n", owner=owner, lessee=lessee)
+    tenants = {owner, lessee} - {None}
+    done = outcome(access.check_node, req(caller), f"baremetal:node:{rule}", node, Missing())
+    if not allowed(caller, tenants, "reader"):
+        assert done is Missing
+    elif caller == "system member" and rule == "update:owner":
+        assert done is None
+    else:
+        projects = tenants if lessees else {owner} - {None}
+        assert done is (None if allowed(caller, projects, role) else FORBIDDEN)
+
+
+@pytest.mark.parametrize("rule", ["create", "delete"])
+@pytest.mark.parametrize("caller", sorted(SEEING_ALL))
+def test_nodes_are_created_and_deleted_by_administrators(req, caller, rule):
+    node = SimpleNamespace(uuid="n", owner=None, lessee=None)
+    done = outcome(access.check_node, req(caller), f"baremetal:node:{rule}", node)
+    assert done is (None if caller in {"admin", "service", "system admin"} else FORBIDDEN)
+
+
+def test_a_hidden_node_is_reported_as_one_that_does_not_exist(req):
+    node = SimpleNamespace(uuid="n", owner="theirs", lessee=None)
+    with pytest.raises(NodeNotFound, match="Node n could not be found"):
+        access.check_node(req("member"), "baremetal:node:update", node)
+
+
+@pytest.mark.parametrize(
+    ("rule", "callers"),
+    [
+        ("driver:get", {*SEEING_ALL, "member", "reader", "other member", "member of a domain"}),
+        ("allocation:list", {*SEEING_ALL, "member", "reader", "other member", "member of a domain"}),
+        ("allocation:create", {*POWERFUL, "member", "other member"}),
+        ("allocation:delete", {*POWERFUL, "member", "other member"}),
+        ("allocation:get", {*SEEING_ALL, "member", "reader", "other member"}),
+        ("node:create", {"admin", "service", "system admin"}),
+        ("node:set_provision_state", {*POWERFUL, "member", "other member"}),
+    ],
+)
+def test_the_rule_of_an_endpoint_is_asked_about_what_the_caller_owns(req, rule, callers):
+    assert {caller for caller in CALLERS if access.may(req(caller), f"baremetal:{rule}")} == callers

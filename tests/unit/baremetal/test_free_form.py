@@ -1,0 +1,49 @@
+"""Values that clients choose freely."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from placement.baremetal.schemas import free_form
+from placement.baremetal.schemas.free_form import KeyTooLong, NestedTooDeeply, NumberTooLarge, ValueTooLarge
+
+
+def nested(depth, inner=1):
+    """Return objects and lists in each other, ``depth`` levels of them."""
+    return functools.reduce(lambda value, number: [value] if number % 2 else {"a": value}, range(depth), inner)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        nested(30),
+        {"a": [1.5, -(2**63), 2**64 - 1, True, None, "\N{SNOWMAN}"]},
+        {"a": "x" * (2**18 - len('{"a": ""}'))},
+        {"\N{SNOWMAN}" * (2**16 // 3): 1},
+    ],
+    ids=["empty", "deep", "numbers", "long", "long key"],
+)
+def test_what_is_stored(value):
+    free_form.check("extra", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "failure"),
+    [
+        (nested(31), NestedTooDeeply),
+        (nested(100_000), NestedTooDeeply),
+        ({"a": [{"\N{SNOWMAN}" * (2**16 // 3) + "x": 1}]}, KeyTooLong),
+        ({"a": float("inf")}, NumberTooLarge),
+        ({"a": [2**64]}, NumberTooLarge),
+        ({"a": [{"b": -(2**63) - 1}]}, NumberTooLarge),
+        ({"a": "x" * (2**18 - len('{"a": ""}') + 1)}, ValueTooLarge),
+        ({"a": "\N{SNOWMAN}" * (2**18 // len("\\u2603"))}, ValueTooLarge),
+    ],
+    ids=["deep", "very deep", "long key", "infinite", "large", "small", "long", "long when escaped"],
+)
+def test_what_is_refused(value, failure):
+    with pytest.raises(failure, match="extra"):
+        free_form.check("extra", value)

@@ -1,0 +1,90 @@
+"""JSON patches: what they change, and how each mistake is reported."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from placement.baremetal import json_patch
+from placement.baremetal.schemas import free_form
+
+DOCUMENT = {"name": None, "extra": {"a": 1, "l": [1, 2], "s": "text"}, "fixed": 1}
+UPDATABLE = ("name", "extra")
+
+
+def apply(document, operations):
+    return json_patch.apply(document, operations, UPDATABLE, free_form.check)
+
+
+def patched(op, path, *value):
+    return apply(DOCUMENT, [{"op": op, "path": path, **({"value": value[0]} if value else {})}])
+
+
+@pytest.mark.parametrize(
+    ("operation", "changed"),
+    [
+        (("add", "/name", "x"), {"name": "x"}),
+        (("replace", "/name", None), {"name": None}),
+        (("add", "/extra", {}), {"extra": {}}),
+        (("add", "/extra/b~1c~0d", 2), {"extra": {**DOCUMENT["extra"], "b/c~d": 2}}),
+        (("add", "/extra/", 2), {"extra": {**DOCUMENT["extra"], "": 2}}),
+        (("add", "/extra/l/-", 3), {"extra": {**DOCUMENT["extra"], "l": [1, 2, 3]}}),
+        (("add", "/extra/l/0", 3), {"extra": {**DOCUMENT["extra"], "l": [3, 1, 2]}}),
+        (("replace", "/extra/l/0", 3), {"extra": {**DOCUMENT["extra"], "l": [3, 2]}}),
+        (("remove", "/extra/l"), {"extra": {"a": 1, "s": "text"}}),
+    ],
+)
+def test_what_an_operation_changes(operation, changed):
+    before = {**DOCUMENT, "extra": {**DOCUMENT["extra"], "l": [1, 2]}}
+    assert patched(*operation) == {**DOCUMENT, **changed}
+    assert before == DOCUMENT
+
+
+def test_removal_of_a_name_that_is_not_set():
+    assert patched("remove", "/name") == {"extra": DOCUMENT["extra"], "fixed": 1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (("replace", "/extra/b", 1), "non-existent object 'b'"),
+        (("remove", "/extra/b"), "non-existent object 'b'"),
+        (("add", "/extra/b/c", 1), "member 'b' not found"),
+        (("add", "/extra/a/c", 1), "indexing"),
+        (("add", "/name/c", 1), "indexing"),
+        (("add", "/extra/s/0", 1), "non-container|resolve json pointer"),  # jsonpointer from 3.1, and before
+        (("add", "/extra/l/9", 1), "outside of list"),
+        (("add", "/extra/l/x", 1), "not a valid sequence index"),
+        (("replace", "/extra/l/-", 1), "'-'"),
+        (("remove", "/extra/l/-"), "'-'"),
+        (("add", "/extra/b~2", 1), "invalid escape"),
+        (("add", "extra", 1), "must start with /"),
+        (("add", "/extra/b"), "'value'"),
+        (("replace", "/name"), "'value'"),
+    ],
+)
+def test_an_operation_that_cannot_be_applied_is_quoted(operation, reason):
+    with pytest.raises(json_patch.PatchNotApplied) as refused:
+        patched(*operation)
+    assert operation[1] in refused.value.sentence
+    assert re.search(reason, refused.value.sentence)
+
+
+@pytest.mark.parametrize("path", ["/fixed", "/fixed/x", "/other", "/", "", "/~1extra"])
+def test_only_what_is_updatable_changes(path):
+    with pytest.raises(json_patch.NotUpdatable, match="extra, name"):
+        patched("add", path, 1)
+    with pytest.raises(json_patch.NotUpdatable):
+        apply(DOCUMENT, [{"op": "remove", "path": "/extra/no"}, {"op": "remove", "path": path}])
+
+
+def test_operations_see_those_before_them_and_share_nothing_with_the_request():
+    operations = [
+        {"op": "add", "path": "/extra", "value": {}},
+        {"op": "add", "path": "/extra/x", "value": 1},
+        {"op": "remove", "path": "/extra/x"},
+        {"op": "add", "path": "/extra/y", "value": 2},
+    ]
+    for _ in range(2):
+        assert apply(DOCUMENT, operations)["extra"] == {"y": 2}

@@ -1,0 +1,88 @@
+"""The table of routes, and the policy rules of its endpoints (docs: baremetal-policy)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from oslo_policy.policy import DocumentedRuleDefault
+
+from placement.baremetal import access, policy, versions
+from placement.baremetal.api import BAREMETAL, TABLE
+from placement.http.endpoint import Endpoint
+from tests import web
+
+METHODS = [(method, path) for path, methods in TABLE.items() for method in methods]
+#: Rules that handlers ask about, after the one of the endpoint.
+ASKED_LATER = {
+    "baremetal:allocation:list_all",
+    "baremetal:allocation:create_restricted",
+    "baremetal:node:list_all",
+    "baremetal:node:update:owner",
+}
+OPERATIONS = {
+    rule.name: {(operation["method"], operation["path"]) for operation in rule.operations}
+    for rule in policy.RULES
+    if isinstance(rule, DocumentedRuleDefault)
+}
+
+
+def endpoints(method, path):
+    found = TABLE[path][method]
+    return (found,) if isinstance(found, Endpoint) else found
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.mounted(BAREMETAL, web.routes.PLACEMENT)
+
+
+@pytest.mark.parametrize(("method", "path"), METHODS)
+def test_every_endpoint_but_the_version_documents_has_a_rule_that_names_it(method, path):
+    for endpoint in endpoints(method, path):
+        if path in ("/", "/v1"):
+            assert endpoint.policy is None
+        else:
+            assert (method, path) in OPERATIONS[endpoint.policy]
+            assert endpoint.target is access.own
+
+
+def test_every_rule_is_used():
+    used = {endpoint.policy for method, path in METHODS for endpoint in endpoints(method, path)}
+    assert used - {None} == OPERATIONS.keys() - ASKED_LATER
+
+
+def test_the_operations_of_a_rule_are_routes():
+    named = set().union(*OPERATIONS.values())
+    assert named == set(METHODS) - {("GET", "/"), ("GET", "/v1")}
+
+
+@pytest.mark.parametrize(("method", "path"), METHODS)
+def test_a_caller_without_a_role_is_refused_by_each_rule(app, method, path):
+    """With an empty body, before anything is read."""
+    where = path.replace("{", "").replace("}", "")
+    headers = {"x-auth-token": "stranger", "x-openstack-ironic-api-version": "latest"}
+    answer = web.ask(app, method, f"/baremetal{where}", headers)
+    assert answer.status_int == (200 if path in ("/", "/v1") else 403)
+
+
+@pytest.mark.parametrize(("method", "path"), METHODS)
+def test_no_endpoint_looks_at_accept(method, path):
+    assert not any(endpoint.negotiates for endpoint in endpoints(method, path))
+
+
+def test_the_version_ranges_of_the_endpoints_of_a_method_are_contiguous():
+    for method, path in METHODS:
+        found = endpoints(method, path)
+        for earlier, later in itertools.pairwise(found):
+            assert earlier.until == later.since
+        assert found[-1].until is None
+        assert found[0].since <= versions.LATEST
+
+
+def test_every_path_value_is_an_argument_of_its_handler():
+    for method, path in METHODS:
+        names = {part.strip("{}") for part in path.split("/") if part.startswith("{")}
+        for endpoint in endpoints(method, path):
+            code = endpoint.handler.__code__
+            assert set(code.co_varnames[1 : code.co_argcount]) == names, (method, path)

@@ -1,0 +1,87 @@
+"""Provision states: what is allowed in each."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.baremetal.objects import states
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "becomes"),
+    [
+        ("manage", "enroll", "manageable"),
+        ("manage", "available", "manageable"),
+        ("manage", "clean failed", "manageable"),
+        ("manage", "active", None),
+        ("provide", "manageable", "available"),
+        ("provide", "enroll", None),
+        ("active", "available", "active"),
+        ("deploy", "available", "active"),
+        ("active", "active", None),
+        ("deleted", "active", "available"),
+        ("undeploy", "error", "available"),
+        ("deleted", "available", None),
+        ("rebuild", "active", "active"),
+        ("adopt", "manageable", "active"),
+        ("inspect", "manageable", "manageable"),
+        ("inspect", "available", None),
+        ("clean", "manageable", None),
+        ("", "enroll", None),
+    ],
+)
+def test_where_a_verb_leads(verb, state, becomes):
+    assert states.after(verb, state) == becomes
+
+
+def test_every_state_that_a_verb_leads_from_or_to_is_one():
+    named = {state for leads in states.VERBS.values() for pair in leads.items() for state in pair}
+    assert named <= states.ALL
+    assert set(states.ALIASES.values()) <= states.VERBS.keys()
+
+
+@pytest.mark.parametrize(
+    ("provision", "power", "maintenance", "parent", "available"),
+    [
+        ("available", "power on", False, None, True),
+        ("available", "power off", False, None, True),
+        ("available", None, False, None, False),
+        ("available", "error", False, None, False),
+        ("available", "power on", True, None, False),
+        ("available", "power on", False, "parent", False),
+        ("active", "power on", False, None, False),
+        ("manageable", "power on", False, None, False),
+    ],
+)
+def test_which_nodes_can_be_given_away(provision, power, maintenance, parent, available):
+    assert states.is_available(provision, power, maintenance, parent) == available
+
+
+@pytest.mark.parametrize(
+    ("state", "target", "deletable", "loses_instance", "loses_allocation"),
+    [
+        ("enroll", None, True, True, True),
+        ("manageable", None, True, True, True),
+        ("available", None, True, True, True),
+        ("active", None, False, False, False),
+        ("adopt failed", None, True, False, True),
+        ("deploying", "active", False, False, False),
+        ("deploy failed", "active", False, False, True),
+        ("inspecting", "manageable", False, True, True),
+        ("inspect wait", "manageable", False, True, True),
+        ("cleaning", "available", False, False, False),
+        ("clean failed", "available", False, False, True),
+        ("verifying", "manageable", False, False, True),
+        ("servicing", "active", False, False, True),
+    ],
+)
+def test_what_a_node_may_lose(state, target, deletable, loses_instance, loses_allocation):
+    allowed = (
+        states.may_be_deleted(state, maintenance=False),
+        states.may_lose_instance(state, maintenance=False),
+        states.may_lose_allocation(state, target, maintenance=False),
+    )
+    assert allowed == (deletable, loses_instance, loses_allocation)
+    assert states.may_be_deleted(state, maintenance=True)
+    assert states.may_lose_instance(state, maintenance=True)
+    assert states.may_lose_allocation(state, target, maintenance=True)

@@ -1,0 +1,126 @@
+"""What pages show of a snapshot."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.console.views import cloud, tree
+from placement.console.views.level import ClassLevel
+from placement.console.views.query_form import QueryForm, parse_text, query_string, without_blanks
+from tests.world import Stock, World
+
+
+@pytest.mark.parametrize(
+    ("amounts", "used", "reserved", "percent"),
+    [
+        ((100, 0, 100, 50), 50.0, 0.0, 50),
+        ((100, 20, 80, 40), 40.0, 20.0, 50),
+        ((100, 20, 320, 320), 80.0, 20.0, 100),
+        ((100, 20, 80, 100), 80.0, 20.0, 125),
+        ((100, 100, 0, 0), 0.0, 100.0, 0),
+        ((100, 100, 0, 5), 0.0, 100.0, 100),
+        ((0, 0, 0, 0), 0.0, 0.0, 0),
+        ((10, 20, 0, 0), 0.0, 100.0, 0),
+        ((10, -5, 15, 15), 100.0, 0.0, 100),
+    ],
+)
+def test_a_bar_never_leaves_its_place(amounts, used, reserved, percent):
+    level = ClassLevel("VCPU", *amounts)
+    assert (level.used_width, level.reserved_width, level.percent) == (used, reserved, percent)
+    assert level.used_width + level.reserved_width <= 100
+
+
+def a_rack():
+    """Return a snapshot of hosts that are used 0 %, 10 % ... 110 %, the last by its NUMA node."""
+    world = World()
+    for tenth in range(11):
+        world.host(f"h{tenth:02}", VCPU=Stock(10, used=tenth))
+    world.host("h11")
+    world.host("h11-numa0", parent="h11", VCPU=Stock(10, used=11), traits=["COMPUTE_STATUS_DISABLED"])
+    return world.snapshot()
+
+
+def test_hosts_are_sorted_by_how_full_they_are():
+    levels = cloud.host_levels(a_rack(), "VCPU")
+    assert [host.name for host, _ in levels.fullest(3)] == ["h11", "h10", "h09"]
+    assert [host.name for host, _ in levels.emptiest(2)] == ["h00", "h01"]
+    assert [level.percent for _, level in levels.fullest(3)] == [110, 100, 90]
+
+
+def test_a_tenth_holds_its_lower_end_and_what_is_full_is_not_over():
+    assert cloud.host_levels(a_rack(), "VCPU").histogram() == [1] * 9 + [2, 1]
+    assert cloud.host_levels(a_rack(), "NOTHING").histogram() == [0] * 11
+
+
+def test_what_needs_attention_is_counted_and_named():
+    assert cloud.over_committed(a_rack(), 5) == cloud.Attention(1, [cloud.Named("h11-numa0", "h11-numa0")])
+    assert cloud.disabled(a_rack(), 0) == cloud.Attention(1, [])
+
+
+def test_sums_are_those_of_all_providers():
+    [level] = cloud.totals(a_rack())
+    assert level == ClassLevel("VCPU", 120, 0, 120, 66)
+
+
+def a_chain(length):
+    world = World()
+    world.host("p0000")
+    for number in range(1, length):
+        world.host(f"p{number:04}", parent=f"p{number - 1:04}", VCPU=1)
+    return world.snapshot()
+
+
+def test_a_deep_tree_is_drawn_without_an_end_of_the_stack():
+    snapshot = a_chain(700)
+    drawn = tree.draw(snapshot, snapshot.by_uuid["p0000"])
+    assert [provider.depth for provider in drawn.providers] == list(range(tree.MOST))
+    assert drawn.omitted == 700 - tree.MOST
+
+
+def test_a_provider_is_drawn_with_its_ancestors_also_where_the_tree_is_too_great():
+    snapshot = a_chain(700)
+    drawn = tree.draw(snapshot, snapshot.by_uuid["p0600"], most=100)
+    assert [provider.name for provider in drawn.providers] == [f"p{number:04}" for number in range(601)]
+    assert drawn.omitted == 99
+
+
+def test_children_are_drawn_below_their_parent_in_the_order_of_their_ids():
+    world = World()
+    for name, parent in (("c", None), ("z", "c"), ("a", "c"), ("y", "a"), ("b", "a"), ("other", None)):
+        world.host(name, parent=parent, VCPU=1)
+    snapshot = world.snapshot()
+    drawn = tree.draw(snapshot, snapshot.by_uuid["b"])
+    assert [(provider.name, provider.depth) for provider in drawn.providers] == [
+        ("c", 0), ("z", 1), ("a", 1), ("y", 2), ("b", 2)
+    ]  # fmt: skip
+
+
+TEXTS = [
+    "resources=VCPU:1",
+    "required=A,!B&required=in:C,D",
+    "a=%26%3D%2B%25 &b=\u00e9",
+    "resources_x-1=VCPU:1&limit=3",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_keeps_its_meaning(text):
+    pairs = parse_text(text)
+    assert parse_text(query_string(pairs)) == pairs
+    assert parse_text(QueryForm.of(pairs).text) == pairs
+
+
+@pytest.mark.parametrize("pasted", ["a=1&b=2", "?a=1&b=2", "https://h/x?a=1&b=2", "a=1\n&b=2\r\n", "  a=1\n  &b=2"])
+def test_a_query_may_be_pasted_in_many_forms(pasted):
+    assert parse_text(pasted) == [("a", "1"), ("b", "2")]
+
+
+def test_fields_that_are_empty_are_left_out():
+    assert without_blanks([("a", " "), ("b", " x "), ("c", "")]) == [("b", "x")]
+
+
+def test_the_spare_group_has_a_suffix_that_no_group_has():
+    form = QueryForm.of([("resources1", "VCPU:1"), ("required3", "A"), ("resources_A", "VCPU:1")])
+    assert [(group.suffix, group.is_spare) for group in form.groups] == [
+        ("", False), ("1", False), ("3", False), ("_A", False), ("2", True)
+    ]  # fmt: skip

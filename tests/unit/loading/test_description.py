@@ -1,0 +1,150 @@
+"""What a file describes, and each mistake that shows without a database."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement import microversion as mv
+from placement.loading.description import described
+from placement.loading.schema import SCHEMA
+from placement.loading.yaml_source import InvalidFile, YamlSource
+from placement.objects.inventory import AMOUNTS, Inventory
+from placement.schemas import inventory
+from tests.json_strategies import json_values
+
+UUID = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
+
+
+def entries(text):
+    return described(YamlSource(text))
+
+
+def names(text):
+    return [entry.name for entry in entries(text)]
+
+
+def findings(text):
+    try:
+        entries(text)
+    except InvalidFile as refused:
+        return [(found.line, found.text) for found in refused.findings]
+    return []
+
+
+def test_what_the_file_leaves_out_stays_as_it_is():
+    (entry,) = entries("providers: [{name: a}]")
+    assert (entry.places, entry.parent, entry.uuid) == (False, None, None)
+    assert (entry.inventories, entry.traits, entry.aggregates) == (None, None, None)
+
+
+def test_everything_that_a_file_can_say():
+    (entry,) = entries(
+        f"""
+aggregates: {{rack: {UUID}}}
+providers:
+  - name: a
+    uuid: {UUID}
+    parent: null
+    inventories: {{VCPU: 16, MEMORY_MB: {{total: 2048.0, allocation_ratio: 2}}}}
+    traits: [CUSTOM_A]
+    aggregates: [rack]
+"""
+    )
+    assert (entry.line, entry.name, entry.uuid) == (4, "a", UUID)
+    assert (entry.places, entry.parent) == (True, None)
+    assert entry.inventories == {
+        "VCPU": Inventory("VCPU", 16),
+        "MEMORY_MB": Inventory("MEMORY_MB", 2048, allocation_ratio=2.0),
+    }
+    assert (entry.traits, entry.aggregates) == ({"CUSTOM_A"}, {UUID})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("a", ["a"]),
+        ("a[1-3]", ["a1", "a2", "a3"]),
+        ("a[08-10]b", ["a08b", "a09b", "a10b"]),
+        ("a[1,3,5-6]", ["a1", "a3", "a5", "a6"]),
+        ("r[1-2]u[1-2]", ["r1u1", "r1u2", "r2u1", "r2u2"]),
+        ("a[x]", ["a[x]"]),
+        ("a[]", ["a[]"]),
+    ],
+)
+def test_numbers_in_a_name_are_written_out(pattern, expected):
+    assert names(json.dumps({"providers": [{"name": pattern}]})) == expected
+
+
+def test_children_are_named_after_their_parents():
+    cards = {"name": "{parent}-g"}
+    nodes = {"name": "{parent}-n0", "children": [cards]}
+    found = entries(json.dumps({"providers": [{"name": "h[1-2]", "children": [nodes]}]}))
+    assert [(entry.name, entry.parent) for entry in found] == [
+        *(("h1", None), ("h1-n0", "h1"), ("h1-n0-g", "h1-n0")),
+        *(("h2", None), ("h2-n0", "h2"), ("h2-n0-g", "h2-n0")),
+    ]
+
+
+def test_parents_come_before_their_children():
+    found = entries(f"providers: [{{name: c, parent: b}}, {{name: b, parent: {UUID}}}, {{name: a, uuid: {UUID}}}]")
+    assert [(entry.name, entry.parent) for entry in found] == [("a", None), ("b", "a"), ("c", "b")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "words"),
+    [
+        (["- {}"], 2, "'name' is a required property"),
+        (["- name: a", "  inventory: {}"], 3, "'inventory' is not known here; possible are aggregates, children"),
+        (["- name: 17"], 2, "name: 17 is not of type 'string'"),
+        (["- name: a", "  uuid: b"], 3, "'b' is no uuid"),
+        (["- name: a", "  inventories:", "    VCPU: 0"], 4, "VCPU: 0 is less than the minimum of 1"),
+        (["- name: a", "  inventories:", "    VCPU: yes"], 4, "VCPU: True is not of type 'integer'"),
+        (["- name: a", "  inventories:", "    vcpu: 1"], 4, "'vcpu' is no name of a resource class"),
+        (["- name: a", "  inventories:", "    VCPU:", "      totl: 1"], 5, "'totl' is not known here; possible are"),
+        (["- name: a", "  inventories:", "    VCPU: {reserved: 1}"], 4, "'total' is a required property"),
+        (["- name: a", "  inventories: {VCPU: {total: 1, reserved: 2}}"], 3, "reserved value is greater than total"),
+        (["- name: a", "  traits: [B, B]"], 3, "equal items"),
+        (["- name: a", "  aggregates:", "    - rack"], 4, "'rack' is no uuid, and no name in aggregates"),
+        (["- name: a", "- name: a"], 3, "Another provider of the file has the name a, on line 2"),
+        (["- name: a[1-2]", "- name: a2"], 3, "Another provider of the file has the name a2, on line 2"),
+        ([f"- {{name: a, uuid: {UUID}}}", f"- {{name: b, uuid: {UUID}}}"], 3, f"has the uuid {UUID}, on line 2"),
+        (["- name: a", "  children:", "  - {name: b, parent: c}"], 4, "b is among the children of a, and states a"),
+        (["- name: '{parent}-a'"], 2, "{parent} is for the names of children"),
+        (["- name: a[3-1]"], 2, "have to rise"),
+        (["- name: a[1-999999999]"], 2, "A file can describe 100,000 providers at most"),
+        ([f"- name: {'a' * 201}"], 2, "more than 200 characters"),
+        (["- {name: a, parent: b}", "- {name: b, parent: a}"], 2, "a would be above itself: a < b"),
+    ],
+)
+def test_a_mistake_has_its_line(lines, line, words):
+    (found, *_) = findings("\n".join(["providers:", *lines]))
+    assert found[0] == line
+    assert words in found[1]
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "providers", "providers: {}", "providers: [1]", "a: 1"])
+def test_other_values_are_refused(text):
+    assert findings(text)
+
+
+def test_all_mistakes_are_found():
+    text = "providers:\n- {name: a, x: 1}\n- {name: b, inventories: {VCPU: -1}}\n- {name: c, uuid: d}\n"
+    assert [line for line, _ in findings(text)] == [2, 3, 4]
+
+
+@given(st.dictionaries(st.sampled_from(["name", "uuid", "parent", "inventories", "traits", "children"]), json_values()))
+def test_any_document_is_described_or_refused(document):
+    findings(yaml.safe_dump({"providers": [document]}))
+
+
+def test_the_schema_is_a_schema_and_has_the_bounds_of_the_api():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    of_api = inventory.CREATE.render(mv.HISTORY.latest)["properties"]
+    properties = SCHEMA["$defs"]["inventory"]["properties"]
+    assert properties == {name: of_api[name] for name in AMOUNTS}

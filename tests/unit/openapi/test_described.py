@@ -1,0 +1,53 @@
+"""The layer of tests that holds replies to the documents sees each kind of difference."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from placement.http.endpoint import endpoint
+from placement.http.response import created, no_content, ok
+from placement.routes import PLACEMENT
+from placement.schemas.declarations import Field, Object, integer
+from placement.schemas.success import Success
+from tests import described, web
+from tests.described import Described, NotDescribed
+
+COUNT = Success(200, Object(Field("count", integer(), required=True)))
+
+
+def answer_of(monkeypatch, reply, *replies):
+    """Send a request to an endpoint that returns ``reply`` and declares ``replies``."""
+    api = dataclasses.replace(PLACEMENT, routes={"/things": {"GET": endpoint(replies=replies)(lambda _req: reply)}})
+    monkeypatch.setattr(described, "APIS", (api,))
+    return web.ask(Described(web.mounted(api)), "GET", "/things", {"X-Auth-Token": "admin"})
+
+
+@pytest.mark.parametrize(
+    ("reply", "declared"),
+    [
+        (lambda: ok({"count": 1}), COUNT),
+        (no_content, Success(204)),
+        (lambda: created("http://placement/things/1"), Success(201, location=True)),
+    ],
+)
+def test_a_reply_as_declared_passes(monkeypatch, reply, declared):
+    assert answer_of(monkeypatch, reply(), declared).status_int == declared.status
+
+
+@pytest.mark.parametrize(
+    ("reply", "declared", "difference"),
+    [
+        (lambda: ok({"count": "1"}), COUNT, '"1" is not of type "integer" at .*count'),
+        (lambda: ok({}), COUNT, '"count" is a required property'),
+        (lambda: ok({"count": 1, "more": 2}), COUNT, "Additional properties are not allowed"),
+        (no_content, COUNT, "the status is not described"),
+        (lambda: ok({}), Success(200), "content of type 'application/json'"),
+        (lambda: created("http://x/"), dataclasses.replace(COUNT, status=201), "content of type ''"),
+        (lambda: ok({"count": 1}), dataclasses.replace(COUNT, location=True), "no header location"),
+    ],
+)
+def test_another_reply_is_a_difference(monkeypatch, reply, declared, difference):
+    with pytest.raises(NotDescribed, match=f"GET /things at 1.0: .*{difference}"):
+        answer_of(monkeypatch, reply(), declared)

@@ -1,0 +1,150 @@
+"""What the OpenAPI documents take from declarations."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jsonschema_rs
+import pytest
+
+from placement import microversion as mv
+from placement.http.endpoint import endpoint
+from placement.http.response import no_content
+from placement.openapi.document import describe
+from placement.routes import PLACEMENT
+from placement.schemas.declarations import Field, Object, PatternField, string
+from placement.schemas.document import Body, Query
+from placement.schemas.success import Success, ok
+from placement.v1.api import V1
+from placement.version_history import OLDEST, Version
+from tests.described import APIS
+
+VERSIONS = [change.version for change in mv.HISTORY]
+DOCUMENTS = [(PLACEMENT, version) for version in VERSIONS] + [(V1, OLDEST)]
+each_document = pytest.mark.parametrize(
+    ("api", "version"), DOCUMENTS, ids=lambda part: getattr(part, "name", str(part))
+)
+
+
+def operations(document):
+    """Yield method, path and operation of each operation."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def described(declared, version=mv.LATEST, path="/things/{name}", method="GET"):
+    """Return the operation of an endpoint, in the API of Placement with this route alone."""
+    api = dataclasses.replace(PLACEMENT, routes={path: {method: declared}})
+    return describe(api, version, label="1")["paths"].get(path, {}).get(method.lower())
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_every_endpoint_declares_its_replies(api):
+    served = [(path, each) for path, methods in api.routes.items() for each in methods.values()]
+    endpoints = [(path, one) for path, each in served for one in (each if isinstance(each, tuple) else (each,))]
+    assert [(path, one.handler) for path, one in endpoints if not one.replies] == []
+
+
+@each_document
+def test_every_operation_has_a_name_of_its_own_and_a_reply_that_succeeds(api, version):
+    found = list(operations(describe(api, version, label="1")))
+    names = [operation["operationId"] for _, _, operation in found]
+    assert len(set(names)) == len(names)
+    assert [
+        (method, path) for method, path, each in found if not {"200", "201", "204"} & each["responses"].keys()
+    ] == []
+
+
+@each_document
+def test_examples_conform_to_the_schemas_beside_them(api, version):
+    def check(content):
+        validator = jsonschema_rs.Draft202012Validator(content["schema"], validate_formats=True)
+        for example in content.get("examples", {}).values():
+            validator.validate(example["value"])
+
+    for _, _, operation in operations(describe(api, version, label="1")):
+        for each in operation["parameters"]:
+            check(each)
+        for response in [operation.get("requestBody", {}), *operation["responses"].values()]:
+            for content in response.get("content", {}).values():
+                check(content)
+
+
+def test_every_body_of_the_newest_version_has_an_example():
+    found = operations(describe(PLACEMENT, mv.LATEST, label="1"))
+    bodies = {(method, path): each["requestBody"] for method, path, each in found if "requestBody" in each}
+    assert len(bodies) > 10
+    assert [route for route, body in bodies.items() if "examples" not in body["content"]["application/json"]] == []
+
+
+def test_an_operation_is_in_the_versions_of_its_endpoint():
+    @endpoint(since=Version(1, 5), until=Version(1, 7), replies=(Success(204),))
+    def show(_req, _name):
+        """Show the thing."""
+        return no_content()
+
+    shown = [str(version) for version in VERSIONS if described(show, version)]
+    assert shown == ["1.5", "1.6"]
+    assert described(show, Version(1, 5))["summary"] == "Show the thing"
+
+
+def test_replies_are_those_of_the_version():
+    replies = (
+        Success(201, location=True, until=Version(1, 20)),
+        Success(200, Object(Field("new", string(), since=Version(1, 30))), since=Version(1, 20)),
+    )
+    declared = endpoint(replies=replies)(lambda _req, _name: no_content())
+    assert "location" in described(declared, Version(1, 19))["responses"]["201"]["headers"]
+    old, new = (described(declared, Version(1, minor))["responses"] for minor in (29, 30))
+    assert "201" not in old
+    assert [each["200"]["content"]["application/json"]["schema"].get("properties") for each in (old, new)] == [
+        None,
+        {"new": {"type": "string"}},
+    ]
+
+
+def test_parameters_of_groups_are_one_object_and_repeated_ones_are_lists():
+    fields = Object(Field("limit", string(), required=True), PatternField("^need([1-9][0-9]*)?$", string()))
+    query = Query(fields, repeated={"need": Version(1, 10)})
+    declared = endpoint(query=query, replies=ok(Object()))(lambda _req: no_content())
+    version, limit, need, groups = described(declared, path="/things")["parameters"]
+    assert (version["in"], version["schema"]["const"]) == ("header", "placement 1.39")
+    assert (limit["name"], limit["required"], limit["schema"]) == ("limit", True, {"type": "string"})
+    assert (need["name"], need["schema"]["type"], "required" in need) == ("need", "array", False)
+    assert groups["schema"]["patternProperties"] == {"^need[1-9][0-9]*$": {"type": "string"}}
+    assert (groups["style"], groups["explode"]) == ("form", True)
+    assert described(declared, Version(1, 9), "/things")["parameters"][2]["schema"] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("declaration", "method", "path", "expected"),
+    [
+        ({}, "GET", "/", "400 406 500 503"),
+        ({}, "GET", "/things", "400 401 403 406 429 500 503"),
+        ({}, "GET", "/things/{name}", "400 401 403 404 406 429 500 503"),
+        ({"query": Query(Object())}, "GET", "/things", "400 401 403 406 414 429 500 503"),
+        ({"body": Body(Object())}, "POST", "/things", "400 401 403 406 409 413 415 429 500 503"),
+    ],
+)
+def test_failures_follow_from_the_form_of_the_endpoint(declaration, method, path, expected):
+    declared = endpoint(**declaration)(lambda _req: no_content())
+    assert " ".join(described(declared, path=path, method=method)["responses"]) == expected
+
+
+def test_a_write_with_a_dry_run_may_answer_with_that():
+    declared = endpoint(replies=(Success(204),), dry_run=lambda _req: ())(lambda _req: no_content())
+    operation = described(declared, path="/things", method="PUT")
+    assert {each["name"] for each in operation["parameters"]} >= {"dry_run", "placement-dry-run"}
+    assert operation["responses"]["200"]["content"]["application/json"]["schema"]["required"] == ["dry_run", "room"]
+
+
+def test_errors_have_codes_since_the_version_that_brought_them():
+    def fields(version):
+        responses = describe(PLACEMENT, version, label="1")["components"]["responses"]
+        schema = responses["Conflict"]["content"]["application/json"]["schema"]
+        return schema["properties"]["errors"]["items"]["properties"]
+
+    assert "code" not in fields(Version(1, 22))
+    codes = fields(Version(1, 23))["code"]["enum"]
+    assert {"placement.concurrent_update", "placement.inventory.inuse"} <= set(codes)

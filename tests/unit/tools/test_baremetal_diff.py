@@ -1,0 +1,339 @@
+"""The comparison of two services of the Bare Metal API: what counts as a difference, and how a run is shrunk."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.baremetal import calls, known, node_calls, replies, runs
+from tools.baremetal.servers import CLASSIC, SYMBOL, Call, Reply, Server, unknown
+from tools.baremetal.world import World
+
+ROOT = Path(__file__).resolve().parents[3]
+A_UUID, B_UUID = "0c1d8a3e-4f0f-4f26-9c59-9b3b4a3a0001", "0c1d8a3e-4f0f-4f26-9c59-9b3b4a3a0002"
+SHOW = Call("GET", "/v1/allocations/a1")
+
+
+class Scripted(Server):
+    """A service that answers from a dictionary, by method and path, and records the calls."""
+
+    def __init__(self, url="http://a:1", answers=None):
+        super().__init__(url)
+        self.answers, self.received = answers or {}, []
+
+    def _send(self, call):
+        self.received.append((call.method, self.put_in(call.path)))
+        answer = self.answers.get(self.received[-1], Reply(404, {}, error("Client", "nothing there")))
+        return answer.pop(0) if isinstance(answer, list) else answer
+
+
+def error(fault, sentence):
+    return json.dumps({"error_message": json.dumps({"faultcode": fault, "faultstring": sentence, "debuginfo": None})})
+
+
+def reply(document, status=200, **headers):
+    return Reply(status, {name.replace("_", "-"): value for name, value in headers.items()}, json.dumps(document))
+
+
+def lines(a, b, call=SHOW, alike=False, servers=None):
+    """Return the differences of two replies."""
+    pair = runs.Pair(*(servers or (Scripted("http://a:1"), Scripted("http://b:2/baremetal"))), alike=alike)
+    return pair._compared(call, replies.seen(a, pair.a), replies.seen(b, pair.b))
+
+
+def test_dates_and_base_urls_do_not_differ():
+    a = {"created_at": "2026-11-20T08:11:35.396209+00:00", "links": [{"href": "http://a:1/v1/allocations/x"}]}
+    b = {"created_at": "2026-11-21T09:00:00.000001+00:00", "links": [{"href": "http://b:2/baremetal/v1/allocations/x"}]}
+    assert lines(reply(a), reply(b)) == []
+
+
+def test_the_order_of_traits_in_a_sentence_does_not_differ():
+    a, b = ({"last_error": f"no nodes have the requested traits {names}."} for names in ("A_1, B, C", "C, A_1, B"))
+    assert lines(reply(a), reply(b)) == []
+    assert lines(reply(a), reply({"last_error": "no nodes have the requested traits A_1, B, D."}))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"created_at": "2026-11-20T08:11:35.396209+00:00"}, {"created_at": "2026-11-20 08:11:35"}),
+        ({"updated_at": None}, {"updated_at": "2026-11-20T08:11:35.396209+00:00"}),
+        ({"links": ["http://a:1/v1/x"]}, {"links": ["http://b:2/v1/x"]}),
+        ({"maintenance": False}, {"maintenance": 0}),
+        ({"traits": ["A", "B"]}, {"traits": ["B", "A"]}),
+        ({"traits": []}, {"traits": ["A"]}),
+        ({"name": "x"}, {}),
+        ({}, {"name": None}),
+    ],
+)
+def test_other_values_differ(a, b):
+    assert lines(reply(a), reply(b))
+
+
+def test_statuses_and_headers_that_clients_read_differ():
+    assert lines(reply({}), reply({}, 201)) == ["status: A=200 B=201"]
+    differs = lines(reply({}, x_openstack_ironic_api_version="1.52", date="now"), reply({}, date="later"))
+    assert [line.partition(":")[0] for line in differs] == ["headers.x-openstack-ironic-api-version"]
+    assert lines(reply({}, x_openstack_request_id="req-1"), reply({}, x_openstack_request_id="req-2")) == []
+
+
+def test_a_uuid_that_each_service_has_chosen_is_the_same_by_its_symbol():
+    servers = Scripted("http://a:1"), Scripted("http://b:2")
+    for server, uuid in zip(servers, (A_UUID, B_UUID), strict=True):
+        server.answers["POST", "/v1/allocations"] = reply({"uuid": uuid}, 201)
+        server.call(Call("POST", "/v1/allocations", {}, makes="$a1$"))
+        server.call(Call("GET", "/v1/allocations/$a1$"))
+        assert server.received[-1] == ("GET", f"/v1/allocations/{uuid}")
+    a, b = ({"uuid": uuid, "last_error": f"Failed: {uuid}"} for uuid in (A_UUID, B_UUID))
+    assert lines(reply(a), reply(b), servers=servers) == []
+    assert lines(reply(a), reply({**b, "uuid": A_UUID}), servers=servers)
+
+
+def test_a_symbol_without_a_uuid_becomes_one_that_nothing_has():
+    server = Scripted()
+    assert server.put_in("/v1/nodes/$n1$") == f"/v1/nodes/{unknown('$n1$')}"
+    assert SYMBOL.fullmatch("$n1$")
+
+
+def test_sentences_differ_only_in_what_they_name_as_missing_or_in_conflict():
+    call = Call("POST", "/v1/allocations", {"resource_class": "gold", "name": "a-1"})
+    a = Reply(409, {}, error("Client", "The name 'a-1' is used."))
+    assert lines(a, Reply(409, {}, error("Client", "taken: a-1")), call) == []
+    assert len(lines(a, Reply(409, {}, error("Client", "taken")), call)) == 1
+    assert len(lines(a, Reply(409, {}, error("Server", "taken: a-1")), call)) == 1
+    assert lines(a, Reply(409, {}, json.dumps({"error_message": "taken: a-1"})), call)
+    of_two_mistakes = (Reply(400, {}, error("Client", text)) for text in ("no name 'a-1'", "no class 'gold'"))
+    assert lines(*of_two_mistakes, call) == []
+
+
+NODE = {"uuid": A_UUID, "driver": "fake-hardware", "updated_at": None, "conductor": None}
+ROUTING = Reply(404, {}, json.dumps({"error_message": json.dumps({"code": 404, "title": "x", "description": ""})}))
+EMPTY_LIST = reply({"allocations": []})
+MISSING, BAD = Reply(404, {}, error("Client", "gone")), Reply(400, {}, error("Client", "bad"))
+
+
+@pytest.mark.parametrize(
+    ("call", "a", "b", "reverse"),
+    [
+        # What differs on purpose, and that it differs the other way round.
+        (Call("GET", "/v1/ports"), reply({"ports": []}), ROUTING, True),
+        (Call("HEAD", "/v1"), reply({}), Reply(405, {}, ""), True),
+        (Call("POST", "/v1", {}), reply({"id": "v1"}), Reply(405, {}, error("Client", "no")), True),
+        (Call("GET", "/v1/allocations?node=x&owner=y"), Reply(500, {}, error("Server", "oh")), EMPTY_LIST, True),
+        (Call("GET", "/v1/allocations?fields=a,b&fields=c"), BAD, EMPTY_LIST, True),
+        (Call("GET", "/v1/nodes?fields=created_at"), BAD, reply({"nodes": []}), True),
+        (Call("GET", "/v1/allocations?marker=x&limit=y"), MISSING, BAD, False),
+        (Call("GET", "/v1/allocations/x.json", version=90), reply({}), MISSING, False),
+        (Call("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply(NODE), True),
+        (Call("GET", "/v1/nodes/x"), reply({**NODE, "updated_at": "2026-11-20T08:11:35+00:00"}), reply(NODE), True),
+    ],
+)
+def test_what_differs_on_purpose(call, a, b, reverse):
+    assert lines(a, b, call) == []
+    assert lines(a, b, call, alike=True)
+    assert bool(lines(b, a, call)) == reverse
+
+
+@pytest.mark.parametrize(
+    ("call", "a", "b"),
+    [
+        (Call("GET", "/v1/nodes"), reply({"nodes": []}), ROUTING),
+        (Call("GET", "/v1/allocations/x.json", version=91), reply({}), MISSING),
+        (Call("DELETE", "/v1/allocations/x"), MISSING, BAD),
+        (Call("GET", "/v1/allocations?node=x"), Reply(500, {}, error("Server", "oh")), EMPTY_LIST),
+        (Call("GET", "/v1/nodes?fields=uuid"), BAD, reply({"nodes": []})),
+        (Call("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply({**NODE, "conductor": "other"})),
+    ],
+)
+def test_what_is_near_to_a_difference_on_purpose_is_not_overlooked(call, a, b):
+    assert lines(a, b, call)
+
+
+def test_an_internal_error_of_the_original_is_a_refusal_here():
+    a, b = Reply(500, {}, error("Server", "boom")), Reply(409, {}, error("Client", "no"))
+    assert lines(a, b) == []
+    assert lines(a, b, alike=True)
+    assert lines(b, a)
+    assert lines(a, reply({}))
+
+
+def test_only_the_filters_are_overlooked_in_next():
+    call = Call("GET", "/v1/allocations?resource_class=x&limit=1")
+    page = {"allocations": [], "next": "http://a:1/v1/allocations?sort_key=id&sort_dir=asc&limit=1&marker=u"}
+
+    def b(query):
+        return reply({"allocations": [], "next": f"http://b:2/baremetal/v1/allocations?{query}"})
+
+    assert lines(reply(page), b("resource_class=x&sort_key=id&sort_dir=asc&limit=1&marker=u"), call) == []
+    assert lines(reply(page), b("resource_class=x&sort_key=id&sort_dir=asc&limit=2&marker=u"), call)
+    assert lines(reply(page), b("state=x&sort_key=id&sort_dir=asc&limit=1&marker=u"), call)
+
+
+def test_a_call_that_meets_a_locked_node_is_repeated(monkeypatch):
+    monkeypatch.setattr("tools.baremetal.servers.time.sleep", lambda _: None)
+    locked = Reply(409, {}, error("Client", "Node x is locked by host peer"))
+    server = Scripted(answers={("DELETE", "/v1/nodes/x"): [locked, locked, Reply(204, {}, "")]})
+    assert server.call(Call("DELETE", "/v1/nodes/x")).status == 204
+    assert len(server.received) == 3
+
+
+def test_the_work_of_an_allocation_ends_when_its_node_is_unlocked(monkeypatch):
+    monkeypatch.setattr("tools.baremetal.servers.time.sleep", lambda _: None)
+    rest = {"reservation": None, "provision_state": "available", "target_provision_state": None}
+    rest["target_power_state"] = None
+    of_node = "/v1/nodes/n?fields=reservation,provision_state,target_provision_state,target_power_state"
+    answers = {
+        ("GET", "/v1/allocations/u"): [reply({"state": "allocating"}), reply({"state": "active", "node_uuid": "n"})],
+        ("GET", of_node): [reply({**rest, "reservation": "peer"}), reply(rest)],
+    }
+    server = Scripted(answers=answers)
+    made = server.finish(Call("POST", "/v1/allocations", {}), reply({"uuid": "u"}, 201))
+    assert made == {"state": "active", "node_uuid": "n"}
+    assert len(server.received) == 4
+
+
+# ------------------------------------------------------------------------------------------------------- shrinking
+
+
+@pytest.mark.parametrize("needed", [set(), {3}, {0, 9}, {2, 3, 17}, set(range(20))])
+def test_shrinking_keeps_exactly_the_calls_that_are_needed(needed):
+    sequence = [Call("GET", f"/{number}") for number in range(20)]
+    last = Call("GET", "/last")
+
+    def fails(trial):
+        return trial[-1] is last and needed <= {sequence.index(call) for call in trial[:-1]}
+
+    shortest = runs.shortest([*sequence, last], fails, seconds=60)
+    assert shortest == [*(sequence[number] for number in sorted(needed)), last]
+
+
+def test_shrinking_removes_calls_that_can_only_go_together():
+    """A node is made by one call and deleted by another: without the first one, the second is another difference."""
+    sequence = [Call("GET", f"/{number}") for number in range(8)]
+
+    def fails(trial):
+        return (sequence[2] in trial) == (sequence[3] in trial)
+
+    assert len(runs.shortest(sequence, fails, seconds=60)) == 1
+
+
+def test_shrinking_ends_in_time():
+    sequence = [Call("GET", f"/{number}") for number in range(20)]
+    assert runs.shortest(sequence, lambda _: True, seconds=0) == sequence
+
+
+def test_a_shrunk_run_has_the_same_difference(monkeypatch):
+    first, second, third = (Call("GET", f"/{number}") for number in range(3))
+    at = {
+        "012": ("body.name: A=1 B=2", third),
+        "12": ("status: A=200 B=404", third),  # another difference
+        "02": ("body.name: A=1 B=3", third),
+        "2": ("body.name: A=1 B=2", first),  # at another call
+    }
+
+    def play(pair, sequence):
+        line, call = at["".join(call.path[1:] for call in sequence)]
+        return runs.Difference(call, [line], (reply({}), reply({})))
+
+    monkeypatch.setattr(runs, "play", play)
+    difference = play(None, [first, second, third])
+    assert runs.shrunk(None, [first, second, third], difference, seconds=60) == [first, third]
+
+
+# ------------------------------------------------------------------------------------------------------------ calls
+
+
+def answered(path):
+    """Answer questions of a world: there is one active node."""
+    node = {
+        "uuid": A_UUID,
+        "resource_class": "gold",
+        "traits": [],
+        "instance_uuid": B_UUID,
+        "provision_state": "active",
+    }
+    if path.startswith("/v1/allocations"):
+        return {"allocations": [{"node_uuid": A_UUID}]}
+    return {"nodes": [node]} if path.startswith("/v1/nodes?") else node
+
+
+def generated(seed):
+    world = World(seed, answered)
+    for call in calls.first_calls(world):
+        made = {"uuid": call.makes, **call.body} if call.makes else {}
+        world.note(call, reply(made, 201))
+        yield call
+    for _ in range(200):
+        call = calls.random_call(world)
+        if call.allocates and call.makes:
+            world.note(call, reply({"name": None, "uuid": call.makes}, 201))
+        yield call
+
+
+def test_a_seed_gives_the_same_calls():
+    assert list(generated(5)) == list(generated(5))
+    assert list(generated(5)) != list(generated(6))
+
+
+def test_every_kind_of_call_is_made():
+    made = [call for seed in range(5) for call in generated(seed)]
+    kinds = {(call.method, *("*" if n == 1 else part for n, part in enumerate(call.route[:3]))) for call in made}
+    for kind in (
+        ("POST", "allocations"),
+        ("GET", "allocations"),
+        ("GET", "allocations", "*"),
+        ("PATCH", "allocations", "*"),
+        ("DELETE", "allocations", "*"),
+        ("GET", "nodes", "*", "allocation"),
+        ("DELETE", "nodes", "*", "allocation"),
+        ("POST", "nodes"),
+        ("PATCH", "nodes", "*"),
+        ("DELETE", "nodes", "*"),
+        ("PUT", "nodes", "*", "states"),
+        ("PUT", "nodes", "*", "traits"),
+        ("DELETE", "nodes", "*", "maintenance"),
+        ("GET",),
+    ):
+        assert kind in kinds, kind
+    assert any("node" in (call.body or {}) for call in made if call.allocates)
+    assert {call.version for call in made} >= {1, 52, 57, 58, 60, 90, 91, 115, None}
+    assert any(CLASSIC not in call.headers for call in made)
+
+
+def test_what_is_renamed_or_deleted_is_called_by_its_new_name_or_not_at_all():
+    world = World(1, answered)
+    for uuid in (A_UUID, B_UUID):
+        world.note(Call("POST", "/v1/nodes", {}, makes=uuid), reply({"uuid": uuid, "name": f"n-{uuid}"}, 201))
+    world.note(Call("PATCH", f"/v1/nodes/n-{A_UUID}", []), reply({"name": "new"}))
+    world.note(Call("DELETE", f"/v1/nodes/{B_UUID}"), Reply(204, {}, ""))
+    world.note(Call("DELETE", f"/v1/nodes/{A_UUID}"), Reply(409, {}, ""))
+    assert [(node.uuid, node.name) for node in world.nodes] == [(A_UUID, "new")]
+
+
+def test_no_call_puts_a_record_into_the_original_that_it_cannot_delete():
+    """It accepts a uuid of an allocation that is none."""
+    for call in (call for seed in range(20) for call in generated(seed)):
+        if call.allocates and isinstance(call.body, dict) and call.body.get("uuid"):
+            assert re.fullmatch(r"[0-9a-f-]{36}|\$a\d+\$", call.body["uuid"])
+
+
+def test_the_query_of_a_call_is_readable_by_both():
+    world = World(1, lambda _: None)
+    world.random = random.Random(0)
+    for _ in range(50):
+        call = node_calls.list_nodes(world)
+        assert " " not in call.path
+
+
+# ---------------------------------------------------------------------------------------------------------- documents
+
+
+def test_every_difference_on_purpose_has_its_reason_in_the_documents():
+    section = (ROOT / "docs/divergences.rst").read_text().partition("\nDifferences from Ironic\n")[2]
+    titles = re.findall(r"^(\S.*)\n  \S", section, re.MULTILINE)
+    assert {divergence.title for divergence in known.DIVERGENCES} <= set(titles)
+    assert len({divergence.title for divergence in known.DIVERGENCES}) == len(known.DIVERGENCES)

@@ -1,0 +1,74 @@
+"""A provider is found by its uuid or its name."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from placement.index.build import build
+from placement.index.edit import with_providers
+from placement.v1 import lookup
+from placement.v1.failures import NoSuchProvider, UnknownProvider
+from tests.world import World
+
+ONE, TWO = "10000000-0000-4000-8000-000000000001", "20000000-0000-4000-8000-00000000000b"
+
+
+@pytest.fixture
+def snapshot():
+    """Three providers: one with a plain name, one with its uuid as its name, and one without a name."""
+    world = World()
+    for uuid in (ONE, TWO, "third"):
+        world.host(uuid, VCPU=1)
+    rows = world.rows()
+    names = ["rack 1/node é", ONE, None]
+    providers = [(row[0], row[1], name, *row[3:]) for row, name in zip(rows.providers, names, strict=True)]
+    return build(dataclasses.replace(rows, providers=providers), {0: "VCPU"})
+
+
+def test_a_uuid_goes_before_an_equal_name(snapshot):
+    assert snapshot.provider(lookup.of_path(snapshot, ONE)).uuid == ONE
+    assert snapshot.provider(lookup.of_path(snapshot, TWO)).uuid == TWO
+
+
+def test_a_name_is_compared_exactly(snapshot):
+    assert snapshot.provider(lookup.of_parameter(snapshot, "root", "rack 1/node é")).uuid == ONE
+    for other in ("Rack 1/node é", "rack 1/node e", "rack 1/node é ", TWO.upper(), "", "None"):
+        assert lookup.find(snapshot, other) is None
+
+
+class CountedProviders(list):
+    """Providers that count how often they are read from the first to the last."""
+
+    times = 0
+
+    def __iter__(self):
+        self.times += 1
+        return super().__iter__()
+
+
+def test_many_names_read_the_providers_once(snapshot):
+    snapshot.providers = CountedProviders(snapshot.providers)
+    for number in range(600):
+        assert lookup.find(snapshot, f"host{number}") is None
+    assert snapshot.providers.times == 1
+
+
+def test_a_new_name_is_found_in_the_next_snapshot(snapshot):
+    assert lookup.find(snapshot, "rack 1/node é") is not None
+    world = World()
+    world.host(ONE, VCPU=1)
+    rows = world.rows()
+    renamed = [(row[0], row[1], "rack 2", *row[3:]) for row in rows.providers]
+    after = with_providers(snapshot, [renamed[0][0]], dataclasses.replace(rows, providers=renamed))
+    assert lookup.find(after, "rack 2") == after.by_uuid[ONE]
+    assert lookup.find(after, "rack 1/node é") is None
+    assert lookup.find(snapshot, "rack 2") is None
+
+
+def test_a_provider_that_does_not_exist_is_named_in_the_failure(snapshot):
+    with pytest.raises(NoSuchProvider, match="No resource provider with uuid or name nothing found"):
+        lookup.of_path(snapshot, "nothing")
+    with pytest.raises(UnknownProvider, match=r"The parameter root names .*: nothing"):
+        lookup.of_parameter(snapshot, "root", "nothing")
