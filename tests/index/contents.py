@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from placement.index.column import Amounts
 from placement.index.slots import Mask, SlotSet
 from placement.index.snapshot import Snapshot
 
@@ -52,7 +54,7 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
             for slot in slots
         },
         "inventories": {
-            class_id: {uuid[slot]: column.amounts(slot) for slot in slots}
+            class_id: {uuid[slot]: comparable(column.amounts(slot)) for slot in slots}
             for class_id, column in snapshot.columns.items()
         },
         "fitting": {
@@ -73,6 +75,11 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
         "classes": dict(snapshot.class_names),
         "trait ids": {trait: snapshot.trait_ids[trait] for trait in snapshot.traits},
     }
+
+
+def comparable(amounts: Amounts) -> Amounts:
+    """Return the amounts so that those with a ratio that is not a number are equal to each other."""
+    return amounts._replace(allocation_ratio=None) if math.isnan(amounts.allocation_ratio) else amounts
 
 
 def meaning(snapshot: Snapshot) -> dict[str, Any]:

@@ -195,6 +195,8 @@ class Model:
                 raise Refused(409, "already associated")
             if holder is not None:
                 raise Refused(409, "associated with instance")
+            if node.available and uuid in self.providers and self.providers[uuid].inventories.get(node.unit) == 1:
+                raise Refused(409, "not available")  # a Placement client has reserved the unit
             self.consumers.setdefault(instance, {})[uuid] = {node.unit: 1}
             self._align(uuid)
         self._may_align(uuid)
