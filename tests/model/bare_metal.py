@@ -101,6 +101,8 @@ class Model:
         self.providers: dict[str, Provider] = {}
         self.records: dict[str, Record] = {}
         self.consumers: dict[str, Held] = {}
+        #: What the last allocation of a node requested of it: a deployment requires them.
+        self.instance_traits: dict[str, set[str]] = {}
 
     # --- what there is ---
 
@@ -150,8 +152,13 @@ class Model:
         node = self._node(uuid)
         if node.provision_state not in VERBS[target]:
             raise Refused(400, "")
+        if target == "active" and node.maintenance:
+            raise Refused(400, "maintenance")
+        if target == "active" and not self.instance_traits.get(uuid, set()) <= self._traits(uuid):
+            raise Refused(400, "instance traits")
         if target == "deleted":
             self._release(uuid)
+            self.instance_traits.pop(uuid, None)
         node.provision_state = VERBS[target][node.provision_state]
         self._align(uuid)
 
@@ -187,7 +194,7 @@ class Model:
     def set_instance(self, uuid: str, instance: str | None) -> None:
         node, holder = self._node(uuid), self.holder(uuid)
         if instance is None:
-            if holder is not None and not (node.maintenance or node.provision_state != ACTIVE):
+            if self.record_of(uuid) and node.provision_state == ACTIVE and not node.maintenance:
                 raise Refused(409, "active")
             self._release(uuid)
         elif holder != instance:
@@ -213,6 +220,7 @@ class Model:
         if not node.maintenance and (self.holder(uuid) or node.provision_state == ACTIVE):
             raise Refused(409, "")
         self._release(uuid)
+        self.instance_traits.pop(uuid, None)
         del self.nodes[uuid]
         self.providers.pop(uuid, None)
 
@@ -220,6 +228,9 @@ class Model:
         if uuid not in self.nodes:
             raise Refused(status, "not be found")
         return self.nodes[uuid]
+
+    def _traits(self, uuid: str) -> set[str]:
+        return self.providers[uuid].traits if uuid in self.providers else set()
 
     def _check_node_name(self, uuid: str, name: str | None) -> None:
         if name is not None and any(name == one.name and uuid != other for other, one in self.nodes.items()):
@@ -280,6 +291,7 @@ class Model:
     def got(self, uuid: str, node: str) -> None:
         """The request has got this node."""
         self.records[uuid].node = node
+        self.instance_traits[node] = {*self.records[uuid].traits}
         self._vacate(uuid, None, node)
         self.consumers[uuid] = {node: {self.nodes[node].unit: 1}}
 
@@ -300,6 +312,7 @@ class Model:
         self._vacate(chosen, record.name, node_uuid)
         record.node, record.resource_class = node_uuid, node.resource_class
         self.records[chosen] = record
+        self.instance_traits[node_uuid] = {*record.traits}
         if holder is None:
             self.consumers.setdefault(chosen, {})[node_uuid] = {node.unit: 1}
         self._may_align(node_uuid)
