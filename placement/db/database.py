@@ -1,7 +1,7 @@
-"""A database: its connections, its feed's writers, and the two ways to use it, reads and writes.
+"""A database: its connections, its feed's writers, and the ways to use it: reads, writes and dry runs.
 
-A write is a function of a transaction.  It runs as an attempt at READ COMMITTED: begin, work, commit.  An attempt that
-collides with other transactions, in any statement or at COMMIT, is rolled back and run again as a whole
+A write is a function of a transaction.  It runs as an attempt at READ COMMITTED (placement/db/attempt.py).  An attempt
+that collides with other transactions, in any statement or at COMMIT, is rolled back and run again as a whole
 (placement/db/retry.py).
 
 A read runs in autocommit mode: every statement sees its own committed state.  Code that needs two statements reads the
@@ -24,17 +24,14 @@ from sqlalchemy.engine import Connection
 
 from placement import errors, signals
 from placement.db import bulkhead, dialects, driver_errors, feed, retry, statements
+from placement.db.attempt import Attempts, Lock, Work
 from placement.db.driver_errors import ErrorClass
 from placement.db.timeouts import UNBOUNDED
-from placement.db.transaction import Prerequisite, Reading, Transaction
+from placement.db.transaction import Prerequisite, Reading
 from placement.db.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
-#: What a write does with its transaction; it may be called several times, each time in a new transaction.
-Work = Callable[[Transaction], Result]
-#: What is entered for the length of an attempt: a lock where the database needs one.
-_Lock = contextlib.AbstractContextManager[None]
 
 
 class Database:
@@ -59,9 +56,10 @@ class Database:
         self.bulkhead = bulkhead.Bulkhead()
         self.writers = feed.Writers()
         sqlite = self.url.get_backend_name() == "sqlite"
-        self._write_lock: _Lock = WriteLock() if sqlite else contextlib.nullcontext()
+        write_lock: Lock = WriteLock() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which reads use too.
-        self._read_lock: _Lock = self._write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
+        self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
+        self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
 
     def time_statements(self) -> None:
         """Publish the seconds of every statement from now on; called once, at start."""
@@ -150,7 +148,7 @@ class Database:
             numbers = itertools.count(1)
             try:
                 return self._until_done(
-                    lambda: self._attempt(work, next(numbers)),  # noqa: B023
+                    lambda: self._attempts.commit(work, next(numbers)),  # noqa: B023
                     *(attempts, exhausted, deadline),
                 )
             except Prerequisite as prerequisite:
@@ -183,7 +181,7 @@ class Database:
         """
         numbers = itertools.count(1)
         return self._until_done(
-            lambda: self._try_out(works, look, next(numbers)), attempts, exhausted, retry.new_deadline()
+            lambda: self._attempts.roll_back(works, look, next(numbers)), attempts, exhausted, retry.new_deadline()
         )
 
     def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
@@ -227,87 +225,6 @@ class Database:
         if isinstance(error, exc.DBAPIError) and (error.connection_invalidated or driver_errors.is_read_only(error)):
             self.writers.drop_idle()
             self._setup.freshness.discard_connections(began)
-
-    def _attempt(self, work: Callable[[Transaction], Result], number: int) -> Result:
-        with self._write_lock:
-            writer = self.writers.borrow(self.engine)
-            try:
-                connection = self.engine.connect()
-            except BaseException:
-                self.writers.give_back(writer)
-                raise
-            with connection:
-                result = self._transact(work, Transaction(connection, number), connection, writer)
-        if writer.maintenance_due():
-            self._maintain_feed(writer)
-        return result
-
-    def _transact(
-        self,
-        work: Callable[[Transaction], Result],
-        transaction: Transaction,
-        connection: Connection,
-        writer: feed.Writer,
-    ) -> Result:
-        """Begin, work, commit; give the writer back if the outcome of its sequence number is known."""
-        try:
-            connection.begin()
-            result = work(transaction)
-            transaction.check_prerequisite()
-        except BaseException:
-            # Nothing is recorded under the sequence number yet: it can be used again, even if the rollback fails.
-            self.writers.give_back(writer)
-            raise
-        try:
-            seq = transaction.record(writer)
-            self._commit(connection)
-        except exc.DBAPIError as error:
-            # An IntegrityError means that another process has ended the writer: its row or its number is taken.
-            collision = driver_errors.classify(error) is ErrorClass.COLLISION
-            if collision and not isinstance(error, exc.IntegrityError):
-                self.writers.give_back(writer)
-            raise
-        writer.seq = seq
-        self.writers.give_back(writer)
-        return result
-
-    def _try_out(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
-        """Begin, work, look; the end of the connection's use rolls back.  No writer: no sequence number is used."""
-        with self._write_lock, self.engine.connect() as connection:
-            connection.begin()
-            before = connection.begin_nested()
-            transaction = Transaction(connection, number)
-            try:
-                results = [work(transaction) for work in works]
-            except errors.Failure:
-                before.rollback()
-                look(Transaction(connection, number))
-                raise
-            look(transaction)
-            return results[-1]
-
-    def _commit(self, connection: Connection) -> None:
-        try:
-            _commit(connection)
-        except exc.SQLAlchemyError as error:
-            if driver_errors.classify(error) is ErrorClass.LOST and not driver_errors.is_read_only(error):
-                LOG.error("The answer to a COMMIT was lost: %s", driver_errors.message(error))
-                self._discard_stale(error, time.monotonic())
-                raise errors.OutcomeUnknown() from error
-            raise
-
-    def _maintain_feed(self, writer: feed.Writer) -> None:
-        """Maintain the feed after a request's COMMIT; an error is logged, and does not fail the request."""
-        try:
-            with self._write_lock:
-                writer.maintain(self.engine)
-        except Exception as error:
-            LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))
-
-
-@signals.timed("sql")
-def _commit(connection: Connection) -> None:
-    connection.commit()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,131 @@
+"""One attempt at a write, which is one transaction: begin, work, record in the feed, COMMIT.  Dry runs roll back."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection, Engine
+
+from placement import errors, signals
+from placement.db import driver_errors, feed
+from placement.db.driver_errors import ErrorClass
+from placement.db.transaction import Transaction
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+#: What a write does with its transaction; it may be called several times, each time in a new transaction.
+Work = Callable[[Transaction], Result]
+#: What is entered for the length of an attempt: a lock where the database needs one.
+Lock = contextlib.AbstractContextManager[None]
+
+
+class Attempts:
+    """Runs attempts on the connections and with the feed's writers of one database; shared by all threads."""
+
+    def __init__(
+        self, engine: Engine, writers: feed.Writers, lock: Lock, on_lost: Callable[[Exception, float], None]
+    ) -> None:
+        """Take what an attempt needs.
+
+        Args:
+            lock: Held from the beginning of an attempt to its end.
+            on_lost: Called with the error and the time if the connection was lost during COMMIT.
+        """
+        self._engine = engine
+        self._writers = writers
+        self._lock = lock
+        self._on_lost = on_lost
+
+    def commit(self, work: Work[Result], number: int) -> Result:
+        """Return what ``work(db)`` returns, once that is committed.
+
+        Args:
+            number: That of the attempt, from 1.
+
+        Raises:
+            OutcomeUnknown: The connection was lost during COMMIT.
+            Prerequisite: The work requires something; it was rolled back.
+        """
+        with self._lock:
+            writer = self._writers.borrow(self._engine)
+            try:
+                connection = self._engine.connect()
+            except BaseException:
+                self._writers.give_back(writer)
+                raise
+            with connection:
+                result = self._transact(work, Transaction(connection, number), connection, writer)
+        if writer.maintenance_due():
+            self._maintain_feed(writer)
+        return result
+
+    def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
+        """Return what the last of the works returns, none of which is committed; see ``Database.dry_run``.
+
+        No writer of the feed is used, so no sequence number is.  The end of the connection's use rolls back.
+        """
+        with self._lock, self._engine.connect() as connection:
+            connection.begin()
+            before = connection.begin_nested()
+            transaction = Transaction(connection, number)
+            try:
+                results = [work(transaction) for work in works]
+            except errors.Failure:
+                before.rollback()
+                look(Transaction(connection, number))
+                raise
+            look(transaction)
+            return results[-1]
+
+    def _transact(
+        self, work: Work[Result], transaction: Transaction, connection: Connection, writer: feed.Writer
+    ) -> Result:
+        """Begin, work, commit; give the writer back if the outcome of its sequence number is known."""
+        try:
+            connection.begin()
+            result = work(transaction)
+            transaction.check_prerequisite()
+        except BaseException:
+            # Nothing is recorded under the sequence number yet: it can be used again, even if the rollback fails.
+            self._writers.give_back(writer)
+            raise
+        try:
+            seq = transaction.record(writer)
+            self._commit(connection)
+        except exc.DBAPIError as error:
+            # An IntegrityError means that another process has ended the writer: its row or its number is taken.
+            collision = driver_errors.classify(error) is ErrorClass.COLLISION
+            if collision and not isinstance(error, exc.IntegrityError):
+                self._writers.give_back(writer)
+            raise
+        writer.seq = seq
+        self._writers.give_back(writer)
+        return result
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            _commit(connection)
+        except exc.SQLAlchemyError as error:
+            if driver_errors.classify(error) is ErrorClass.LOST and not driver_errors.is_read_only(error):
+                LOG.error("The answer to a COMMIT was lost: %s", driver_errors.message(error))
+                self._on_lost(error, time.monotonic())
+                raise errors.OutcomeUnknown() from error
+            raise
+
+    def _maintain_feed(self, writer: feed.Writer) -> None:
+        """Maintain the feed after a request's COMMIT; an error is logged, and does not fail the request."""
+        try:
+            with self._lock:
+                writer.maintain(self._engine)
+        except Exception as error:
+            LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))
+
+
+@signals.timed("sql")
+def _commit(connection: Connection) -> None:
+    connection.commit()
