@@ -12,8 +12,6 @@ from pathlib import Path
 
 #: Where ``placement-serve`` without a configuration writes its address, from its current directory.
 ADDRESS_FILE = Path("var/placement.url")
-#: The token of such a service, which believes every caller.
-_TOKEN = "admin"  # nosec B105
 
 
 class UsageError(Exception):
@@ -54,8 +52,7 @@ def find(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Servi
         UsageError: No service is named, or no password.
     """
     url = arguments.url or environment.get("OS_ENDPOINT")
-    here = None if url else _of_this_directory()
-    url = url or here
+    url = url or _of_this_directory()
     if url is None:
         raise UsageError(
             "No service is named: use --url or $OS_ENDPOINT, or start one in this directory with make serve, "
@@ -70,7 +67,7 @@ def find(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Servi
         if arguments.token:
             raise UsageError("--token does not go with --username.")
         return ServiceAddress(url.rstrip("/"), {"Authorization": _basic(username, environment)})
-    token = arguments.token or environment.get("OS_TOKEN") or (_TOKEN if here else None)
+    token = arguments.token or environment.get("OS_TOKEN")
     return ServiceAddress(url.rstrip("/"), {"X-Auth-Token": token} if token else {})
 
 

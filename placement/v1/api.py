@@ -36,4 +36,5 @@ V1 = Api(
     error_documents=ErrorList(OLDEST, OLDEST, codes_since=OLDEST),
     open_paths=frozenset({"/", "/openapi.json", "/openapi-placement.json"}),
     rules=policy.RULES,
+    anonymous_is_admin=True,
 )

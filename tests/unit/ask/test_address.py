@@ -40,12 +40,11 @@ def test_without_a_token_none_is_sent():
     assert found("--url", URL) == (URL, {})
 
 
-def test_a_service_of_this_directory_is_found_and_believes_everybody(directory):
+def test_a_service_of_this_directory_is_found(directory):
     (directory / "var").mkdir()
     (directory / address.ADDRESS_FILE).write_text(f"{URL}\n")
-    assert found() == (URL, {"X-Auth-Token": "admin"})
+    assert found() == (URL, {})
     assert found("--token", "t") == (URL, {"X-Auth-Token": "t"})
-    # The token of this service is sent to no other.
     assert found("--url", "http://other") == ("http://other", {})
 
 
