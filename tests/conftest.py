@@ -142,6 +142,16 @@ def backend(request):
 @pytest.fixture
 def database_url(backend):
     """The URL of a new database without a single table."""
+    yield from _new_database(backend)
+
+
+@pytest.fixture(scope="module")
+def module_database_url(backend):
+    """The URL of a new database without a single table, which all tests of the module share."""
+    yield from _new_database(backend)
+
+
+def _new_database(backend):
     url = backend.create_database()
     yield url
     backend.drop_database(url)

@@ -32,7 +32,7 @@ GROUPS = {
 _TABLE = """
 GET    /v1/allocations/mine                -            200 SEE,member,reader                          404:stranger,strange-reader
 GET    /v1/allocations/yours               -            200 SEE,stranger,strange-reader                404:member,reader
-GET    /v1/allocations/nobodys             -            200 SEE                                        404:member,reader,stranger,strange-reader
+GET    /v1/allocations/unowned             -            200 SEE                                        404:member,reader,stranger,strange-reader
 GET    /v1/nodes/node-mine/allocation      -            200 SEE,member,reader                          400:stranger,strange-reader
 GET    /v1/nodes/node-yours/allocation     -            404 SEE,stranger,strange-reader                400:member,reader
 GET    /v1/allocations?node=node-leased    -            200 SEE,member,reader                          400:stranger,strange-reader
@@ -42,11 +42,11 @@ GET    /v1/allocations?owner={mine}        -            200 SEE,member,reader
 GET    /v1/allocations?owner={yours}       -            200 SEE,stranger,strange-reader
 PATCH  /v1/allocations/mine                extra        200 ALL,member                                 404:stranger
 PATCH  /v1/allocations/yours               extra        200 ALL,stranger                               404:member
-PATCH  /v1/allocations/nobodys             extra        200 ALL                                        404:member,stranger
+PATCH  /v1/allocations/unowned             extra        200 ALL                                        404:member,stranger
 PATCH  /v1/allocations/mine                owner        400 ALL,member                                 404:stranger
 DELETE /v1/allocations/mine                -            204 ALL,member                                 404:stranger
 DELETE /v1/allocations/yours               -            204 ALL,stranger                               404:member
-DELETE /v1/allocations/nobodys             -            204 ALL                                        404:member,stranger
+DELETE /v1/allocations/unowned             -            204 ALL                                        404:member,stranger
 DELETE /v1/nodes/node-mine/allocation      -            204 ALL,member                                 404:stranger
 POST   /v1/allocations                     plain        201 ALL,member,stranger
 POST   /v1/allocations                     of-mine      201 ALL,member
@@ -150,7 +150,7 @@ def _row(line: str) -> Row:
 ROWS = [_row(line) for line in _TABLE.strip().splitlines()]
 
 #: What each caller sees in lists of nodes and of allocations.
-_EVERYTHING = {"node-mine", "node-leased", "node-yours", "node-free"}, {"mine", "yours", "nobodys"}
+_EVERYTHING = {"node-mine", "node-leased", "node-yours", "node-free"}, {"mine", "yours", "unowned"}
 LISTS = {
     **dict.fromkeys(GROUPS["SEE"], _EVERYTHING),
     **dict.fromkeys(("member", "reader"), ({"node-mine", "node-leased"}, {"mine"})),
@@ -247,7 +247,7 @@ class World:
             self._do("PUT", "/v1/nodes/node-mine/states/provision", {"target": target})
         self._do("PUT", "/v1/nodes/node-mine/states/power", {"target": "power on"})
         self._do("PUT", "/v1/nodes/node-mine/traits", {"traits": ["CUSTOM_A"]})
-        for name, resource_class, owner in (("mine", "box", MINE), ("yours", "none", YOURS), ("nobodys", "none", None)):
+        for name, resource_class, owner in (("mine", "box", MINE), ("yours", "none", YOURS), ("unowned", "none", None)):
             made = {"name": name, "resource_class": resource_class, "owner": owner and self._projects[owner]}
             self._do("POST", "/v1/allocations", made)
 

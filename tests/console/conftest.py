@@ -10,28 +10,21 @@ from tests.console import fleet
 
 
 @pytest.fixture(scope="module")
-def database_url(backend):
-    url = backend.create_database()
-    yield url
-    backend.drop_database(url)
-
-
-@pytest.fixture(scope="module")
-def app(database_url):
+def app(module_database_url):
     """The application; ``noauth2``, so a request without a token is an administrator's."""
-    return _console(database_url)
+    return _console(module_database_url)
 
 
 @pytest.fixture
-def relaxed(database_url, tmp_path):
+def relaxed(module_database_url, tmp_path):
     """The application with a policy that lets readers see the consumers of their own project."""
     path = tmp_path / "policy.yaml"
     path.write_text('"placement:v1:consumers:list": "rule:admin_or_project_reader_or_service_api"\n')
-    return _console(database_url, oslo_policy__policy_file=str(path))
+    return _console(module_database_url, oslo_policy__policy_file=str(path))
 
 
-def _console(database_url, **options):
-    database = {"placement_database__connection": database_url, "placement_database__sync_on_startup": True}
+def _console(url, **options):
+    database = {"placement_database__connection": url, "placement_database__sync_on_startup": True}
     return deploy.loadapp(web.configuration(console__enabled=True, **database, **options))
 
 

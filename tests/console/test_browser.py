@@ -54,9 +54,9 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def url(database_url, app, uuids):
+def url(module_database_url, app, uuids):
     """The console of a service in a process of its own, with noauth2, on the cloud of the application."""
-    with running.embedded(database_url, {"console": CONSOLE}) as service:
+    with running.embedded(module_database_url, {"console": CONSOLE}) as service:
         yield f"{service.url}/console"
 
 
@@ -223,7 +223,7 @@ def keystone():
 
 
 @pytest.fixture(scope="module")
-def by_token(database_url, uuids, keystone):
+def by_token(module_database_url, uuids, keystone):
     """The console of a service that takes tokens of an Identity service."""
     access = {
         "auth_type": "password",
@@ -235,7 +235,7 @@ def by_token(database_url, uuids, keystone):
         "project_domain_id": "default",
     }
     options = {"api": {"auth_strategy": "keystone"}, "console": CONSOLE, "keystone_authtoken": access}
-    with running.embedded(database_url, options) as service:
+    with running.embedded(module_database_url, options) as service:
         yield service
 
 
@@ -302,7 +302,7 @@ def test_axe_finds_nothing_in_the_form_to_sign_in(open_page, by_token):
     assert violations(page) == []
 
 
-def test_a_password_is_asked_for_by_the_browser(open_page, database_url, uuids):
+def test_a_password_is_asked_for_by_the_browser(open_page, module_database_url, uuids):
     file = children.run_directory() / "console-htpasswd"
     file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {
@@ -310,7 +310,7 @@ def test_a_password_is_asked_for_by_the_browser(open_page, database_url, uuids):
         "oslo_middleware": {"http_basic_auth_user_file": file},
         "console": CONSOLE,
     }
-    with running.embedded(database_url, options) as service:
+    with running.embedded(module_database_url, options) as service:
         address = f"{service.url}/console"
         known = {"username": "ann", "password": "s3cret"}
         page = open_page("/", address, http_credentials=known)

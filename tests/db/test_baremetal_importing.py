@@ -22,7 +22,7 @@ from placement.objects.trait import Trait
 from tests.db import metal
 from tests.db.metal import ME, NODE, OTHER, YOU, inventories
 
-DEFAULT = Owner("nobody's", "importer")
+DEFAULT = Owner("default", "importer")
 #: Claims an instance of another project as a Placement client does.
 claim = functools.partial(metal.claim, owner=Owner("blue", "user", "INSTANCE"))
 

@@ -173,16 +173,16 @@ def test_the_sdk_repeats_a_refused_request(clients, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "status"),
     [
-        ("node show {nobody}", 404),
-        ("allocation show {nobody}", 404),
+        ("node show {unknown}", 404),
+        ("allocation show {unknown}", 404),
         ("allocation show 'two words'", 400),
         ("node create --driver floppy", 400),
-        ("allocation list --node {nobody}", 400),
+        ("allocation list --node {unknown}", 400),
         ("node provide {node}", 400),
     ],
 )
 def test_errors_show_a_sentence_and_the_status(clients, node, command, status):
-    refused = clients.openstack.refused(command.format(nobody=uuid.uuid4(), node=node.id))
+    refused = clients.openstack.refused(command.format(unknown=uuid.uuid4(), node=node.id))
     sentence, _, end = refused.partition(" (HTTP ")
     assert end.startswith(f"{status})")
     assert len(sentence.split()) > 3

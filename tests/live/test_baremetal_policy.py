@@ -32,28 +32,21 @@ CALLERS = {
     "reader": (READER, owners.MINE),
     "stranger": (MEMBER, owners.YOURS),
     "strange-reader": (READER, owners.YOURS),
-    "somebody with a role of their own": ("Members", owners.MINE),
-    "nobody": ("", owners.MINE),
-    "nobody of the system": ("", SYSTEM),
+    "a role of no rule": ("Members", owners.MINE),
+    "no role": ("", owners.MINE),
+    "no role in the system": ("", SYSTEM),
 }
 
 
 def headers(roles, place):
     scope = {"OpenStack-System-Scope": "all"} if place == SYSTEM else {}
-    return {"X-Auth-Token": f"somebody:{place}", "X-Roles": roles, **scope}
+    return {"X-Auth-Token": f"user:{place}", "X-Roles": roles, **scope}
 
 
 @pytest.fixture(scope="module")
-def database_url(backend):
-    url = backend.create_database()
-    yield url
-    backend.drop_database(url)
-
-
-@pytest.fixture(scope="module")
-def port(database_url):
+def port(module_database_url):
     """A service with noauth2, which accepts any roles."""
-    with running.embedded(database_url, {"baremetal": BAREMETAL}) as service:
+    with running.embedded(module_database_url, {"baremetal": BAREMETAL}) as service:
         yield service.port
 
 
@@ -103,7 +96,7 @@ def test_an_allocation_of_a_project_gets_only_nodes_that_the_project_owns_or_lea
 
 
 @pytest.fixture(scope="module")
-def passwords(database_url, port):
+def passwords(module_database_url, port):
     """A service on the same database whose users have passwords; the first two names are those of projects."""
     file = children.run_directory() / "owners"
     digest = bcrypt.hashpw(b"p", bcrypt.gensalt(4)).decode()
@@ -113,7 +106,7 @@ def passwords(database_url, port):
         "api": {"auth_strategy": "http_basic", "http_basic_roles": MEMBER},
         "oslo_middleware": {"http_basic_auth_user_file": file},
     }
-    with running.embedded(database_url, options) as service:
+    with running.embedded(module_database_url, options) as service:
         yield service.port
 
 

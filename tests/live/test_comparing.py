@@ -67,7 +67,7 @@ def test_a_change_is_found_and_nothing_else_is(service, tmp_path):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_service_that_does_not_answer_is_not_the_same(service, tmp_path):
     """With a token without rights, all responses would be equal."""
-    ran = run("record", service.url, str(tmp_path / "refused"), "--token", "nobody")
+    ran = run("record", service.url, str(tmp_path / "refused"), "--token", "user")
     assert ran.returncode == 1
     assert "does not let us look" in ran.stderr
 

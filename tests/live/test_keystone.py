@@ -122,7 +122,7 @@ def test_each_token_opens_the_right_doors(service, keystone, user, scope, kind):
 def test_identity_headers_of_a_client_are_ignored(service, keystone):
     claimed = {
         "X_Roles": "admin,service",
-        "X_User_Id": "somebody",
+        "X_User_Id": "other",
         "X_Project_Id": keystone.project_id("mine"),
         "X_Identity_Status": "Confirmed",
         "X_Service_Roles": "service",
@@ -171,7 +171,7 @@ def test_a_token_that_was_revoked(service, keystone):
     assert refused(ask(service, token), keystone)
 
 
-# --- services that ask for somebody ---
+# --- services that ask on behalf of a user ---
 
 
 def test_a_service_may_carry_on_with_a_token_that_expired(service, keystone):
@@ -183,7 +183,7 @@ def test_a_service_may_carry_on_with_a_token_that_expired(service, keystone):
 
 def test_a_bad_service_token_spoils_a_good_one(service, keystone):
     token = keystone.token("operator", "mine")
-    assert refused(ask(service, token, X_Service_Token="nobody"), keystone)
+    assert refused(ask(service, token, X_Service_Token="unknown"), keystone)
 
 
 def test_the_service_token_lends_neither_roles_nor_scope(service, keystone):
@@ -322,7 +322,7 @@ def configured(access, tmp_path):
         {"region_name": "elsewhere"},
         {"auth_url": "http://127.0.0.1:1/v3", "www_authenticate_uri": ""},
     ],
-    ids=["wrong password", "not in the catalog", "nobody there"],
+    ids=["wrong password", "not in the catalog", "no server"],
 )
 def test_a_service_that_cannot_validate_tokens_answers_so_and_logs_why(backend, configured, keystone, caplog, reported):
     ask_it = configured(**reported)

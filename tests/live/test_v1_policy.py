@@ -31,8 +31,8 @@ CALLERS = {
     "reader": ("reader", MINE),
     "reader of another project": (MANAGER, YOURS),
     "member who is no reader": ("member", MINE),
-    "somebody with a role of their own": ("Admins", MINE),
-    "nobody": ("", MINE),
+    "a role of no rule": ("Admins", MINE),
+    "no role": ("", MINE),
 }
 PROVIDER = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a12"
 #: The queries of a route; those of consumers with the project whose readers an operator can allow.
@@ -54,16 +54,9 @@ REQUESTS = [(path, query) for path in TABLE for query in QUERIES.get(path, [""])
 
 
 @pytest.fixture(scope="module")
-def database_url(backend):
-    url = backend.create_database()
-    yield url
-    backend.drop_database(url)
-
-
-@pytest.fixture(scope="module")
-def port(database_url):
+def port(module_database_url):
     """A service with noauth2, which accepts any roles, and a provider."""
-    with running.embedded(database_url) as service:
+    with running.embedded(module_database_url) as service:
         body = json.dumps({"name": "host", "uuid": PROVIDER})
         status, _ = send(service.port, "POST", "/resource_providers", headers(ADMIN, MINE), body)
         assert status == 201
@@ -71,16 +64,16 @@ def port(database_url):
 
 
 @pytest.fixture(scope="module")
-def open_port(database_url, port):
+def open_port(module_database_url, port):
     """A service on the same database that lets readers list the consumers of their project."""
     file = children.run_directory() / "v1-policy.yaml"
     file.write_text('"placement:v1:consumers:list": "rule:admin_or_project_reader_or_service_api"\n')
-    with running.embedded(database_url, {"oslo_policy": {"policy_file": file}}) as service:
+    with running.embedded(module_database_url, {"oslo_policy": {"policy_file": file}}) as service:
         yield service.port
 
 
 def headers(roles, project, **more):
-    return {"X-Auth-Token": f"somebody:{project}", "X-Roles": roles, **more}
+    return {"X-Auth-Token": f"user:{project}", "X-Roles": roles, **more}
 
 
 def send(port, method, path, sent, body=None):

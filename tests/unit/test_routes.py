@@ -95,7 +95,7 @@ def test_every_route_exists_from_its_version_on(app, method, path):
 @pytest.mark.parametrize(("method", "path"), METHODS)
 def test_every_route_but_the_root_checks_its_policy_rule_first(app, method, path):
     """For a caller without a known role, with an empty body."""
-    answer = web.ask_inside(app, method, path_of(path), JSON, roles="nobody")
+    answer = web.ask_inside(app, method, path_of(path), JSON, roles="none")
     assert answer.status_int == (200 if path == "/" else 403)
     for endpoint in endpoints(method, path):
         assert (endpoint.policy is None) is (path == "/")
@@ -125,7 +125,7 @@ def test_the_operations_of_a_rule_are_the_routes_that_check_it():
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
 def test_every_get_with_a_reply_body_checks_accept(app, method, path):
-    answer = web.ask_inside(app, method, path_of(path), {"accept": "image/png"}, roles="nobody")
+    answer = web.ask_inside(app, method, path_of(path), {"accept": "image/png"}, roles="none")
     assert (answer.status_int == 406) is (method == "GET" and (method, path) not in UNCHECKED)
 
 
@@ -135,7 +135,7 @@ def test_every_put_and_post_with_a_body_requires_json(app, method, path):
         bodiless = method in ("GET", "DELETE") or (method, path) in BODILESS or endpoint.since == (1, 7)
         text = {"content-type": "text/plain"}
         version = max(endpoint.since, mv.MINIMUM)
-        answer = web.ask_inside(app, method, path_of(path), text, b"x", version=version, roles="nobody")
+        answer = web.ask_inside(app, method, path_of(path), text, b"x", version=version, roles="none")
         assert (answer.status_int == 415) is not bodiless
 
 

@@ -27,8 +27,8 @@ CALLERS = {
     "reader": ("reader", "mine", None),
     "other member": ("member,reader", "theirs", None),
     "member of a domain": ("member,reader", None, None),
-    "nobody": ("", "mine", None),
-    "nobody of the system": ("", None, ALL),
+    "no role": ("", "mine", None),
+    "no role in the system": ("", None, ALL),
 }
 POWERFUL = {"admin", "service", "system admin", "system member"}
 SEEING_ALL = POWERFUL | {"system reader"}
@@ -148,7 +148,7 @@ def test_an_allocation_is_hidden_from_readers_and_kept_from_members_of_other_pro
         ("set_maintenance", "member", False),
         ("set_power_state", "member", True),
         ("set_provision_state", "member", True),
-        ("update:owner", "nobody of a project", False),
+        ("update:owner", "no role of a project", False),
     ],
 )
 def test_a_node_is_hidden_from_readers_and_kept_from_members_of_other_projects(

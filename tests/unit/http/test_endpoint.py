@@ -132,19 +132,19 @@ def detail(answer):
 
 
 def test_the_gate_is_checked_first(app):
-    answer = ask(app, "GET", "/usual", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
+    answer = ask(app, "GET", "/usual", TEXT, b"{", BEFORE_TRAITS, roles="none")
     assert answer.status_int == 404
     assert ask(app, "GET", "/usual", JSON, b'{"name": "a"}', mv.TRAITS).status_int == 200
 
 
 def test_the_gate_may_refuse_with_method_not_allowed(app):
-    answer = ask(app, "PUT", "/method", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
+    answer = ask(app, "PUT", "/method", TEXT, b"{", BEFORE_TRAITS, roles="none")
     assert answer.status_int == 405
     assert "allow" not in answer.headers
 
 
 def test_the_gate_may_be_a_failure(app):
-    answer = ask(app, "PUT", "/failure", TEXT, b"{", BEFORE_TRAITS, roles="nobody")
+    answer = ask(app, "PUT", "/failure", TEXT, b"{", BEFORE_TRAITS, roles="none")
     assert answer.status_int == 409
     assert "too old" in answer.text
     assert ask(app, "PUT", "/failure", JSON, b'{"name": "a"}', mv.TRAITS).json == {"name": "a"}
@@ -153,12 +153,12 @@ def test_the_gate_may_be_a_failure(app):
 def test_the_gate_may_be_checked_after_the_media_types_but_before_the_policy(app):
     assert ask(app, "GET", "/late", TEXT, b"{", BEFORE_TRAITS).status_int == 406
     assert ask(app, "PUT", "/late", TEXT, b"{", BEFORE_TRAITS).status_int == 415
-    assert ask(app, "PUT", "/late", JSON, b"{", BEFORE_TRAITS, roles="nobody").status_int == 404
-    assert ask(app, "PUT", "/late", JSON, b"{", mv.TRAITS, roles="nobody").status_int == 403
+    assert ask(app, "PUT", "/late", JSON, b"{", BEFORE_TRAITS, roles="none").status_int == 404
+    assert ask(app, "PUT", "/late", JSON, b"{", mv.TRAITS, roles="none").status_int == 403
 
 
 def test_accept_is_checked_before_the_content_type(app):
-    answer = ask(app, "GET", "/usual", TEXT, b"{", roles="nobody")
+    answer = ask(app, "GET", "/usual", TEXT, b"{", roles="none")
     assert answer.status_int == 406
     assert "Only application/json is provided" in answer.text
 
@@ -169,7 +169,7 @@ def test_only_get_checks_accept(app):
 
 
 def test_the_content_type_is_checked_before_the_policy(app):
-    answer = ask(app, "PUT", "/usual", {"content-type": "text/plain; charset=utf-8"}, b"{", roles="nobody")
+    answer = ask(app, "PUT", "/usual", {"content-type": "text/plain; charset=utf-8"}, b"{", roles="none")
     assert answer.status_int == 415
     assert detail(answer) == "The media type text/plain is not supported, use application/json"
 
@@ -182,7 +182,7 @@ def test_a_missing_content_type_is_reported_as_none(app, headers):
 
 
 def test_the_policy_is_checked_before_the_body(app):
-    answer = ask(app, "PUT", "/usual", JSON, b"{", roles="nobody")
+    answer = ask(app, "PUT", "/usual", JSON, b"{", roles="none")
     assert answer.status_int == 403
     assert detail(answer) == f"Policy does not allow {RULE} to be performed."
 
