@@ -7,7 +7,7 @@ import io
 import json
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 #: An admin reads and writes, a service reshapes (docs: policy).
 ROLES = "admin,service"
@@ -96,4 +96,9 @@ def over_http(url: str, identity: Mapping[str, str] = ADMIN) -> Caller:
 
 
 def _answer(status: int, content: bytes, headers: Iterable[tuple[str, str]]) -> Answer:
-    return Answer(status, json.loads(content) if content else None, {name.lower(): value for name, value in headers})
+    body = json.loads(content, parse_constant=_refuse) if content else None
+    return Answer(status, body, {name.lower(): value for name, value in headers})
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise AssertionError(f"{constant} is not JSON")

@@ -14,6 +14,26 @@ from sqlalchemy.dialects import mysql
 
 metadata = sa.MetaData()
 
+#: The greatest allocation ratio: that of single precision, which MySQL stores.  With it no capacity is infinite.
+LARGEST_RATIO = 3.40282e38
+
+
+class Ratio(sa.types.TypeDecorator[float]):
+    """An allocation ratio, which is read as a finite number.
+
+    PostgreSQL and SQLite store whatever other programs write: infinities, which are read as the greatest ratio, and on
+    PostgreSQL NaN, which is read as 0.
+    """
+
+    impl = sa.Float
+    cache_ok = True
+
+    def process_result_value(self, value: float | None, dialect: sa.Dialect) -> float | None:  # noqa: ARG002
+        """Return the ratio that a row has."""
+        if value is None or -LARGEST_RATIO <= value <= LARGEST_RATIO:
+            return value
+        return 0.0 if value != value else max(-LARGEST_RATIO, min(value, LARGEST_RATIO))
+
 
 def utcnow() -> datetime.datetime:
     """Return the current time as the tables store it: UTC, naive."""
@@ -76,7 +96,7 @@ inventories = sa.Table(
     sa.Column("min_unit", sa.Integer, nullable=False),
     sa.Column("max_unit", sa.Integer, nullable=False),
     sa.Column("step_size", sa.Integer, nullable=False),
-    sa.Column("allocation_ratio", sa.Float, nullable=False),
+    sa.Column("allocation_ratio", Ratio, nullable=False),
     sa.UniqueConstraint(
         "resource_provider_id",
         "resource_class_id",

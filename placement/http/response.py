@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import json
 import logging
+import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime, formatdate
@@ -114,13 +116,38 @@ def newest(dates: Iterable[datetime | None]) -> datetime | Age:
 
 
 def encode(document: Any) -> bytes:
-    """Return ``document`` as JSON in ASCII; other characters are escaped (docs: api-query-strings)."""
+    """Return ``document`` as JSON in ASCII; other characters are escaped (docs: api-query-strings).
+
+    A number that JSON does not have, an infinity or NaN, is null.
+    """
     try:
         content = orjson.dumps(document)
     except TypeError:  # an integer of more than 64 bits, or half of a surrogate pair
-        return json.dumps(document).encode()
-    # orjson cannot escape.  Names outside ASCII are rare enough to be encoded twice.
-    return content if content.isascii() else json.dumps(document).encode()
+        return json.dumps(_finite(document)).encode()
+    return content if content.isascii() else content.decode().encode("ascii", _ESCAPED)
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Return the JSON escapes of characters that are not ASCII, all of which are in strings, and where they end."""
+    assert isinstance(error, UnicodeEncodeError)
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+#: What ``encode`` does about such characters; orjson cannot escape.
+_ESCAPED = "placement.http.response"
+codecs.register_error(_ESCAPED, _escape)
+
+
+def _finite(document: Any) -> Any:
+    """Return a document without infinities and NaN, which ``json`` writes as they are."""
+    match document:
+        case float():
+            return document if math.isfinite(document) else None
+        case dict():
+            return {key: _finite(value) for key, value in document.items()}
+        case list() | tuple():
+            return [_finite(value) for value in document]
+    return document
 
 
 def _reply(

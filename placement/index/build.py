@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placement.index import inconsistent
-from placement.index.column import Column, capacity_of
+from placement.index.column import Column, capacity_and_ratio
 from placement.index.forest import Forest
 from placement.index.records import Numbers, Rows
 from placement.index.slots import SlotSet
@@ -122,7 +122,7 @@ def _columns(
         used = np.zeros(len(mine))
         usage = usages[(usages[:, 1] == class_id) & np.isin(usages[:, 0], provider_id)]
         used[np.searchsorted(provider_id, usage[:, 0])] = usage[:, 2]
-        capacity = capacity_of(total, reserved, ratio)
+        capacity, ratio = capacity_and_ratio(total, reserved, ratio)
         slots = np.searchsorted(ids, provider_id)
         columns[int(class_id)] = Column(
             slots, (capacity, used, min_unit, max_unit, step_size, total, reserved, ratio), size

@@ -15,7 +15,7 @@ Arrays = tuple[npt.NDArray[Any], ...]
 
 #: The largest amount that the database stores, and that an inventory allows at once.
 _LARGEST = 2**31 - 1
-#: Up to here every integer is exact as a float.  Larger capacities, of absurd ratios, may exceed 64 bits.
+#: Up to here every integer is exact as a float.
 _EXACT = 2.0**53
 #: A column is sparse if fewer than one slot in so many has the class.
 _SPARSE = 8
@@ -36,22 +36,29 @@ class Amounts(NamedTuple):
 
 
 #: No inventory: no amount fits, since none is at least min_unit (1) and at most max_unit (0).  No inventory has the
-#: ratio.
-ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -1.0)
+#: ratio, since those of inventories are finite.
+ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
 #: The first fields of Amounts decide what fits; the others are only shown.
 _DECIDING = 5
 
 
-def capacity_of(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
-    """Return the capacity, for numbers and arrays; 0 where the ratio is not a number."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.nan_to_num(np.float64(1) * rule.capacity(total, reserved, allocation_ratio), nan=0.0)
+def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any]:
+    """Return the capacity and the ratio of inventories, of which the ratio is given as it is stored."""
+    ratio = rule.ratio(stored)
+    return rule.capacity(total, reserved, ratio), ratio
 
 
 def clamp(amount: Any) -> Any:
     """Return the nearest amount that a column holds, for numbers and arrays; SQLite stores larger ones."""
     return np.clip(amount, -_LARGEST, _LARGEST)
+
+
+def whole(amounts: npt.NDArray[np.float64]) -> list[int]:
+    """Return amounts without their fractions; those of absurd ratios have more than 64 bits."""
+    if not len(amounts) or np.abs(amounts).max() <= _EXACT:
+        return amounts.astype(np.int64).tolist()  # type: ignore[no-any-return]
+    return [int(amount) for amount in amounts.tolist()]
 
 
 class Inventories(NamedTuple):
@@ -185,9 +192,7 @@ class Column:
         """Return capacities, rounded down, and usages of providers that all have the class."""
         rows, _ = self._rows(slots)
         capacity, used = self._arrays[0].take(rows), self._arrays[1].take(rows)
-        if len(rows) and capacity.max() > _EXACT:
-            return [int(amount) for amount in capacity.tolist()], used.astype(np.int64).tolist()
-        return capacity.astype(np.int64).tolist(), used.astype(np.int64).tolist()
+        return whole(capacity), used.astype(np.int64).tolist()
 
     def inventories(self) -> Inventories:
         """Return the inventories of all providers that have the class."""

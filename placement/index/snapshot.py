@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placement.index.column import Amounts, Column, Totals, capacity_of, clamp
+from placement.index.column import Amounts, Column, Totals, capacity_and_ratio, clamp
 from placement.index.forest import Forest
 from placement.index.slots import EMPTY, SlotSet
 
@@ -129,14 +129,15 @@ class Snapshot:
 
 def amounts_of(row: tuple[int, int, int, int, int, int, int, float], used: int) -> Amounts:
     """Return the amounts of an inventory row of the database."""
-    _, _, total, reserved, min_unit, max_unit, step_size, allocation_ratio = row
+    _, _, total, reserved, min_unit, max_unit, step_size, stored = row
+    capacity, ratio = capacity_and_ratio(total, reserved, stored)
     return Amounts(
-        float(capacity_of(total, reserved, allocation_ratio)),
+        float(capacity),
         float(used),
         clamp(min_unit),
         clamp(max_unit),
         clamp(step_size) or 1,
         clamp(total),
         clamp(reserved),
-        float(allocation_ratio),
+        float(ratio),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placement.db.tables import LARGEST_RATIO
 from placement.schemas.declarations import (
     RESOURCE_CLASS_NAME,
     Field,
@@ -24,7 +25,7 @@ RECORD = (
     Field("min_unit", _COUNT),
     Field("max_unit", _COUNT),
     Field("step_size", _COUNT),
-    Field("allocation_ratio", number(maximum=3.40282e38)),
+    Field("allocation_ratio", number(maximum=LARGEST_RATIO)),
 )
 _RECORD_IN_SET = Object(GENERATION, *RECORD)
 

@@ -6,11 +6,15 @@ They cause no 5xx, and searches find everything that is consistent.
 from __future__ import annotations
 
 import datetime
+import json
+import math
+import re
 import uuid
 
 import pytest
 import sqlalchemy as sa
 
+from placement import deploy
 from placement.db.tables import (
     allocations,
     consumers,
@@ -26,7 +30,9 @@ from placement.index.live import LiveIndex
 from placement.index.refresh import loaded, refreshed
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
+from tests import caller, web
 from tests.db.in_process import placement
+from tests.described import Described
 from tests.index.contents import meaning
 from tests.index.rewound import unchecked
 
@@ -46,7 +52,7 @@ ODD = {
 #: Special values that PostgreSQL and SQLite store; MariaDB's largest is that of single precision.
 RATIOS = {
     "mariadb": {"great ratio": 3e38, "no ratio": 0.0, "endless ratio": -3e38},
-    "postgresql": {"great ratio": 1e308, "no ratio": float("nan"), "endless ratio": float("inf")},
+    "postgresql": {"great ratio": 1e308, "no ratio": float("nan"), "endless ratio": float("-inf")},
     "sqlite": {"great ratio": 1e308, "no ratio": 0.0, "endless ratio": float("inf")},
 }
 AGGREGATE = str(uuid.UUID(int=100))
@@ -202,6 +208,73 @@ def test_no_read_fails(database, ids, minor):
     for path in paths:
         answer = call("GET", path, minor=minor)
         assert answer.status < 500, (path, answer)
+
+
+V1 = (
+    *("overview", "overview?limit=1", "overview?over_committed=1", "overview?sort=free:VCPU", "overview?class=VCPU"),
+    *("overview?sort=-capacity:VCPU&limit=1", "overview?sort=used:VCPU", f"overview?aggregate={AGGREGATE}"),
+    *("consumers", "consumers?class=VCPU", "consumers?type=unknown", "consumers?older_than=1s", "consumers?project=p"),
+    *(f"{about}?{search}" for about in ("capacity", "explain") for search in SEARCHES),
+    *("explain?resources=VCPU:9999", "explain?resources=VCPU:9,DISK_GB:1&resources_A=VCPU:1&group_policy=isolate"),
+)
+V1_OF_ONE = (
+    *("overview?root={}", "providers/{}", "consumers?provider={}", "consumers?provider={}&class=VCPU"),
+    *("capacity?resources=VCPU:1&in_tree={}", "explain?resources=VCPU:9999&in_tree={}"),
+)
+PAGES = ("/", "/hosts", "/providers", "/consumers", "/query?resources=VCPU:1", "/query?resources=VCPU:9999")
+
+
+@pytest.fixture
+def described(database, ids):
+    """The service with the console; its replies of Placement and /v1 are held to their descriptions.
+
+    These promise that no usage is negative, so the row that is has to go.
+    """
+    with database.engine.begin() as connection:
+        connection.execute(sa.delete(allocations).where(allocations.c.used < 0))
+    url = str(database.engine.url.render_as_string(hide_password=False))
+    conf = web.configuration(placement_database__connection=url, console__enabled=True)
+    return Described(deploy.loadapp(conf, database))
+
+
+def test_no_answer_of_v1_fails(described):
+    paths = [*V1, *(path.format(uuid_) for uuid_ in (SOUND, *ODD.values()) for path in V1_OF_ONE)]
+    for path in paths:
+        reply = web.ask(described, "GET", f"/v1/{path}", caller.ADMIN)
+        assert reply.status_int == 200, (path, reply.text)
+        json.loads(reply.text, parse_constant=pytest.fail)
+
+
+def test_no_page_fails(described):
+    for path in (*PAGES, *(f"/providers/{uuid_}" for uuid_ in (SOUND, *ODD.values()))):
+        reply = web.ask(described, "GET", f"/console{path}", caller.ADMIN)
+        assert reply.status_int == 200, (path, reply.text)
+        assert not re.search(r"\b(nan|inf|infinity)\b", reply.text.lower().replace("endless", "")), path
+
+
+def test_the_overview_shows_what_the_single_calls_show(described):
+    call = caller.inside(described)
+    shown = {each["uuid"]: each["inventories"] for each in call("GET", "/v1/overview").body["providers"]}
+    for uuid_ in (SOUND, *ODD.values()):
+        single = call("GET", f"/resource_providers/{uuid_}/inventories").body["inventories"]
+        assert shown[uuid_].keys() == single.keys()
+        for name, inventory in single.items():
+            # A step of 0 can be neither a step nor a divisor, and is read as 1.
+            expected = inventory | {"step_size": inventory["step_size"] or 1}
+            assert {key: shown[uuid_][name][key] for key in expected} == expected, uuid_
+
+
+def test_the_gauges_are_numbers(database, ids):
+    for name, amounts in database.snapshot(loaded).snapshot.totals().items():
+        assert all(map(math.isfinite, amounts)), name
+
+
+def test_a_dry_run_shows_the_room_of_any_provider(described):
+    call = caller.inside(described)
+    for uuid_ in (SOUND, *ODD.values()):
+        tried = call("PUT", f"/allocations/{uuid.uuid4()}?dry_run=true", 12, claim(uuid_))
+        assert tried.status == 200, (uuid_, tried)
+        assert uuid_ in tried.body["room"]
 
 
 def test_no_write_fails(database, ids):

@@ -132,5 +132,5 @@ def _inventories(snapshot: Snapshot, resource_class: str) -> Inventories:
 
 def _integers(amounts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return amounts as integers; sums of absurd ratios may exceed 64 bits."""
-    integers: npt.NDArray[np.int64] = np.minimum(amounts, 2.0**62).astype(np.int64)
+    integers: npt.NDArray[np.int64] = np.clip(amounts, -(2.0**62), 2.0**62).astype(np.int64)
     return integers

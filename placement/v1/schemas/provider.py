@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from placement.index.column import Inventories
+from placement.index.column import Inventories, whole
 from placement.index.snapshot import Snapshot
 from placement.objects.holders import Holder
 from placement.schemas.declarations import Object
@@ -16,8 +16,6 @@ from placement.v1.schemas import paging
 from placement.v1.schemas.date import date
 
 SHOW = Query(Object(*paging.OF_CONSUMERS))
-#: Up to here every integer is exact as a float.
-_EXACT = 2.0**53
 #: Sharing relations that are named; a pool may serve thousands of trees.
 _NAMED = 100
 
@@ -66,15 +64,12 @@ def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, 
 
 def _inventories(held: Inventories) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield inventories with their slots."""
-    capacities = held.capacity
-    exact = not len(capacities) or capacities.max() <= _EXACT
     columns = (
         *(held.slots, held.total, held.reserved, held.min_unit, held.max_unit, held.step_size, held.allocation_ratio),
         held.used.astype(np.int64),
     )
-    whole = capacities.astype(np.int64).tolist() if exact else [int(capacity) for capacity in capacities.tolist()]
     for slot, total, reserved, min_unit, max_unit, step_size, ratio, used, capacity in zip(
-        *(column.tolist() for column in columns), whole, strict=True
+        *(column.tolist() for column in columns), whole(held.capacity), strict=True
     ):
         yield (
             slot,

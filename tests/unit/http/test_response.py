@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 
 import pytest
 
@@ -165,3 +166,10 @@ def test_encoded_json_is_ascii_and_decodes_to_the_document(document):
     content = encode(document)
     assert content.isascii()
     assert json.loads(content) == document
+
+
+@pytest.mark.parametrize("beside", [1, "\N{SNOWMAN}", 2**70])
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_json_does_not_have_is_null(number, beside):
+    content = encode({"a": [{"b": number}, (number, 1.5)], "c": beside})
+    assert json.loads(content, parse_constant=pytest.fail) == {"a": [{"b": None}, [None, 1.5]], "c": beside}
