@@ -3,7 +3,9 @@
     main                                       the command line and the exit code
     query                                      the arguments that a query is made of
     address                                    where the service is, and who asks
-    client                                     requests to the API below /v1
+    client, paging                             requests to the API below /v1
+    failures                                   why there is no answer, in a sentence
+    filters                                    the options of overview and consumers
     explain, capacity, overview, consumers     the lines that show a document
     tables, style                              tables as wide as the terminal, colours
 

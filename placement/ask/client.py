@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from placement.ask import paging
-from placement.ask.address import ServiceAddress
+from placement.ask import failures, paging
+from placement.ask.address import ServiceAddress, UsageError
 
 Pairs = Sequence[tuple[str, str]]
-
-#: Seconds that the service may be silent.
-_TIMEOUT = 60
-#: Begins the detail of every 400.
-_PREAMBLE = "The server could not comply with the request since it is either malformed or otherwise incorrect."
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class ServiceError(Exception):
@@ -45,13 +40,14 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class Client:
     """Asks one service."""
 
-    def __init__(self, address: ServiceAddress, environment: Mapping[str, str]) -> None:
-        """Prepare the connection; ``$OS_CACERT`` names a file with certificates to trust."""
+    def __init__(self, address: ServiceAddress) -> None:
+        """Prepare the connection; raises UsageError if the file with certificates cannot be used."""
         self._address = address
-        context = ssl.create_default_context(cafile=environment.get("OS_CACERT") or None)
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirect(), urllib.request.HTTPSHandler(context=context)]
-        if urlsplit(address.url).hostname in _LOOPBACK:
-            handlers.append(urllib.request.ProxyHandler({}))
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if address.url.startswith("https://"):
+            handlers.append(urllib.request.HTTPSHandler(context=_context(address)))
+        if _is_loopback(urlsplit(address.url).hostname or ""):
+            handlers.append(urllib.request.ProxyHandler({}))  # a proxy of the environment cannot reach this machine
         self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str, query: str = "") -> dict[str, Any]:
@@ -64,17 +60,22 @@ class Client:
         Raises:
             ServiceError: There is no document; the text says why.
         """
-        url = f"{self._address.url}/v1{path}{'?' if query else ''}{query}"
+        address = self._address
+        url = f"{address.url}/v1{path}{'?' if query else ''}{query}"
+        request = urllib.request.Request(url, headers={"Accept": "application/json", **address.headers})
         try:
-            request = urllib.request.Request(url, headers={"Accept": "application/json", **self._address.headers})
-            with self._opener.open(request, timeout=_TIMEOUT) as reply:  # nosec B310 - http and https alone
-                document: dict[str, Any] = json.loads(reply.read())
+            with self._opener.open(request, timeout=address.timeout) as reply:  # nosec B310 - http and https alone
+                content = reply.read()
         except urllib.error.HTTPError as error:
-            raise ServiceError(_refusal(error), error.code) from error
-        except urllib.error.URLError as error:
-            raise ServiceError(f"{self._address.url} cannot be reached: {error.reason}") from error
+            raise ServiceError(failures.refusal(address, error), error.code) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ServiceError(f"{self._address.url} does not answer as expected: {error}") from error
+            raise ServiceError(failures.no_reply(address, error)) from error
+        try:
+            document = json.loads(content)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise ServiceError(f"{address.url} does not answer with JSON: it is no Placement service.")
         return document
 
     def pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
@@ -82,11 +83,20 @@ class Client:
         return paging.pages(self.get, path, query)
 
 
-def _refusal(error: urllib.error.HTTPError) -> str:
-    """Return the sentence of a reply that refuses."""
-    with error:
-        try:
-            first = json.loads(error.read())["errors"][0]
-            return f"{error.code} {first['title']}: {str(first['detail']).strip().removeprefix(_PREAMBLE).strip()}"
-        except (ValueError, KeyError, IndexError, TypeError, OSError, http.client.HTTPException):
-            return f"{error.code} {error.reason}"
+def _context(address: ServiceAddress) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=address.cacert)
+    except OSError as error:
+        reason = "it has no certificate in PEM format" if isinstance(error, ssl.SSLError) else error.strerror
+        raise UsageError(f"The certificates in {address.cacert} cannot be used: {reason}.") from error
+    if not address.verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -54,7 +54,7 @@ FACTS = ("about", "subject", "before", "after", "detail")
 def facts(document: Document) -> Iterator[tuple[object, ...]]:
     """Yield all that an explanation says as rows of one table, for programs; counts are of trees."""
     for step in document["steps"]:
-        yield "rule", step["parameter"], step["before"]["trees"], step["after"]["trees"], _names(step["removed"])
+        yield "rule", _subject(step), step["before"]["trees"], step["after"]["trees"], _names(step["removed"])
     for rule in document["combinations"]:
         yield "combination", rule["parameter"], rule["trees"], 0, _names(rule["examples"])
     for miss in document["near_misses"]:
@@ -79,13 +79,18 @@ def _section(title: str, style: Style) -> Iterator[str]:
 def _step(step: Document) -> tuple[object, ...]:
     before, after = step["before"], step["after"]
     return (
-        step["parameter"],
+        _subject(step),
         before["providers"],
         after["providers"],
         before["trees"],
         after["trees"],
         _names(step["removed"]),
     )
+
+
+def _subject(step: Document) -> str:
+    """Return the rule of a step; a step of a whole group leaves out trees, after its rules left out providers."""
+    return f"trees with {step['parameter']}" if step["rule"] == "group" else str(step["parameter"])
 
 
 def _amounts(step: Document) -> tuple[object, ...]:

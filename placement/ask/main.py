@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -13,10 +14,11 @@ from placement.ask import address, capacity, consumers, explain, filters, overvi
 from placement.ask.address import UsageError
 from placement.ask.client import Client, ServiceError
 from placement.ask.style import Style
+from placement.ask.tables import plain
 
 PROG = "placement-ask"
-#: Exit codes.
-FITS, NOTHING_FITS, USAGE, SERVICE = 0, 1, 2, 3
+#: Exit codes; the last are those of a program that SIGINT and SIGPIPE end.
+FITS, NOTHING_FITS, USAGE, SERVICE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 
 Document = Mapping[str, Any]
 _BAD_REQUEST = 400
@@ -25,20 +27,24 @@ _BAD_REQUEST = 400
 def main(argv: Sequence[str] | None = None) -> int:
     """Ask the service, print the answer; return the exit code."""
     arguments = _parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # names may have characters that the encoding of the terminal lacks
     try:
-        client = Client(address.find(arguments, os.environ), os.environ)
+        client = Client(address.find(arguments, os.environ))
         ask: Callable[[Client, argparse.Namespace], int] = arguments.ask
         return ask(client, arguments)
     except UsageError as error:
         return _failed(str(error), USAGE)
     except ServiceError as error:
         return _failed(str(error), USAGE if error.status == _BAD_REQUEST else SERVICE)
-    except BrokenPipeError:
-        # The reader of the output, such as head, has ended; at exit Python would try to write the rest.
+    except OSError as error:
+        # At exit Python would try to write the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return SERVICE
+        if isinstance(error, BrokenPipeError):  # the reader of the output, such as head, has ended
+            return UNREAD
+        return _failed(f"The answer cannot be written: {error.strerror}.", SERVICE)
     except KeyboardInterrupt:
-        return SERVICE
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,7 +127,7 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 def _failed(sentence: str, code: int) -> int:
-    print(f"{PROG}: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"{PROG}: {plain(' '.join(sentence.split()))}", file=sys.stderr)
     return code
 
 

@@ -1,7 +1,9 @@
-"""Tables of text: columns as wide as needed, cut where the terminal is narrower."""
+"""Tables of text: columns as wide as needed, folded where the terminal is narrower."""
 
 from __future__ import annotations
 
+import itertools
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,9 +11,11 @@ from typing import Any
 from placement.ask.style import Style
 
 _GAP = "  "
-#: A column is not cut below this.
-_NARROWEST = 6
-_CUT = "…"
+#: Texts are not folded below this; in a terminal that is too narrow for it, there is a line for each cell.
+_NARROWEST = 8
+#: A text is folded between these, and elsewhere only if one is too long.
+_PIECES = re.compile(r"[^ ,&=/_-]*[ ,&=/_-]+|[^ ,&=/_-]+")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def table(
@@ -30,17 +34,23 @@ def table(
     if not rows:
         return
     cells = [[plain("" if cell is None else cell) for cell in row] for row in rows]
-    widths = _fitted([max(map(width, column)) for column in zip(header, *cells, strict=True)], style.width)
+    columns = list(zip(header, *cells, strict=True))
+    whole = [all(map(_is_whole, column)) for column in zip(*rows, strict=True)]
+    widths = _fitted([max(map(width, column)) for column in columns], whole, style.width)
+    if widths is None:
+        yield from _records(header, cells, style)
+        return
     numbers = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(header))]
     align: list[Callable[[str, int], str]] = [_at_right if number else _at_left for number in numbers]
 
-    def line(texts: Sequence[str]) -> str:
-        aligned = (align[at](_cut(text, widths[at]), widths[at]) for at, text in enumerate(texts))
-        return _GAP.join(aligned).rstrip()
+    def lines(texts: Sequence[str]) -> Iterator[str]:
+        folded = [_folded(text, wide) for text, wide in zip(texts, widths, strict=True)]
+        for parts in itertools.zip_longest(*folded, fillvalue=""):
+            yield _GAP.join(align[at](part, widths[at]) for at, part in enumerate(parts)).rstrip()
 
-    yield style.bold(line(header))
+    yield from map(style.bold, lines(header))
     for row, texts in zip(rows, cells, strict=True):
-        yield style.bad(line(texts)) if bad(row) else line(texts)
+        yield from map(style.bad, lines(texts)) if bad(row) else lines(texts)
 
 
 def name_of(provider: Mapping[str, Any]) -> str:
@@ -63,29 +73,71 @@ def width(text: str) -> int:
     )
 
 
-def _fitted(widths: list[int], available: int | None) -> list[int]:
-    """Return the widths with the widest ones reduced until the line fits, or no column can be reduced."""
+def _is_whole(cell: object) -> bool:
+    """Return whether a cell is not folded: a number or a uuid, of which a part says nothing."""
+    return isinstance(cell, int | float | None) or not cell or _UUID.fullmatch(str(cell)) is not None
+
+
+def _fitted(widths: Sequence[int], whole: Sequence[bool], available: int | None) -> list[int] | None:
+    """Return the widths with the widest ones reduced until the line fits; None if it cannot.
+
+    Args:
+        whole: Which columns keep their width.
+    """
+    fitted = list(widths)
     if available is None:
-        return widths
-    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - available
-    while excess > 0 and max(widths) > _NARROWEST:
-        widest = widths.index(max(widths))
-        second = max([*widths[:widest], *widths[widest + 1 :], _NARROWEST])
-        by = min(excess, max(1, widths[widest] - second), widths[widest] - _NARROWEST)
-        widths[widest] -= by
+        return fitted
+    excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - available
+    while excess > 0:
+        foldable = [at for at, wide in enumerate(fitted) if not whole[at] and wide > _NARROWEST]
+        if not foldable:
+            return None
+        widest = max(foldable, key=fitted.__getitem__)
+        second = max((fitted[at] for at in foldable if at != widest), default=_NARROWEST)
+        by = min(excess, max(1, fitted[widest] - second), fitted[widest] - _NARROWEST)
+        fitted[widest] -= by
         excess -= by
-    return widths
+    return fitted
 
 
-def _cut(text: str, most: int) -> str:
+def _records(header: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> Iterator[str]:
+    """Yield a line for each cell that is not empty, with the name of its column, and an empty line between rows."""
+    for number, row in enumerate(rows):
+        if number:
+            yield ""
+        for name, text in zip(header, row, strict=True):
+            if text:
+                yield from _folded(f"{name}: {text.strip()}", max(style.width or 0, _NARROWEST))
+
+
+def _folded(text: str, most: int) -> list[str]:
+    """Return the text in lines of at most this width; each has the indentation of the first."""
     if width(text) <= most:
-        return text
+        return [text]
+    bare = text.lstrip(" ")
+    indentation = " " * min(len(text) - len(bare), most // 2)
+    lines = []
+    line = indentation
+    for piece in _PIECES.findall(bare):
+        if line != indentation and width(line + piece.rstrip()) > most:
+            lines.append(line.rstrip())
+            line = indentation
+        line += piece
+        while width(line.rstrip()) > most:
+            kept = _beginning(line, most)
+            lines.append(kept)
+            line = indentation + line[len(kept) :]
+    return [*lines, line.rstrip()]
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return as much of the text as has this width."""
     kept = ""
     for character in text:
-        if width(kept + character) > most - 1:
+        if width(kept + character) > most:
             break
         kept += character
-    return kept + _CUT
+    return kept
 
 
 def _at_left(text: str, wide: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import http.server
 import json
 import os
 import pty
@@ -12,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
 
 import bcrypt
 import pytest
@@ -172,57 +170,6 @@ def test_a_service_that_refuses_ends_with_3(ask):
     assert "cannot be reached" in done.stderr
 
 
-@contextlib.contextmanager
-def answering(status, *bodies, **headers):
-    """The URL of a server that answers so, and the paths and headers that it got."""
-    got = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            got.append((self.path, dict(self.headers)))
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(bodies[len(got) - 1])
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", got
-        server.shutdown()
-
-
-@pytest.mark.parametrize(
-    ("status", "body"), [(200, b"<html>"), (200, b"[1, 2"), (500, b"{}"), (502, b'{"errors": []}'), (204, b"")]
-)
-def test_a_service_of_another_kind_ends_with_3(ask, status, body):
-    with answering(status, body) as (url, _):
-        done = ask("overview", OS_ENDPOINT=url)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "Traceback" not in done.stderr
-
-
-def test_no_redirect_is_followed(ask):
-    """The token would go to the host that the redirect names."""
-    with answering(200, b"{}") as (other, got), answering(302, b"", Location=other) as (url, _):
-        done = ask("overview", OS_ENDPOINT=url)
-    assert (done.returncode, got) == (3, [])
-
-
-def test_the_next_page_is_asked_of_the_same_service(ask):
-    """The host that its link names is not asked: the token would go there."""
-    page = b'{"consumers": [], "next": "http://127.0.0.1:1/v1/consumers?after=1"}'
-    last = b'{"consumers": [], "next": null}'
-    with answering(200, page, last) as (url, asked):
-        done = ask("consumers", OS_ENDPOINT=url)
-    assert (done.returncode, done.stdout) == (0, "No consumer.\n")
-    assert [path for path, _ in asked] == ["/v1/consumers?limit=1000", "/v1/consumers?after=1"]
-    assert [headers["X-Auth-Token"] for _, headers in asked] == ["admin", "admin"]
-
-
 def test_an_overview_is_trees(ask):
     found = rows(ask("overview"))
     assert found[0] == ["provider", "class", "used", "capacity", "free", "traits"]
@@ -272,12 +219,15 @@ def test_a_terminal_gets_colours_and_its_width(service, environment):
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
     words = [*ASK, "overview"]
-    code, written = in_terminal(words, environment, 50)
-    assert (code, "\x1b[1m" in written, "…" in written) == (0, True, True), written
-    plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
-    assert max(map(len, plain.splitlines())) <= 50
-    _, wide = in_terminal(words, {**environment, "NO_COLOR": "1"}, 200)
-    assert ("\x1b" in wide, "…" in wide) == (False, False)
+    for columns, first in ((40, "provider: host1"), (56, "provider    class      used  capacity  free  traits")):
+        code, written = in_terminal(words, environment, columns)
+        plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
+        assert (code, plain.splitlines()[0]) == (0, first), written
+        assert max(map(len, plain.splitlines())) <= columns
+    assert written.startswith("\x1b[1mprovider")
+    _, wide = in_terminal(words, {**environment, "NO_COLOR": "1"}, 300)
+    assert "\x1b" not in wide
+    assert wide == subprocess.run(words, env=environment, capture_output=True, text=True, check=False).stdout
 
 
 def test_a_reader_that_ends_early_is_no_error(service, environment):

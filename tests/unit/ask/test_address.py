@@ -63,6 +63,17 @@ def test_a_user_name_is_for_http_basic():
         ([], "No service is named"),
         (["--url", "placement.example.com"], "is no URL of a service"),
         (["--url", "file:///etc/passwd"], "is no URL of a service"),
+        (["--url", "http://"], "is no URL of a service"),
+        (["--url", f"{URL}?a=b"], "is no URL of a service"),
+        (["--url", f"{URL}/a b"], "is no URL of a service"),
+        (["--url", "http://host:99999"], "The URL of the service is none: Port out of range"),
+        (["--url", "http://[::1"], "The URL of the service is none: Invalid IPv6 URL"),
+        (
+            ["--url", "http://me:s3cret@host"],
+            "^The URL of the service has a user name: use --username, and .OS_PASSWORD.$",
+        ),
+        (["--url", URL, "--token", "a\nb"], "^The token has characters that no token has.$"),
+        (["--url", URL, "--token", "\u00e9"], "^The token has characters that no token has.$"),
         (["--url", URL, "--username", "me"], "The password of me is missing"),
         (["--url", URL, "--username", "me", "--token", "t"], "--token does not go with --username"),
     ],
@@ -70,3 +81,25 @@ def test_a_user_name_is_for_http_basic():
 def test_what_is_missing_is_named(words, sentence):
     with pytest.raises(UsageError, match=sentence):
         found(*words)
+
+
+def test_the_options_of_the_client_of_openstack():
+    """A variable that is empty is none, an option goes before its variable, and a token may end with a line break."""
+    parser = argparse.ArgumentParser()
+    address.add_arguments(parser)
+
+    def place(*words, **environment):
+        return address.find(parser.parse_args(["--url", URL, *words]), environment)
+
+    assert (place().cacert, place().verified, place().timeout) == (None, True, 60)
+    assert (place(OS_CACERT="/b").cacert, place("--cacert", "/a", OS_CACERT="/b").cacert) == ("/b", "/a")
+    assert (place(OS_CACERT="").cacert, place("--insecure").verified) == (None, False)
+    assert place("--timeout", "2.5").timeout == 2.5
+    assert place(OS_TOKEN="t\n").headers == {"X-Auth-Token": "t"}
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "x", "nan", "inf", "1e9"])
+def test_a_timeout_is_a_number_of_seconds(seconds, capsys):
+    with pytest.raises(SystemExit):
+        found("--url", URL, "--timeout", seconds)
+    assert "is not a number of seconds" in capsys.readouterr().err

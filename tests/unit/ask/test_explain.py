@@ -37,6 +37,15 @@ DOCUMENT = {
                 "most": 4,
             },
         },
+        {
+            "rule": "group",
+            "parameter": "resources=VCPU:8",
+            "group": "",
+            "before": {"providers": 3, "trees": 2},
+            "after": {"providers": 0, "trees": 0},
+            "removed": [HOST2],
+            "amounts": None,
+        },
     ],
     "combinations": [{"rule": "same_subtree", "parameter": "same_subtree=1,2", "trees": 1, "examples": [HOST2]}],
     "near_misses": [
@@ -57,9 +66,10 @@ def test_all_that_an_explanation_says():
 No provider has room for VCPU:8; 4 would fit.
 
 Rules, in the order in which they narrow:
-rule                   providers  left  trees  left  removed
-required=HW_NUMA_ROOT          3     2      2     2  host1
-resources=VCPU:8               2     0      2     0  host1, host2
+rule                         providers  left  trees  left  removed
+required=HW_NUMA_ROOT                3     2      2     2  host1
+resources=VCPU:8                     2     0      2     0  host1, host2
+trees with resources=VCPU:8          3     0      2     0  host2
 
 Amounts:
 rule              in the way of           the most of any
@@ -92,5 +102,5 @@ def test_as_one_table_it_says_the_same():
     rows = list(explain.facts(DOCUMENT))
     assert {len(row) for row in rows} == {len(explain.FACTS)}
     assert [row[0] for row in rows] == [
-        *("rule", "rule", "combination", "near miss", "relaxation", "mistake", "summary"),
+        *("rule", "rule", "rule", "combination", "near miss", "relaxation", "mistake", "summary"),
     ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.ask.style import Style
-from placement.ask.tables import table, width
+from placement.ask.tables import plain, table, width
 
+UUID = "c2ce6f44-7ed4-457b-9e2f-eb89414c343c"
 PLAIN, COLOUR = Style(), Style(None, True)
 
 
@@ -25,8 +27,34 @@ def test_without_rows_there_is_nothing():
     assert shown([]) == []
 
 
-def test_a_narrow_terminal_cuts_the_widest_column():
-    assert shown([("a" * 30, "b" * 8)], Style(20)) == ["name        used", f"{'a' * 9}…  {'b' * 8}"]
+def test_a_narrow_terminal_folds_the_widest_column():
+    lines = shown([("one two-three,four", "b" * 8), ("a" * 15, "c")], Style(18))
+    assert lines == ["name      used", "one two-  bbbbbbbb", "three,", "four", "aaaaaaaa  c", "aaaaaaa"]
+
+
+def test_a_folded_text_keeps_its_indentation():
+    assert shown([("  host1-numa0", 1)], Style(16)) == ["name        used", "  host1-       1", "  numa0"]
+
+
+def test_numbers_and_uuids_are_never_folded():
+    """Where they do not fit, there is no table."""
+    assert shown([(UUID, 2**31), (None, 10)], Style(47)) == [f"name: {UUID}", "used: 2147483648", "", "used: 10"]
+    assert shown([(UUID, 2**31)], Style(48)) == [f"name{' ' * 32}        used", f"{UUID}  2147483648"]
+
+
+def test_a_terminal_that_is_too_narrow_gets_a_line_for_each_cell():
+    """Empty cells are left out."""
+    rows = [("a" * 30, "b" * 30), (None, "c")]
+    assert shown(rows, Style(17)) == [
+        "name:",
+        "aaaaaaaaaaaaaaaaa",
+        "aaaaaaaaaaaaa",
+        "used:",
+        "bbbbbbbbbbbbbbbbb",
+        "bbbbbbbbbbbbb",
+        "",
+        "used: c",
+    ]
 
 
 def test_characters_that_are_two_columns_wide():
@@ -47,9 +75,15 @@ def test_colours_are_for_terminals():
     assert Style.of(io.StringIO(), {"TERM": "xterm"}) == Style(None, False)
 
 
-@given(st.lists(st.tuples(st.text(), st.text(max_size=40), st.none() | st.integers()), min_size=1), st.integers(22, 80))
-def test_no_line_is_wider_than_the_terminal(rows, columns):
+CELLS = st.tuples(st.text(), st.text(max_size=40), st.none() | st.integers())
+
+
+@given(st.lists(CELLS, min_size=1), st.integers(1, 80))
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(rows, columns):
+    """The characters of each text are there, in their order; only spaces may go where a text is folded."""
     lines = list(table(("a", "b", "c"), rows, Style(columns)))
-    assert len(lines) == len(rows) + 1
-    assert all(width(line) <= columns for line in lines)
+    assert all(width(line) <= max(columns, 8) for line in lines)
     assert all(line.isprintable() for line in lines)
+    shown = Counter("".join(lines)) - Counter(" ")
+    cells = [plain("" if cell is None else cell) for row in rows for cell in row]
+    assert not (Counter("".join(cells)) - Counter({" ": 10**6})) - shown

@@ -1,0 +1,290 @@
+"""placement-ask where a service refuses, is of another kind or out of reach: a sentence on stderr, and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import http.server
+import ipaddress
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests import preloaded
+
+ASK = [sys.executable, "-m", "placement.ask.main"]
+NOBODY = b'{"consumers": [], "next": null}'
+
+
+@pytest.fixture
+def environment():
+    """An environment without settings of a client or a proxy."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    return {name: value for name, value in kept.items() if not name.lower().endswith("_proxy")}
+
+
+@pytest.fixture
+def ask(environment):
+    """Asks for the consumers of a service, with more words and variables: its exit code, stdout and stderr."""
+
+    def run(url, *words, **variables):
+        return preloaded.service().run([*ASK, "consumers", "--url", url, *words], environment | variables)
+
+    return run
+
+
+@contextlib.contextmanager
+def answering(status, *bodies, tls=None, **headers):
+    """The URL of a server that answers so, and the paths and headers that it got."""
+    got = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            got.append((self.path, dict(self.headers)))
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            self.wfile.write(bodies[len(got) - 1])
+
+        def log_message(self, *_):
+            pass
+
+    class Server(http.server.ThreadingHTTPServer):
+        def handle_error(self, *_):
+            """A client that does not trust the certificate closes the connection."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}", got
+        server.shutdown()
+
+
+def failed(done, sentence):
+    """Whether it has ended with 3, and this is all that it said."""
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done
+    assert done.stderr.startswith(f"placement-ask: {sentence}"), done.stderr
+
+
+# --- replies ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (200, b"<html>", "{url} does not answer with JSON"),
+        (200, b"[1, 2]", "{url} does not answer with JSON"),
+        (204, b"", "{url} does not answer with JSON"),
+        (500, b"{}", "500 Internal Server Error."),
+        (502, b'{"errors": []}', "502 Bad Gateway."),
+        (
+            503,
+            b'{"errors": [{"title": "Away", "detail": "In\\na \\u001b[2J while."}]}',
+            "503 Away: In a \ufffd[2J while.",
+        ),
+        (404, b"<html>", "404 Not Found. {url} has no API below /v1"),
+        (401, b"", "401 Unauthorized. No credentials were sent: use --token."),
+        (403, b"", "403 Forbidden."),
+    ],
+)
+def test_a_reply_that_is_no_document(ask, status, body, sentence):
+    with answering(status, body) as (url, _):
+        failed(ask(url), sentence.format(url=url))
+
+
+def test_which_credentials_are_missing_is_said(ask):
+    with answering(401, b"", WWW_Authenticate='Basic realm="placement"') as (url, _):
+        failed(ask(url), "401 Unauthorized. No credentials were sent: use --username.")
+    with answering(401, b"") as (url, _):
+        done = ask(url, "--token", "t")
+        assert done.stderr == "placement-ask: 401 Unauthorized.\n"
+
+
+def test_no_redirect_is_followed(ask):
+    """The token would go to the host that the redirect names."""
+    with answering(200, NOBODY) as (other, got), answering(302, b"", Location=other) as (url, _):
+        failed(ask(url, "--token", "t"), f"302 Found. {url} redirects to {other}")
+    assert got == []
+
+
+def test_the_next_page_is_asked_of_the_same_service(ask):
+    """The host that its link names is not asked: the token would go there."""
+    page = b'{"consumers": [], "next": "http://127.0.0.1:1/v1/consumers?after=1"}'
+    with answering(200, page, NOBODY) as (url, asked):
+        done = ask(url, "--token", "admin")
+    assert (done.returncode, done.stdout) == (0, "No consumer.\n")
+    assert [path for path, _ in asked] == ["/v1/consumers?limit=1000", "/v1/consumers?after=1"]
+    assert [headers["X-Auth-Token"] for _, headers in asked] == ["admin", "admin"]
+
+
+# --- out of reach ----------------------------------------------------------------------------------------------------
+
+
+def test_a_service_that_is_out_of_reach(ask):
+    failed(ask("http://127.0.0.1:1"), "http://127.0.0.1:1 cannot be reached: Connection refused.")
+    failed(ask("http://nothing.invalid"), "http://nothing.invalid cannot be reached: there is no such host")
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        (None, "did not answer within 0.3 seconds."),
+        (b"", "does not answer as a service with HTTP does: Remote end closed connection without response."),
+        (b"SSH-2.0-server\r\n", "does not answer as a service with HTTP does: SSH-2.0-server"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
+            "does not answer as a service with HTTP does: IncompleteRead",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+            "does not answer as a service with HTTP does: IncompleteRead",
+        ),
+    ],
+)
+def test_a_server_of_another_kind(ask, sent, sentence):
+    """None: it accepts the connection, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                if sent is not None:
+                    connection.sendall(sent)
+                    return
+                connection.recv(1)  # until the client gives up
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        failed(ask(url, *(["--timeout", "0.3"] if sent is None else [])), f"{url} {sentence}")
+        thread.join()
+
+
+def test_a_proxy_is_not_asked_for_a_service_of_this_machine(ask):
+    proxy = dict.fromkeys(("http_proxy", "HTTP_PROXY", "all_proxy"), "http://127.0.0.1:1")
+    with answering(200, NOBODY, NOBODY) as (url, asked):
+        assert ask(url, **proxy).returncode == 0
+        assert ask(url.replace("127.0.0.1", "localhost"), **proxy).returncode == 0
+    assert [path for path, _ in asked] == ["/v1/consumers?limit=1000"] * 2
+    with answering(200, NOBODY) as (url, asked):
+        assert ask("http://placement.example.org", http_proxy=url).returncode == 0
+    assert [path for path, _ in asked] == ["http://placement.example.org/v1/consumers?limit=1000"]
+
+
+def test_an_interrupt_is_quiet(environment):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        words = [*ASK, "overview", "--url", f"http://127.0.0.1:{server.getsockname()[1]}"]
+        with subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                process.send_signal(signal.SIGINT)
+                assert (process.wait(60), process.stdout.read(), process.stderr.read()) == (130, "", "")
+
+
+def test_a_disk_that_is_full(environment):
+    with answering(200, NOBODY) as (url, _), open("/dev/full", "w") as full:
+        words = [*ASK, "consumers", "--url", url]
+        done = subprocess.run(words, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "placement-ask: The answer cannot be written: No space left on device.\n"
+
+
+def test_names_that_the_terminal_cannot_show(ask):
+    body = (
+        '{"providers": [{"uuid": "u", "name": "r\u00e4ck", "parent": null, "traits": [], "inventories": {}}]}'.encode()
+    )
+    with answering(200, body) as (url, _):
+        environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        words = [*ASK, "overview", "--url", url]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (0, ["r?ck"], "")
+
+
+# --- TLS -------------------------------------------------------------------------------------------------------------
+
+
+def issued(subject, issuer=None, **extensions):
+    """A key, and a certificate by the issuer's key and certificate, or by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)])
+    by_key, by_name = (key, name) if issuer is None else (issuer[0], issuer[1].subject)
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder(
+        by_name, name, key.public_key(), x509.random_serial_number(), now, now + datetime.timedelta(1)
+    )
+    builder = builder.add_extension(x509.BasicConstraints(issuer is None, None), critical=True)
+    for extension in extensions.values():
+        builder = builder.add_extension(extension, critical=False)
+    return key, builder.sign(by_key, hashes.SHA256())
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory):
+    """The file of a private certificate authority, and a context for a server at 127.0.0.1 that it vouches for."""
+    directory = tmp_path_factory.mktemp("tls")
+    authority = issued("authority")
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    key, certificate = issued("server", authority, names=names)
+    pem = serialization.Encoding.PEM
+    cacert, chain, secret = directory / "ca.pem", directory / "server.pem", directory / "server.key"
+    cacert.write_bytes(authority[1].public_bytes(pem))
+    chain.write_bytes(certificate.public_bytes(pem))
+    unencrypted = serialization.NoEncryption()
+    secret.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, unencrypted))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain, secret)
+    return str(cacert), context
+
+
+def test_a_private_authority_is_trusted_if_it_is_named(ask, private):
+    cacert, context = private
+    with answering(200, NOBODY, NOBODY, tls=context) as (url, asked):
+        assert ask(url, "--cacert", cacert).returncode == 0
+        assert ask(url, OS_CACERT=cacert).returncode == 0
+        failed(ask(url), f"The certificate of {url} is not trusted: ")
+    assert len(asked) == 2
+
+
+def test_a_certificate_for_another_host_is_not_trusted(ask, private):
+    cacert, context = private
+    with answering(200, NOBODY, NOBODY, tls=context) as (url, asked):
+        url = url.replace("127.0.0.1", "localhost")
+        failed(ask(url, "--cacert", cacert), f"The certificate of {url} is not trusted: Hostname mismatch")
+        assert asked == []
+        assert ask(url, "--insecure").returncode == 0
+
+
+def test_insecure_trusts_any_certificate(ask, private):
+    _, context = private
+    with answering(200, NOBODY, tls=context) as (url, _):
+        assert ask(url, "--insecure").returncode == 0
+
+
+def test_a_service_without_tls(ask):
+    with answering(200) as (url, _):
+        url = url.replace("http://", "https://")
+        failed(ask(url, "--timeout", "20"), f"{url} cannot be reached by TLS: ")
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_certificates_that_cannot_be_read_are_named(ask, tmp_path, content):
+    if content is not None:
+        (tmp_path / "ca.pem").write_text(content)
+    done = ask("https://127.0.0.1:1", "--cacert", str(tmp_path / "ca.pem"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"placement-ask: The certificates in {tmp_path}/ca.pem cannot be used: ")
