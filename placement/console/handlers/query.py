@@ -55,6 +55,7 @@ def show(req: Request) -> Reply:
         return pages.show(req, "query.html", 400, sentence=sentence, found=None, explained=explained, **shown)
     most = min(query.limit or _SHOWN, _MOST_SHOWN)
     found = find(dataclasses.replace(query, limit=most), snapshot, settings_of(req.conf))
+    req.log_search(len(found.candidates), found.obstacle)
     return pages.show(
         req,
         "query.html",

@@ -17,4 +17,6 @@ def show(req: Request) -> Reply:
     snapshot = req.index.current()
     query = searching.query_of(req, snapshot)
     names = searching.known_names(req, query, snapshot)
-    return ok(schema.document(explain(query, snapshot, settings_of(req.conf), names)))
+    explained = explain(query, snapshot, settings_of(req.conf), names)
+    req.log_search(explained.found, explained.obstacle[0] if explained.obstacle else "")
+    return ok(schema.document(explained))

@@ -1,0 +1,51 @@
+"""The log line of each request that searches says how much it found, or which rule left nothing."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from placement import deploy
+from tests import caller, servers, web
+from tests.db.calls import Names
+from tests.db.writes import provider, stock
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+LOGGER = "placement.middleware.request_log"
+SEARCHES = ("/allocation_candidates", "/v1/capacity", "/v1/explain", "/console/query")
+
+
+@pytest.fixture
+def app(database):
+    conf = web.configuration(console__enabled=True, placement_database__connection=str(database.engine.url))
+    application = deploy.loadapp(conf, database)
+    call, names = caller.inside(application), Names()
+    for step in (provider("host"), stock("host", VCPU=3)):
+        assert call(*names.fill(step)).status < 300
+    return application
+
+
+def facts(app, caplog, path):
+    """Return what the log line of a request says of its search."""
+    caplog.clear()
+    with caplog.at_level(logging.INFO, LOGGER):
+        reply = web.ask(app, "GET", path, caller.ADMIN | {"OpenStack-API-Version": "placement 1.39"})
+    assert reply.status_int == 200, reply.text
+    [line] = [record for record in caplog.records if record.name == LOGGER]
+    return {name: line.extra[name] for name in ("found", "obstacle") if name in line.extra}
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+def test_a_search_that_finds_something_says_how_much(app, caplog, path):
+    assert facts(app, caplog, f"{path}?resources=VCPU:1") == {"found": 3 if path == "/v1/capacity" else 1}
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+def test_a_search_that_finds_nothing_names_the_rule(app, caplog, path):
+    assert facts(app, caplog, f"{path}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
+
+
+def test_other_requests_say_nothing_of_searches(app, caplog):
+    assert facts(app, caplog, "/v1/overview") == {}
