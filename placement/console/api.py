@@ -10,14 +10,15 @@ from placement.console.handlers import asset, consumer, overview, provider, quer
 from placement.console.pages import ErrorPages
 from placement.http.api import Api, Table
 from placement.http.versioning import Unversioned
+from placement.middleware.own_origin import own_origin
 from placement.v1.api import PROVIDER
 
 TABLE: Table = {
     "/": {"GET": overview.show},
     "/hosts": {"GET": overview.list_hosts},
     "/providers": {"GET": provider.list_providers},
-    "/providers/{ident}": {"GET": provider.show},
-    "/query": {"GET": query.show},
+    "/providers/{ident}": {"GET": provider.show, "POST": provider.try_inventory},
+    "/query": {"GET": query.show, "POST": query.try_claim},
     "/query/form": {"GET": query.show_form},
     "/consumers": {"GET": consumer.list_consumers},
     "/api": {"GET": reference.show},
@@ -46,9 +47,14 @@ CONSOLE = Api(
     patterns={"ident": PROVIDER},
     open_paths=frozenset({"/api", *(f"/assets/{name}" for name in asset.ASSETS)}),
     headers=(
+        # What a page shows needs credentials; assets say otherwise.
+        ("cache-control", "no-store"),
         ("content-security-policy", CONTENT_SECURITY_POLICY),
-        ("referrer-policy", "no-referrer"),
+        # Not "no-referrer", with which browsers hide the origin of a form from the service itself.
+        ("referrer-policy", "same-origin"),
         ("x-content-type-options", "nosniff"),
     ),
+    layers=(own_origin,),
     anonymous_is_admin=True,
+    has_pages=True,
 )

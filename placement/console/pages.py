@@ -43,10 +43,8 @@ def render(template: str, mount_path: str, **values: Any) -> bytes:
 
 
 def show(req: Request, template: str, status: int = 200, **values: Any) -> Reply:
-    """Return a page, which no cache may keep: what it shows needs credentials."""
-    reply = page(render(template, req.mount_path, **values), HTML, status)
-    reply.headers["cache-control"] = "no-store"
-    return reply
+    """Return a page."""
+    return page(render(template, req.mount_path, **values), HTML, status)
 
 
 class ErrorPages:

@@ -71,8 +71,10 @@ class Api:
         layers: Layers of this API alone, outermost first, inside of the shared ones.
         cache_headers_since: The first version whose replies state their age (docs: api-cache-headers).
         anonymous_is_admin: Whether noauth2 takes a request without a token for an administrator's, and one with the
-            token that keystoneauth sends with the auth type "none"; not requests of pages of other origins.
-        headers: Sent with every reply of the API, errors included.
+            token that keystoneauth sends with the auth type "none"; not requests of pages.
+        has_pages: Whether the API has pages that send requests to it.  Noauth2 then knows theirs from those of pages
+            of other origins.
+        headers: Sent with every reply of the API, errors included, that has none of the name (in lower case).
         strict_bodies: Whether a body must have the content type of JSON (docs: api-content-type).  An API that takes
             it with any takes an empty body for ``{}``.
     """
@@ -88,6 +90,7 @@ class Api:
     layers: tuple[Layer, ...] = ()
     cache_headers_since: Version = OLDEST
     anonymous_is_admin: bool = False
+    has_pages: bool = False
     headers: Headers = ()
     strict_bodies: bool = True
 

@@ -82,6 +82,10 @@ class TooManyGuesses(errors.Failure):
         self.headers = (("retry-after", str(seconds)),)
 
 
+class ForeignPage(errors.Forbidden):
+    template = "A page of another origin sent this request."
+
+
 class ContentTypeMissing(errors.BadRequest):
     template = "content-type header required when content-length > 0"
 

@@ -159,3 +159,11 @@ class Request(webob.Request):
             Forbidden: The policy says no.
         """
         self.service.policy.authorize(rule, self.environ[CONTEXT], target)
+
+    def may(self, rule: str) -> bool:
+        """Return whether the policy lets the caller do ``rule``, for a page that offers only what is allowed."""
+        try:
+            self.authorize(rule)
+        except errors.Forbidden:
+            return False
+        return True

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from placement.errors import StartError
+from placement.http import origin
 from placement.http.api import Deployment, Layer
 from placement.http.environ import API, CONTEXT
 from placement.http.failures import Unauthenticated, respond
@@ -71,7 +72,7 @@ class Noauth2:
 
 def _is_of_a_page(environ: WSGIEnvironment) -> bool:
     """Return whether a page of another origin may have sent the request: browsers let any page POST without a token."""
-    return "HTTP_ORIGIN" in environ
+    return "HTTP_ORIGIN" in environ and not (environ[API].has_pages and origin.is_own(environ))
 
 
 def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication:

@@ -42,10 +42,12 @@ class Mount:
 
 
 def _adding(added: Headers, start_response: StartResponse) -> StartResponse:
-    """Return ``start_response`` that sends these headers, too."""
+    """Return ``start_response`` that sends these headers, too, except those that the reply has."""
 
     def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
-        return start_response(status, [*headers, *added], *exc_info)
+        present = {name.lower() for name, _ in headers}
+        missing = ((name, value) for name, value in added if name not in present)
+        return start_response(status, [*headers, *missing], *exc_info)
 
     return start
 

@@ -12,7 +12,7 @@ from tests.console import fleet
 @pytest.fixture(scope="module")
 def app(module_database_url):
     """The application; ``noauth2``, so a request without a token is an administrator's."""
-    return _console(module_database_url)
+    return console(module_database_url)
 
 
 @pytest.fixture
@@ -20,10 +20,11 @@ def relaxed(module_database_url, tmp_path):
     """The application with a policy that lets readers see the consumers of their own project."""
     path = tmp_path / "policy.yaml"
     path.write_text('"placement:v1:consumers:list": "rule:admin_or_project_reader_or_service_api"\n')
-    return _console(module_database_url, oslo_policy__policy_file=str(path))
+    return console(module_database_url, oslo_policy__policy_file=str(path))
 
 
-def _console(url, **options):
+def console(url, **options):
+    """Return the application with the console, on this database; ``noauth2``."""
     database = {"placement_database__connection": url, "placement_database__sync_on_startup": True}
     return deploy.loadapp(web.configuration(console__enabled=True, **database, **options))
 

@@ -187,6 +187,31 @@ def test_the_form_follows_the_text(open_page):
     assert "4 candidates" in page.inner_text("main")
 
 
+# --- dry runs ---
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_claim_is_tried_from_its_card(open_page, scripts):
+    page = open_page(CANDIDATES, java_script_enabled=scripts)
+    page.get_by_role("button", name="Try this claim: candidate 2").click()
+    page.get_by_role("heading", name="Dry run: this claim would be accepted").wait_for()
+    assert page.url.endswith("#dry-run")
+    assert "204 No Content" in page.inner_text("#dry-run")
+    if scripts:
+        assert violations(page) == []
+
+
+def test_an_inventory_is_tried_on_the_page_of_its_provider(open_page):
+    page = open_page("/providers/cn1-numa0")
+    page.locator("summary", has_text="VCPU").click()
+    page.get_by_label("Total").fill("8")
+    page.get_by_role("button", name="Try this inventory").click()
+    page.get_by_role("heading", name="Dry run: this inventory would be accepted").wait_for()
+    assert "48 of 16 used" in page.inner_text("#dry-run")
+    assert page.input_value("#VCPU-total") == "32"  # nothing was changed
+    assert violations(page) == []
+
+
 # --- theme ---
 
 
@@ -272,6 +297,17 @@ def test_a_token_is_sent_in_a_header_and_kept_in_the_tab(open_page, by_token, ke
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("Token").wait_for()
     assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_claim_is_tried_with_a_token(open_page, by_token, keystone):
+    page = open_page(CANDIDATES, f"{by_token.url}/console")
+    signed_in(page, keystone.token("operator", "mine"))
+    page.get_by_role("button", name="Try this claim: candidate 1").click()
+    page.get_by_role("heading", name="Dry run: this claim would be accepted").wait_for()
+    assert page.evaluate("document.activeElement.id") == "dry-run"
+    page.reload()
+    page.get_by_role("heading", name="4 candidates").wait_for()
+    assert page.locator("#dry-run").count() == 0
 
 
 def test_a_token_of_another_tab_is_not_used(open_page, by_token, keystone):

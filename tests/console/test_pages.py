@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+import shlex
+from importlib import metadata
 from urllib.parse import quote
 
 import pytest
@@ -46,15 +48,16 @@ def test_a_reply_forbids_what_the_service_does_not_serve(app, uuids, path):
     reply = web.ask(app, "GET", f"/console{path}")
     assert reply.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
     assert reply.headers["x-content-type-options"] == "nosniff"
-    assert reply.headers["referrer-policy"] == "no-referrer"
+    assert reply.headers["referrer-policy"] == "same-origin"
     assert "unsafe" not in CONTENT_SECURITY_POLICY
     if reply.headers["content-type"].startswith("text/html"):
         assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! type=\"module\" src=)", reply.text)
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_kept_by_no_cache(app, uuids, path):
-    assert web.ask(app, "GET", f"/console{path}").headers["cache-control"] == "no-store"
+@pytest.mark.parametrize("path", [*PAGES, "/hosts", "/query/form", "/nothing", "/providers/nothing", "/assets/nothing"])
+@pytest.mark.parametrize("caller", [{}, {"x-auth-token": "stranger"}, {"origin": "https://example.org"}])
+def test_a_page_is_kept_by_no_cache(app, uuids, path, caller):
+    assert web.ask(app, "GET", f"/console{path}", caller).headers.getall("cache-control") == ["no-store"]
 
 
 @pytest.mark.parametrize("path", ["/", "/providers", "/providers?name=script"])
@@ -261,6 +264,34 @@ def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
         "openstack --os-placement-api-version 1.39 allocation candidate list --resource VCPU=1 --required HW_NUMA_ROOT"
         " --forbidden CUSTOM_RED --group 1 --resource VGPU=1 --group-policy none --limit 5" in commands
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "resources=VCPU:1&required=HW_NUMA_ROOT,!CUSTOM_RED&limit=5",
+        "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2",
+        "resources=VCPU:1&in_tree=cn1&root_required=!CUSTOM_RED",
+        "resources=VCPU:4000",
+    ],
+)
+def test_commands_of_both_clients_explain_and_count_the_query(app, uuids, query):
+    text = html.unescape(page(app, f"/query?{query}"))
+    commands = [shlex.split(line) for line in re.findall(r"<code>((?:openstack|placement-ask) [^<]*)</code>", text)]
+    asked = {(*words[:-1],): words[-1] for words in commands if "list" not in words}
+    assert asked == {
+        ("openstack", "allocation", "candidate", "explain"): query,
+        ("openstack", "allocation", "candidate", "count"): query,
+        ("placement-ask", "explain"): query,
+        ("placement-ask", "capacity"): query,
+    }
+    points = metadata.entry_points(group="openstack.placement.v1")
+    for words in asked:
+        if words[0] == "openstack":
+            assert points["_".join(words[1:])]
+    for question in ("explain", "capacity"):
+        sent = asked["placement-ask", question]
+        assert web.ask(app, "GET", f"/v1/{question}?{sent}", {"x-auth-token": "admin"}).status_int == 200
 
 
 def test_the_form_holds_any_text(app, uuids):

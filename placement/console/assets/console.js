@@ -41,11 +41,11 @@ function refused() {
 }
 
 /** Fetch a page with the token, and put its content in the place of the present one. */
-async function show(url, { remember = true } = {}) {
+async function show(url, { remember = true, fields } = {}) {
   say("Loading");
   let reply;
   try {
-    reply = await load(url);
+    reply = await load(url, { fields });
   } catch {
     return say("The service does not answer");
   }
@@ -55,12 +55,14 @@ async function show(url, { remember = true } = {}) {
   main.replaceChildren(...content.childNodes);
   document.querySelector("header nav").replaceWith(page.querySelector("header nav"));
   document.title = page.title;
-  if (remember) history.pushState(null, "", reply.url);
+  if (remember) history.pushState(null, "", url);
   shown = pageOf(location.href);
   if (reply.status === 401) refused();
   enhance();
-  if (remember) window.scrollTo(0, 0);
-  main.focus({ preventScroll: true });
+  const place = new URL(url).hash && document.getElementById(new URL(url).hash.slice(1));
+  if (place) place.scrollIntoView();
+  else if (remember) window.scrollTo(0, 0);
+  (place || main).focus({ preventScroll: true });
   say(document.title);
 }
 
@@ -80,7 +82,9 @@ document.addEventListener("submit", (event) => {
   const url = new URL(event.target.action);
   if (!ours(url)) return;
   event.preventDefault();
-  url.search = new URLSearchParams(new FormData(event.target));
+  const fields = new URLSearchParams(new FormData(event.target));
+  if (event.target.method === "post") return show(url.href, { fields });
+  url.search = fields;
   show(url.href);
 });
 

@@ -12,7 +12,7 @@ const LARGEST = 28;
 const step = (used, capacity) => (used > capacity ? 10 : Math.min(Math.floor((10 * used) / Math.max(capacity, 1)), 9));
 
 export async function start(element) {
-  const reply = await load(element.dataset.heat, "application/json");
+  const reply = await load(element.dataset.heat, { accept: "application/json" });
   if (!reply.ok) return;
   const hosts = await reply.json();
   const count = hosts.names.length;

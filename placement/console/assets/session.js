@@ -6,9 +6,9 @@ export const token = () => sessionStorage.getItem(KEY);
 export const keep = (value) => sessionStorage.setItem(KEY, value);
 export const forget = () => sessionStorage.removeItem(KEY);
 
-/** Fetch a URL of this service with the token, if there is one. */
-export function load(url, accept = "text/html") {
+/** Fetch a URL of this service with the token, if there is one; with fields, send them by POST. */
+export function load(url, { accept = "text/html", fields } = {}) {
   const headers = { Accept: accept };
   if (token()) headers["X-Auth-Token"] = token();
-  return fetch(url, { headers, credentials: "same-origin", cache: "no-store" });
+  return fetch(url, { method: fields ? "POST" : "GET", body: fields, headers, credentials: "same-origin", cache: "no-store" });
 }

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from urllib.parse import urlencode
 
-from placement.console import pages
+from placement.console import dry_runs, pages
 from placement.console.views import search, tree
 from placement.console.views.cloud import class_names, named
+from placement.console.views.dry_run import DryRunAnswer
 from placement.db.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
 from placement.objects import holders
 from placement.objects.holders import ConsumerFilter, Holder
+from placement.objects.inventory import AMOUNTS, Inventory
+from placement.objects.provider import ResourceProvider
 from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.search.trees import shared_by, shares_with
@@ -66,6 +70,28 @@ def list_providers(req: Request) -> Reply:
 @endpoint(policy="placement:v1:providers:show", negotiates=False)
 def show(req: Request, ident: str) -> Reply:
     """Show a provider: its tree, traits, aggregates, what it shares with whom, and who holds what in the tree."""
+    return _page_of(req, ident)
+
+
+@endpoint(policy="placement:v1:providers:show", negotiates=False)
+def try_inventory(req: Request, ident: str) -> Reply:
+    """Show a provider, and what the service would answer to a change of one of its inventories."""
+    snapshot = req.index.current()
+    uuid = snapshot.provider(lookup.of_path(snapshot, ident)).uuid
+    form = dry_runs.form_of(req)
+    amounts = {name: _number(form.get(name, "")) for name in (*AMOUNTS, "resource_provider_generation")}
+    return _page_of(req, uuid, dry_runs.inventory(req, uuid, form.get("resource_class", ""), amounts))
+
+
+def _number(text: str) -> int | float | str:
+    """Return the number that was typed; the text if it is none, which the schema then refuses."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Reply:
     snapshot = req.index.current()
     slot = lookup.of_path(snapshot, ident)
     uuid, root = snapshot.provider(slot).uuid, snapshot.provider(slot).root
@@ -77,6 +103,7 @@ def show(req: Request, ident: str) -> Reply:
         return holders.count_by_provider(db, [*members]), *holders.page(db, wanted, _HOLDERS)
 
     counts, held, more = req.read(work)
+    may_try = req.may("placement:resource_providers:inventories:update")
     serving, served = shared_by(snapshot, root), shares_with(snapshot, root)
     return pages.show(
         req,
@@ -91,9 +118,21 @@ def show(req: Request, ident: str) -> Reply:
         more=more,
         serving=[named(snapshot, each) for each in serving[:_NAMED]],
         served=[named(snapshot, each) for each in served[:_NAMED]],
+        inventories=_inventories(req, uuid) if may_try else [],
+        tried=tried,
         serving_count=len(serving),
         served_count=len(served),
     )
+
+
+def _inventories(req: Request, uuid: str) -> list[Inventory]:
+    """Return the inventories of a provider, by class; none if it was deleted meanwhile."""
+
+    def work(db: Reading) -> list[Inventory]:
+        provider = ResourceProvider.find(db, uuid)
+        return [] if provider is None else Inventory.of_provider(db, provider)
+
+    return sorted(req.read(work), key=lambda record: record.resource_class)
 
 
 def _page(given: dict[str, str], number: int) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from typing import Any
 
 from placement import errors
 from placement.conf.searches import settings_of
-from placement.console import pages
+from placement.console import dry_runs, pages
 from placement.console.views import candidates, commands
-from placement.console.views.query_form import Pairs, QueryForm, parse_text, without_blanks
+from placement.console.views.dry_run import DryRunAnswer
+from placement.console.views.query_form import Pairs, QueryForm, parse_text, query_string, without_blanks
+from placement.http.body import parse_json
 from placement.http.endpoint import endpoint
-from placement.http.environ import API
+from placement.http.environ import API, CONTEXT
 from placement.http.request import Request
 from placement.http.response import Reply
 from placement.index.snapshot import Snapshot
@@ -39,8 +42,31 @@ _QUERY = Query(Object(*search.PARAMETERS), repeated=search.REPEATED)
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def show(req: Request) -> Reply:
     """Show a query as form and text, and its candidates; without a query, an empty form."""
+    return _page(req)
+
+
+@endpoint(policy="placement:allocation_candidates:list", negotiates=False)
+def try_claim(req: Request) -> Reply:
+    """Show a query with its candidates, and what the service would answer to a claim of one of them.
+
+    The form has the claim itself and not its number: the candidates may be others by now.
+    """
+    claim = parse_json(str(dry_runs.form_of(req).get("claim", "")).encode())
+    if not isinstance(claim, dict):
+        raise errors.MalformedJSON(reason="a claim is an object")
+    caller, options = req.environ[CONTEXT], req.conf.placement
+    owner = {
+        "project_id": caller.project_id or options.incomplete_consumer_project_id,
+        "user_id": caller.user_id or options.incomplete_consumer_user_id,
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    return _page(req, dry_runs.claim(req, str(uuid.uuid4()), {**claim, **owner}))
+
+
+def _page(req: Request, tried: DryRunAnswer | None = None) -> Reply:
     pairs = _pairs(req)
-    shown: dict[str, Any] = {"page": "query", "form": QueryForm.of(pairs)}
+    shown: dict[str, Any] = {"page": "query", "form": QueryForm.of(pairs), "tried": tried}
     if not pairs:
         return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)
     snapshot = req.index.current()
@@ -66,6 +92,9 @@ def show(req: Request) -> Reply:
         explained=None if found.candidates else _explained(req, query, snapshot),
         curl=commands.curl(req.absolute_url("").removesuffix(req.environ[API].prefix), _with_uuids(pairs, query)),
         openstack=commands.openstack(query),
+        questions=commands.questions(pairs),
+        may_claim=req.may("placement:allocations:update"),
+        address=query_string(pairs),
         **shown,
     )
 
@@ -94,25 +123,17 @@ def _pairs(req: Request) -> Pairs:
 
 def _counted(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
     """Return how many times the query could be placed; None where the caller may not know."""
-    if not _may(req, "placement:v1:capacity:show"):
+    if not req.may("placement:v1:capacity:show"):
         return None
     return capacity.document(count(query, snapshot, settings_of(req.conf)), _PLACES)
 
 
 def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
     """Return why the query has no candidate, and what would be enough; None where the caller may not know."""
-    if not _may(req, "placement:v1:explain"):
+    if not req.may("placement:v1:explain"):
         return None
     names = searching.known_names(req, query, snapshot)
     return explanation.document(explain(query, snapshot, settings_of(req.conf), names))
-
-
-def _may(req: Request, rule: str) -> bool:
-    try:
-        req.authorize(rule)
-    except errors.Forbidden:
-        return False
-    return True
 
 
 def _with_uuids(pairs: Pairs, query: SearchQuery) -> Pairs:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from placement.console.views.tree import DrawnTree, draw_used
+from placement.index.snapshot import Snapshot
 from placement.search.find import Found
+from placement.search.solver.problem import Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,20 +18,33 @@ class Card:
 
     Args:
         trees: Its own tree first, then those of the sharing providers that it uses.
+        claim: What a claim of it says, without the consumer: ``allocations`` and ``mappings``, as JSON.
     """
 
     number: int
     trees: tuple[DrawnTree, ...]
+    claim: str
 
 
 def cards(found: Found) -> Iterator[Card]:
     """Yield a card for each candidate, in order."""
     snapshot = found.snapshot
-    for number, (amounts, mappings) in enumerate(found.candidates, 1):
+    for number, candidate in enumerate(found.candidates, 1):
+        amounts, mappings = candidate
         groups: dict[int, tuple[str, ...]] = {}
         for suffix, slots in mappings.items():
             for slot in slots:
                 groups[slot] = (*groups.get(slot, ()), suffix)
         roots = {snapshot.provider(slot).root: len(groups.get(slot, ())) for slot in {*amounts, *groups}}
         order = sorted(roots, key=lambda root: (snapshot.provider(root).name or "", root))
-        yield Card(number, tuple(draw_used(snapshot, root, amounts, groups) for root in order))
+        trees = tuple(draw_used(snapshot, root, amounts, groups) for root in order)
+        yield Card(number, trees, _claim(snapshot, candidate))
+
+
+def _claim(snapshot: Snapshot, candidate: Candidate) -> str:
+    def uuid(slot: int) -> str:
+        return snapshot.provider(slot).uuid
+
+    allocations = {uuid(slot): {"resources": {**amounts}} for slot, amounts in candidate.amounts.items()}
+    mappings = {suffix: [*map(uuid, slots)] for suffix, slots in candidate.mappings.items()}
+    return json.dumps({"allocations": allocations, "mappings": mappings}, separators=(",", ":"))

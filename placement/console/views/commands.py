@@ -1,20 +1,44 @@
-"""A query as commands for a terminal."""
+"""Commands for a terminal that ask what a page asks."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 from placement import microversion as mv
 from placement.console.views.query_form import Pairs, query_string
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
+#: The token is that of the shell's environment.
+_HEADERS = f"""-H "X-Auth-Token: $OS_TOKEN" -H 'OpenStack-API-Version: placement {mv.LATEST}'"""
+
 
 def curl(url: str, pairs: Pairs) -> str:
-    """Return the command that sends the query; the token is that of the shell's environment."""
+    """Return the command that sends the query."""
     address = shlex.quote(f"{url}/allocation_candidates?{query_string(pairs)}")
-    version = shlex.quote(f"OpenStack-API-Version: placement {mv.LATEST}")
-    return f'curl -H "X-Auth-Token: $OS_TOKEN" -H {version} \\\n  {address}'
+    return f"curl {_HEADERS} \\\n  {address}"
+
+
+def curl_put(url: str, document: Any) -> str:
+    """Return the command that sends a PUT with a JSON body."""
+    content = shlex.quote(json.dumps(document, indent=2))
+    return f"curl -X PUT {_HEADERS} \\\n  -H 'Content-Type: application/json' {shlex.quote(url)} \\\n  -d {content}"
+
+
+def questions(pairs: Pairs) -> list[tuple[str, str]]:
+    """Return commands that explain and count the query, each after what it is.
+
+    They take the query as it is, and so express each one.
+    """
+    query = shlex.quote(query_string(pairs))
+    return [
+        ("Why, with OpenStack's client", f"openstack allocation candidate explain {query}"),
+        ("How many times, with OpenStack's client", f"openstack allocation candidate count {query}"),
+        ("Why, with placement-ask", f"placement-ask explain {query}"),
+        ("How many times, with placement-ask", f"placement-ask capacity {query}"),
+    ]
 
 
 def openstack(query: SearchQuery) -> str | None:

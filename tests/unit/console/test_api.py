@@ -7,11 +7,14 @@ from placement.console.handlers.asset import ASSETS
 
 #: Pages without a rule: those that are open, and the one that asks the policy about a project.
 WITHOUT_RULE = {"/assets/{name}", "/api", "/consumers"}
+#: Pages that can try a write.  What they send goes to an endpoint with its own rule, as a dry run.
+TRYING = {"/query", "/providers/{ident}"}
 
 
 def test_every_page_has_a_rule_of_the_api_and_only_static_facts_are_open():
     for path, methods in CONSOLE.routes.items():
-        assert methods.keys() == {"GET"}
-        assert (methods["GET"].policy is None) == (path in WITHOUT_RULE)
+        assert [*methods] == (["GET", "POST"] if path in TRYING else ["GET"])
+        assert {endpoint.policy is None for endpoint in methods.values()} == {path in WITHOUT_RULE}
+        assert len({endpoint.policy for endpoint in methods.values()}) == 1
     assert CONSOLE.open_paths == {"/api", *(f"/assets/{name}" for name in ASSETS)}
     assert CONSOLE.rules == ()

@@ -213,6 +213,15 @@ def test_noauth2_accepts_requests_without_a_token_as_admin_if_the_api_allows_it(
     assert web.ask(app, "GET", "/user").status_int == 401
 
 
+@pytest.mark.parametrize("path", ["/metal/user", "/pages/user"])
+def test_noauth2_takes_no_page_for_an_administrator_but_those_of_the_api_itself(path):
+    app = web.mounted(PLACEMENT, METAL, dataclasses.replace(METAL, prefix="/pages", has_pages=True))
+    own, other = ({"origin": f"http://{host}", "host": "here:8778"} for host in ("here:8778", "there:8778"))
+    assert web.ask(app, "GET", path, other).status_int == 401
+    assert web.ask(app, "GET", path, own).status_int == (200 if path == "/pages/user" else 401)
+    assert web.ask(app, "GET", path, {"sec-fetch-site": "cross-site"}).status_int == 200  # a link to it
+
+
 def test_each_api_has_its_own_open_paths():
     metal = dataclasses.replace(METAL, open_paths=frozenset({"/user"}), anonymous_is_admin=False)
     app = web.mounted(PLACEMENT, metal)
