@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
+from collections.abc import Iterable
 from typing import Any
 
 import jsonschema_rs
@@ -19,6 +21,8 @@ from placement.version_history import Version
 APIS = (PLACEMENT, V1)
 #: Statuses of operations that came with a later version; some endpoints check the media types before the version.
 _OF_LATER_VERSIONS = ("404", "405", "406", "415")
+#: Headers that OpenAPI describes as content.
+_OF_CONTENT = {"content-length", "content-type"}
 
 
 class NotDescribed(AssertionError):
@@ -46,7 +50,7 @@ class Described:
         if close := getattr(pieces, "close", None):
             close()
         status, headers = started[0][:2]
-        self.compared += check(environ, status, {name.lower(): value for name, value in headers}, content)
+        self.compared += check(environ, status, _combined(headers), content)
         start_response(*started[0])
         return [content]
 
@@ -63,30 +67,35 @@ def check(environ: dict[str, Any], status: str, headers: dict[str, str], content
     api, route, version = (environ.get(key) for key in (API, ROUTE, VERSION))
     if api not in APIS or route is None or version is None:
         return False
-    paths = _document(api, version)["paths"]
+    document = _document(api, version)
     # The route of a dry run is marked.
     path = route.partition("?")[0].removeprefix(api.prefix)
-    operation = paths.get(path, {}).get(environ["REQUEST_METHOD"].lower())
+    operation = document["paths"].get(path, {}).get(environ["REQUEST_METHOD"].lower())
     try:
         if operation is None:
             if status[:3] not in _OF_LATER_VERSIONS:
                 raise NotDescribed("the operation is not described")
             return False
-        _check_response(_response(api, version, operation, status[:3]), headers, content)
+        _check_response(operation["responses"].get(status[:3]), headers, content)
     except NotDescribed as difference:
         text = f"{environ['REQUEST_METHOD']} {route} at {version}: {status}: {difference}\n{content[:2000].decode()}"
         raise NotDescribed(text) from None
     return True
 
 
+def _combined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the headers by lower-case name; those that are sent several times as one (RFC 9110, 5.3)."""
+    combined: dict[str, str] = {}
+    for name, value in headers:
+        key = name.lower()
+        combined[key] = f"{combined[key]}, {value}" if key in combined else value
+    return combined
+
+
 def _check_response(response: dict[str, Any] | None, headers: dict[str, str], content: bytes) -> None:
     if response is None:
         raise NotDescribed("the status is not described")
-    for name, header in response.get("headers", {}).items():
-        if name not in headers and header.get("required"):
-            raise NotDescribed(f"no header {name}")
-        if headers.get(name) != header["schema"].get("const", headers.get(name)):
-            raise NotDescribed(f"header {name}: {headers[name]}")
+    _check_headers(response["headers"], headers)
     described = response.get("content", {})
     content_type = headers.get("content-type", "").partition(";")[0]
     if bool(content) != bool(described) or (content and content_type not in described):
@@ -94,6 +103,17 @@ def _check_response(response: dict[str, Any] | None, headers: dict[str, str], co
     mistake = _mistake(described[content_type]["schema"], content) if content_type == "application/json" else None
     if mistake:
         raise NotDescribed(mistake)
+
+
+def _check_headers(described: dict[str, Any], headers: dict[str, str]) -> None:
+    for name, header in described.items():
+        if name not in headers:
+            if header.get("required"):
+                raise NotDescribed(f"no header {name}")
+        elif not _validator(json.dumps(header["schema"], sort_keys=True)).is_valid(headers[name]):
+            raise NotDescribed(f"header {name}: {headers[name]}")
+    if unknown := headers.keys() - described.keys() - _OF_CONTENT:
+        raise NotDescribed(f"header {min(unknown)} is not described")
 
 
 def _mistake(schema: Any, content: bytes) -> str | None:
@@ -108,13 +128,34 @@ def _validator(schema: str) -> Any:
     return jsonschema_rs.Draft202012Validator(json.loads(schema), validate_formats=True)
 
 
-def _response(api: Api, version: Version, operation: Any, status: str) -> dict[str, Any] | None:
-    response = operation["responses"].get(status)
-    if response is None or "$ref" not in response:
-        return response
-    return _document(api, version)["components"]["responses"][response["$ref"].rpartition("/")[2]]
-
-
 @functools.cache
 def _document(api: Api, version: Version) -> dict[str, Any]:
-    return describe(api, version, label=str(version))
+    """Return the document; the fields that a later release may add are not in a reply of this one."""
+    return closed(resolved(describe(api, version, label=str(version))))
+
+
+def resolved(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with the parts themselves in place of references to them."""
+
+    def resolve(part: Any) -> Any:
+        if isinstance(part, list):
+            return [resolve(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            _, *names = part["$ref"].split("/")
+            return resolve(functools.reduce(operator.getitem, names, document))
+        return {key: resolve(value) for key, value in part.items()}
+
+    return resolve(document)
+
+
+def closed(part: Any) -> Any:
+    """Return the schema, or all in a document, without further properties."""
+    if isinstance(part, list):
+        return [closed(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: False if key == "additionalProperties" and value is True else closed(value) for key, value in part.items()
+    }

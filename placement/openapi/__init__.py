@@ -1,6 +1,7 @@
 """OpenAPI 3.1 documents, made from the declarations of an API (docs: openapi; ADR 31).
 
     document                    paths and operations of one version of an API
+    components                  schemas and responses that have a name
     parameters, replies         parts of an operation
     examples                    requests and replies of the reference, where they conform to the version
 

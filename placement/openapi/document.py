@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
-from http import HTTPStatus
 from typing import Any
 
 from placement.http.api import Api, Methods
 from placement.http.endpoint import Endpoint
 from placement.http.response import JSON
 from placement.openapi import examples, parameters, replies
+from placement.openapi.components import Components
 from placement.openapi.examples import Example
 from placement.version_history import Version
 
@@ -36,24 +37,24 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
         label: The version of the document: that of the API, or of the service if the API has none.
     """
     paths: JSONObject = {}
-    statuses: set[HTTPStatus] = set()
+    components = Components()
+    failure = functools.cache(functools.partial(replies.failure, api, version, components))
     for path, methods in api.routes.items():
         for method, endpoint in endpoints_at(methods, version):
             shown = examples.of(api, version, method, path, endpoint)
-            failing = replies.failing(api, version, path, method, endpoint)
-            operation = _operation(api, version, path, endpoint, shown)
-            references = {str(status.value): _reference(status) for status in sorted(failing)}
-            operation["responses"] = {**replies.succeeding(api, version, endpoint, shown), **references}
+            operation = _operation(api, version, path, endpoint, shown, components)
+            name = _class_name(operation["operationId"])
+            failing = sorted(replies.failing(api, version, path, method, endpoint))
+            operation["responses"] = {
+                **replies.succeeding(api, version, endpoint, shown, name, components),
+                **{str(status.value): failure(status) for status in failing},
+            }
             paths.setdefault(path, {})[method.lower()] = operation
-            statuses |= failing
     return {
         "openapi": "3.1.0",
         "info": {"title": api.name, "version": label, "description": _about(api, version)},
         "paths": paths,
-        "components": {
-            "securitySchemes": _SECURITY,
-            "responses": {_name(status): replies.failure(api, version, status) for status in sorted(statuses)},
-        },
+        "components": {"securitySchemes": _SECURITY, **components.rendered()},
     }
 
 
@@ -71,7 +72,9 @@ def endpoints_at(methods: Methods, version: Version) -> Iterator[tuple[str, Endp
                 yield method, endpoint
 
 
-def _operation(api: Api, version: Version, path: str, endpoint: Endpoint, shown: list[Example]) -> JSONObject:
+def _operation(
+    api: Api, version: Version, path: str, endpoint: Endpoint, shown: list[Example], components: Components
+) -> JSONObject:
     noun = endpoint.handler.__module__.rpartition(".")[2]
     sentence = (endpoint.handler.__doc__ or "").partition("\n")[0]
     operation: JSONObject = {
@@ -89,7 +92,8 @@ def _operation(api: Api, version: Version, path: str, endpoint: Endpoint, shown:
         operation["description"] = f"{sentence} Needs the policy rule `{endpoint.policy}`."
         operation["x-policy-rule"] = endpoint.policy
     if endpoint.body is not None:
-        content: JSONObject = {"schema": endpoint.body.render(version)}
+        name = f"{_class_name(operation['operationId'])}Body"
+        content: JSONObject = {"schema": components.schema(name, endpoint.body.render(version))}
         if bodies := {example.name: {"value": example.body} for example in shown}:
             content["examples"] = bodies
         operation["requestBody"] = {"required": True, "content": {JSON: content}}
@@ -97,9 +101,6 @@ def _operation(api: Api, version: Version, path: str, endpoint: Endpoint, shown:
     return operation
 
 
-def _reference(status: HTTPStatus) -> JSONObject:
-    return {"$ref": f"#/components/responses/{_name(status)}"}
-
-
-def _name(status: HTTPStatus) -> str:
-    return "".join(word.capitalize() for word in status.name.split("_"))
+def _class_name(operation_id: str) -> str:
+    """Return the name of an operation as the name of a class, ``ResourceClassShow``."""
+    return "".join(word.capitalize() for word in operation_id.replace(".", "_").split("_"))

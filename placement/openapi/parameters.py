@@ -22,8 +22,9 @@ def of_versions(api: Api, version: Version) -> Iterator[dict[str, Any]]:
     """Yield the header that asks for the version; none for an API without versions."""
     for name, value in api.versioning.headers(version):
         if name != "vary":
-            schema = {"type": "string", "const": value}
-            yield {"name": name, "in": "header", "required": True, "schema": schema, "example": value}
+            # Generators of clients take no ``const`` in a header.
+            schema = {"type": "string", "enum": [value], "default": value}
+            yield {"name": name, "in": "header", "required": True, "schema": schema}
 
 
 def of_path(path: str, examples: Sequence[Example]) -> Iterator[dict[str, Any]]:
@@ -59,7 +60,10 @@ def of_query(endpoint: Endpoint, version: Version, examples: Sequence[Example]) 
         yield {"name": name, "in": "query", **required, "schema": rendered, **_examples(values)}
     if suffixed:
         groups = {"type": "object", "patternProperties": suffixed, "additionalProperties": False}
-        text = "Parameters of suffixed groups, such as resources1: each is a parameter of its own."
+        text = (
+            "Parameters of suffixed groups, such as resources1: each is a parameter of its own. "
+            "What may be given several times without a suffix may be so with one."
+        )
         shape = {"style": "form", "explode": True, "schema": groups}
         yield {"name": "groups", "in": "query", "description": text, **shape, **_examples(_groups(suffixed, examples))}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from placement import errors
 from placement.http.api import Api
@@ -12,10 +12,11 @@ from placement.http.endpoint import Endpoint
 from placement.http.error_list import ErrorList
 from placement.http.failures import status_of
 from placement.http.response import JSON
+from placement.openapi.components import Components
 from placement.openapi.examples import Example
 from placement.schemas.declarations import JSONSchema
 from placement.schemas.replies.dry_run import DRY_RUN
-from placement.schemas.success import Success
+from placement.schemas.success import Dated, Success
 from placement.version_history import Version
 
 #: Of every operation.
@@ -31,23 +32,33 @@ _REQUEST_ID: dict[str, Any] = {
     "required": True,
     "schema": {"type": "string"},
 }
+_RETRY_AFTER: dict[str, Any] = {"description": "After how many seconds to try again.", **_TEXT}
+#: Headers that failures with a status may have.
+_OF_STATUS: dict[int, dict[str, Any]] = {
+    401: {"www-authenticate": {"description": "How to identify the caller.", **_TEXT}},
+    429: {"retry-after": _RETRY_AFTER},
+    503: {"retry-after": _RETRY_AFTER},
+}
 
 
 def succeeding(
-    api: Api, version: Version, endpoint: Endpoint, examples: Sequence[Example]
+    api: Api, version: Version, endpoint: Endpoint, examples: Sequence[Example], name: str, components: Components
 ) -> dict[str, dict[str, Any]]:
-    """Return the response of each status with which the endpoint succeeds in this version."""
-    by_status = {
-        success.status: _response(api, version, success, examples)
-        for success in endpoint.replies
-        if success.exists_at(version)
-    }
+    """Return the response of each status with which the endpoint succeeds in this version.
+
+    Args:
+        name: The name of the operation, for the schemas of its documents.
+        components: Takes those schemas.
+    """
+    by_status = {}
+    for success in endpoint.replies:
+        if success.exists_at(version):
+            schema = _schema(api, version, success, f"{name}Reply", components)
+            by_status[success.status] = _response(api, version, success, schema, examples)
     if endpoint.dry_run is not None:
-        tried = _response(api, version, Success(200, DRY_RUN), ())
-        written = by_status.setdefault(200, tried)
-        if written is not tried:
-            content = written["content"][JSON]
-            content["schema"] = {"anyOf": [content["schema"], tried["content"][JSON]["schema"]]}
+        success = Success(200, DRY_RUN)
+        tried = _response(api, version, success, _schema(api, version, success, "DryRun", components), ())
+        by_status[200] = _either(by_status[200], tried) if 200 in by_status else tried
     return {str(status): response for status, response in sorted(by_status.items())}
 
 
@@ -69,17 +80,54 @@ def failing(api: Api, version: Version, path: str, method: str, endpoint: Endpoi
     return statuses
 
 
-def failure(api: Api, version: Version, status: HTTPStatus) -> dict[str, Any]:
-    """Return the response of a status that reports failures; its form is what the client accepts."""
-    content = {JSON: {"schema": _error_list(api, version, status)}, "text/html": _TEXT, "text/plain": _TEXT}
-    return {"description": status.phrase, "headers": {"x-openstack-request-id": _REQUEST_ID}, "content": content}
+def failure(api: Api, version: Version, components: Components, status: HTTPStatus) -> dict[str, Any]:
+    """Return a reference to the response of a status that reports failures; its form is what the client accepts.
+
+    Headers with the version are left out of failures that come before its negotiation or its end.
+    """
+    name = f"Errors{status.value}"
+    schema = components.schema(name, _error_list(api, version, status))
+    headers = {"x-openstack-request-id": _REQUEST_ID, **_OF_STATUS.get(status, {})}
+    headers |= {name: {"schema": form} for name, form in _of_version(api, version)}
+    content = {JSON: {"schema": schema}, "text/html": _TEXT, "text/plain": _TEXT}
+    return components.response(name, {"description": status.phrase, "headers": headers, "content": content})
 
 
-def _response(api: Api, version: Version, success: Success, examples: Sequence[Example]) -> dict[str, Any]:
+def _schema(api: Api, version: Version, success: Success, name: str, components: Components) -> JSONSchema | None:
+    """Return a reference to the schema of the document; None if there is none."""
+    if success.document is None:
+        return None
+    return components.schema(name, _extensible(api, version, success.document.render(version)))
+
+
+def _extensible(api: Api, version: Version, schema: JSONSchema) -> JSONSchema:
+    """Return the schema; that of an API without versions, to which fields are added, has records with further fields.
+
+    Objects that are keyed by names or uuids have no fields, and stay as they are.
+    """
+    if api.versioning.headers(version):
+        return schema
+    return cast(JSONSchema, _opened(schema))
+
+
+def _opened(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_opened(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    opened = {keyword: _opened(value) for keyword, value in schema.items()}
+    if "properties" in schema and schema.get("additionalProperties") is False:
+        opened["additionalProperties"] = True
+    return opened
+
+
+def _response(
+    api: Api, version: Version, success: Success, schema: JSONSchema | None, examples: Sequence[Example]
+) -> dict[str, Any]:
     response: dict[str, Any] = {"description": HTTPStatus(success.status).phrase}
     response["headers"] = dict(_headers(api, version, success))
-    if success.document is not None:
-        content: dict[str, Any] = {"schema": success.document.render(version)}
+    if schema is not None:
+        content: dict[str, Any] = {"schema": schema}
         shown = {
             each.name: {"value": each.reply}
             for each in examples
@@ -91,17 +139,39 @@ def _response(api: Api, version: Version, success: Success, examples: Sequence[E
     return response
 
 
+def _either(written: dict[str, Any], tried: dict[str, Any]) -> dict[str, Any]:
+    """Return the response of a write that may be a dry run."""
+    headers = {
+        name: header if name in tried["headers"] else {**header, "required": False}
+        for name, header in written["headers"].items()
+    }
+    content = written["content"][JSON]
+    schemas = [content["schema"], tried["content"][JSON]["schema"]]
+    return {**written, "headers": headers, "content": {JSON: {**content, "schema": {"anyOf": schemas}}}}
+
+
 def _headers(api: Api, version: Version, success: Success) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "x-openstack-request-id", _REQUEST_ID
-    for name, value in api.versioning.headers(version):
-        yield name, {"required": True, "schema": {"type": "string", "const": value}}
+    for name, form in _of_version(api, version):
+        yield name, {"required": True, "schema": form}
     if success.location:
         yield (
             "location",
             {"description": "The absolute URL.", "required": True, "schema": {"type": "string", "format": "uri"}},
         )
+    if success.dated is not Dated.NEVER and version >= api.cache_headers_since:
+        yield "cache-control", {"required": True, "schema": {"type": "string", "const": "no-cache"}}
+        text = "When what is shown last changed."
+        yield "last-modified", {"description": text, "required": success.dated is Dated.ALWAYS, **_TEXT}
     for name, text in success.headers:
-        yield name, {"description": text, "schema": {"type": "string"}}
+        yield name, {"description": text, **_TEXT}
+
+
+def _of_version(api: Api, version: Version) -> Iterator[tuple[str, JSONSchema]]:
+    """Yield the headers that state the version, with their schemas."""
+    for name, value in api.versioning.headers(version):
+        # Other parts of the service have more that a cache needs to distinguish replies by.
+        yield name, {"type": "string", **({"pattern": f"(^|, ){value}(,|$)"} if name == "vary" else {"const": value})}
 
 
 def _error_list(api: Api, version: Version, status: HTTPStatus) -> JSONSchema:

@@ -33,5 +33,5 @@ PARAMETERS = (
     *_in_groups("in_tree", since=mv.CANDIDATES_IN_TREE),
 )
 #: Since when all values of these parameters count.
-REPEATED = {"member_of": mv.REPEATED_MEMBER_OF, "required": mv.ANY_TRAITS}
+REPEATED = {"member_of": mv.REPEATED_MEMBER_OF, "same_subtree": mv.SAME_SUBTREE, "required": mv.ANY_TRAITS}
 LIST = Query(Object(*PARAMETERS), repeated=REPEATED)

@@ -7,9 +7,18 @@ reply to them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from placement.schemas.declarations import SchemaType
 from placement.version_history import OLDEST, Version
+
+
+class Dated(Enum):
+    """Whether a reply has cache headers (docs: api-cache-headers), in versions that have them."""
+
+    NEVER = "no cache headers"
+    SOMETIMES = "Cache-Control, and Last-Modified if what is shown has a date"
+    ALWAYS = "Cache-Control and Last-Modified"
 
 
 @dataclass(frozen=True)
@@ -21,12 +30,14 @@ class Success:
         document: The type of the JSON document; None for a reply without content.
         location: Whether the reply has the header Location.
         headers: Headers that it may have, with a sentence for each.
+        dated: Whether it has cache headers.
     """
 
     status: int = 200
     document: SchemaType | None = None
     location: bool = False
     headers: tuple[tuple[str, str], ...] = ()
+    dated: Dated = Dated.NEVER
     since: Version = OLDEST
     until: Version | None = None
 
@@ -41,6 +52,6 @@ Replies = tuple[Success, ...]
 NO_CONTENT: Replies = (Success(204),)
 
 
-def ok(document: SchemaType) -> Replies:
+def ok(document: SchemaType, dated: Dated = Dated.ALWAYS) -> Replies:
     """Return the replies of an endpoint that always returns a document."""
-    return (Success(200, document),)
+    return (Success(200, document, dated=dated),)

@@ -85,7 +85,7 @@ def answers(operation, less):
 def version_of(operation):
     """Return the header that asks for the version of the document; none for an API without versions."""
     schemas = {each.name: each.definition["schema"] for each in operation.headers}
-    return {name: schema["const"] for name, schema in schemas.items() if "const" in schema}
+    return {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
 
 
 def ask(case, headers):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +55,7 @@ class Operation:
 
 def operations(document: JSONObject) -> Iterator[Operation]:
     """Yield the operations of an OpenAPI 3.1 document, in its order."""
-    for path, methods in document["paths"].items():
+    for path, methods in _resolved(document, document["paths"]).items():
         for method, operation in methods.items():
             yield Operation(
                 method.upper(),
@@ -62,9 +64,7 @@ def operations(document: JSONObject) -> Iterator[Operation]:
                 operation.get("x-policy-rule", ""),
                 tuple(_taken(parameter) for parameter in operation["parameters"]),
                 _schema(operation.get("requestBody", {})),
-                tuple(
-                    _answered(status, _resolved(document, reply)) for status, reply in operation["responses"].items()
-                ),
+                tuple(_answered(status, reply) for status, reply in operation["responses"].items()),
             )
 
 
@@ -82,15 +82,16 @@ def _answered(status: str, reply: JSONObject) -> OperationReply:
     return OperationReply(status, reply["description"], _schema(reply))
 
 
-def _resolved(document: JSONObject, value: JSONObject) -> JSONObject:
-    """Return the value, or what its ``$ref`` names in the document."""
-    reference = value.get("$ref")
-    if reference is None:
-        return value
-    found: Any = document
-    for name in reference.removeprefix("#/").split("/"):
-        found = found[name]
-    return dict(found)
+def _resolved(document: JSONObject, part: Any) -> Any:
+    """Return a part of the document, with what each ``$ref`` in it names in place of the reference."""
+    if isinstance(part, list):
+        return [_resolved(document, each) for each in part]
+    if not isinstance(part, Mapping):
+        return part
+    if "$ref" in part:
+        names = part["$ref"].removeprefix("#/").split("/")
+        return _resolved(document, functools.reduce(operator.getitem, names, document))
+    return {key: _resolved(document, value) for key, value in part.items()}
 
 
 def _schema(holder: JSONObject) -> str | None:

@@ -14,7 +14,7 @@ from placement.schemas.declarations import (
     nullable,
 )
 from placement.schemas.replies.common import AMOUNTS, TRAITS, by_class, by_uuid
-from placement.schemas.success import Success
+from placement.schemas.success import Dated, Success
 
 #: The header of a reply that may lack candidates, because the search ran out of its budget.  Its value is what ran out,
 #: "operations" or "memory".
@@ -49,5 +49,6 @@ LIST = (
             Field("provider_summaries", by_uuid(_SUMMARY), required=True),
         ),
         headers=((INCOMPLETE, "What the search had too little of: operations or memory."),),
+        dated=Dated.ALWAYS,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement import microversion as mv
 from placement.schemas.declarations import UUID, Array, Field, Object, integer, nullable, string
 from placement.schemas.replies.common import LINKS
-from placement.schemas.success import NO_CONTENT, Success, ok
+from placement.schemas.success import NO_CONTENT, Dated, Success, ok
 
 _PROVIDER = Object(
     Field("uuid", UUID, required=True),
@@ -19,7 +19,7 @@ _PROVIDER = Object(
 LIST = ok(Object(Field("resource_providers", Array(_PROVIDER), required=True)))
 CREATE = (
     Success(201, location=True, until=mv.PROVIDER_BODY),
-    Success(200, _PROVIDER, location=True, since=mv.PROVIDER_BODY),
+    Success(200, _PROVIDER, location=True, dated=Dated.ALWAYS, since=mv.PROVIDER_BODY),
 )
 SHOW = UPDATE = ok(_PROVIDER)
 DELETE = NO_CONTENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement.conf.searches import settings_of
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import Reply, ok
+from placement.http.response import NOW, Reply, ok
 from placement.search.explain.explaining import explain
 from placement.v1 import searching
 from placement.v1.schemas import explanation as schema
@@ -19,4 +19,4 @@ def show(req: Request) -> Reply:
     names = searching.known_names(req, query, snapshot)
     explained = explain(query, snapshot, settings_of(req.conf), names)
     req.log_search(explained.found, explained.obstacle[0] if explained.obstacle else "")
-    return ok(schema.document(explained))
+    return ok(schema.document(explained), modified=NOW)

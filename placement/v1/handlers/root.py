@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement import package
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import Reply, ok
+from placement.http.response import NOW, Reply, ok
 from placement.v1.schemas import root as schema
 
 #: What /v1 links to, by relation.
@@ -24,4 +24,4 @@ def show(req: Request) -> Reply:
     """Show what the API has."""
     links = [{"rel": "self", "href": req.absolute_url("")}]
     links += [{"rel": rel, "href": req.absolute_url(path)} for rel, path in _LINKS.items()]
-    return ok({"name": "placement", "version": package.version(), "links": links})
+    return ok({"name": "placement", "version": package.version(), "links": links}, modified=NOW)

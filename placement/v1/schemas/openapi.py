@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement import microversion as mv
 from placement.schemas.declarations import ANYTHING, Field, Object, string
 from placement.schemas.document import Query
-from placement.schemas.success import Success
+from placement.schemas.success import Dated, Success
 
 _LATEST = "latest"
 
@@ -18,5 +18,9 @@ _DOCUMENT = Object(
     Field("paths", Object(additional=ANYTHING), required=True),
     additional=ANYTHING,
 )
+_ETAG = (("etag", "Changes with the document."),)
 #: The second one is for a client that sends the ETag of the document, because it has it already.
-SHOW = (Success(200, _DOCUMENT, headers=(("etag", "Changes with the document."),)), Success(304))
+SHOW = (
+    Success(200, _DOCUMENT, headers=_ETAG, dated=Dated.SOMETIMES),
+    Success(304, headers=_ETAG, dated=Dated.SOMETIMES),
+)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from placement.db.database import Database
 from placement.http.response import encode
 from placement.index.snapshot import Snapshot
-from placement.schemas.declarations import IDENTIFIER, UUID, Field, Object, string
+from placement.schemas.declarations import IDENTIFIER, Field, Object, string
 from placement.schemas.document import Parameters, Query
 from placement.search.trees import Amount, Mark, TreeFilter, TreeOrder
 from placement.v1 import lookup
@@ -18,6 +18,8 @@ from placement.v1.schemas.provider import documents
 
 #: Providers that are encoded at once.
 _PIECE = 1000
+#: A uuid with or without dashes; aggregates have the form in which they were written (docs: api-bodies).
+_AGGREGATE = string(pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$")
 
 SHOW = Query(
     Object(
@@ -25,7 +27,7 @@ SHOW = Query(
         Field("after", string(pattern=f"^([0-9]{{1,30}}:)?{paging.ID}$")),
         Field("root", IDENTIFIER),
         Field("class", IDENTIFIER),
-        Field("aggregate", UUID),
+        Field("aggregate", _AGGREGATE),
         Field("trait", IDENTIFIER),
         Field("sort", string(pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$")),
         Field("over_committed", string(enum=["1", "true"])),

@@ -29,7 +29,8 @@ PROVIDER = Object(
     Field("root", NAMED, required=True),
     *_fields(integer(), "generation"),
     Field("traits", Array(string()), required=True),
-    Field("aggregates", Array(UUID), required=True),
+    # As they were written, with or without dashes.
+    Field("aggregates", Array(string()), required=True),
     *_fields(integer(), "consumers"),
     Field("inventories", by_class(_INVENTORY), required=True),
 )

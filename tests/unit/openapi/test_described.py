@@ -8,41 +8,62 @@ import pytest
 
 from placement import microversion as mv
 from placement.http.endpoint import endpoint
-from placement.http.response import created, no_content, ok
+from placement.http.response import NOW, UNDATED, created, found, no_content, ok
 from placement.routes import PLACEMENT
 from placement.schemas.declarations import Field, Object, integer
-from placement.schemas.success import Success
+from placement.schemas.success import Dated, Success
+from placement.v1.api import V1
+from placement.version_history import OLDEST
 from tests import described, web
 from tests.described import Described, NotDescribed
 
 COUNT = Success(200, Object(Field("count", integer(), required=True)))
+DATED = dataclasses.replace(COUNT, dated=Dated.ALWAYS)
+SOMETIMES = dataclasses.replace(COUNT, dated=Dated.SOMETIMES)
+CREATED = Success(201, location=True)
+
 
 ADMIN = {"X-Auth-Token": "admin"}
 
 
-def serve(monkeypatch, reply, *replies, since=mv.MINIMUM):
+def serve(monkeypatch, reply, *replies, since=OLDEST, api=PLACEMENT):
     """Return an application with an endpoint that returns ``reply`` and declares ``replies``."""
     things = endpoint(replies=replies, since=since)(lambda _req: reply)
-    api = dataclasses.replace(PLACEMENT, routes={"/things": {"GET": things}})
+    api = dataclasses.replace(api, routes={"/things": {"GET": things}})
     monkeypatch.setattr(described, "APIS", (api,))
-    return Described(web.mounted(api))
+    return Described(web.mounted(*{each.prefix: each for each in (PLACEMENT, api)}.values()))
 
 
-def answer_of(monkeypatch, reply, *replies):
+def answer_of(monkeypatch, reply, *replies, api=PLACEMENT, version=mv.LATEST):
     """Send a request to such an endpoint."""
-    return web.ask(serve(monkeypatch, reply, *replies), "GET", "/things", ADMIN)
+    headers = ADMIN | {"OpenStack-API-Version": f"placement {version}"}
+    return web.ask(serve(monkeypatch, reply, *replies, api=api), "GET", f"{api.prefix}/things", headers)
+
+
+def ok_with(**headers):
+    reply = ok({"count": 1})
+    for name, value in headers.items():
+        reply.headers[name.replace("_", "-")] = value
+    return reply
 
 
 @pytest.mark.parametrize(
-    ("reply", "declared"),
+    ("reply", "declared", "version"),
     [
-        (lambda: ok({"count": 1}), COUNT),
-        (no_content, Success(204)),
-        (lambda: created("http://placement/things/1"), Success(201, location=True)),
+        (lambda: ok({"count": 1}), COUNT, mv.LATEST),
+        (no_content, Success(204), mv.LATEST),
+        (lambda: created("http://placement/things/1"), CREATED, mv.LATEST),
+        (lambda: found("http://placement/console/"), Success(302, location=True), mv.LATEST),
+        (lambda: ok({"count": 1}, NOW), DATED, mv.LATEST),
+        (lambda: ok({"count": 1}, NOW), DATED, mv.CANDIDATES_LIMIT),
+        (lambda: ok({"count": 1}, NOW), COUNT, mv.NESTED),
+        (lambda: ok({"count": 1}, NOW), DATED, mv.NESTED),
+        (lambda: ok({"count": 1}, UNDATED), SOMETIMES, mv.LATEST),
+        (lambda: ok({"count": 1}, NOW), SOMETIMES, mv.LATEST),
     ],
 )
-def test_a_reply_as_declared_passes(monkeypatch, reply, declared):
-    assert answer_of(monkeypatch, reply(), declared).status_int == declared.status
+def test_a_reply_as_declared_passes(monkeypatch, reply, declared, version):
+    assert answer_of(monkeypatch, reply(), declared, version=version).status_int == declared.status
 
 
 @pytest.mark.parametrize(
@@ -53,13 +74,28 @@ def test_a_reply_as_declared_passes(monkeypatch, reply, declared):
         (lambda: ok({"count": 1, "more": 2}), COUNT, "Additional properties are not allowed"),
         (no_content, COUNT, "the status is not described"),
         (lambda: ok({}), Success(200), "content of type 'application/json'"),
-        (lambda: created("http://x/"), dataclasses.replace(COUNT, status=201), "content of type ''"),
+        (lambda: created("http://x/"), dataclasses.replace(CREATED, document=COUNT.document), "content of type ''"),
         (lambda: ok({"count": 1}), dataclasses.replace(COUNT, location=True), "no header location"),
+        (lambda: ok({"count": 1}, location="http://x/"), COUNT, "header location is not described"),
+        (lambda: ok_with(x_more="1"), COUNT, "header x-more is not described"),
+        (
+            lambda: ok_with(openstack_api_version="placement 1.1"),
+            COUNT,
+            "header openstack-api-version: placement 1.1, ",
+        ),
+        (lambda: ok({"count": 1}, NOW), COUNT, "header cache-control is not described"),
+        (lambda: ok({"count": 1}), DATED, "no header cache-control"),
+        (lambda: ok({"count": 1}, UNDATED), DATED, "no header last-modified"),
     ],
 )
 def test_another_reply_is_a_difference(monkeypatch, reply, declared, difference):
-    with pytest.raises(NotDescribed, match=f"GET /things at 1.0: .*{difference}"):
+    with pytest.raises(NotDescribed, match=f"GET /things at 1.39: .*{difference}"):
         answer_of(monkeypatch, reply(), declared)
+
+
+def test_a_reply_of_an_api_without_versions_has_no_further_fields_although_later_ones_may(monkeypatch):
+    with pytest.raises(NotDescribed, match="Additional properties are not allowed"):
+        answer_of(monkeypatch, ok({"count": 1, "more": 2}, NOW), DATED, api=V1)
 
 
 def test_a_reply_of_an_operation_that_the_document_lacks_is_a_difference(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
+from placement.openapi.components import Components
 from placement.openapi.document import describe
 from placement.routes import PLACEMENT
 from placement.schemas.declarations import Field, Object, PatternField, string
@@ -17,7 +18,7 @@ from placement.schemas.document import Body, Query
 from placement.schemas.success import Success, ok
 from placement.v1.api import V1
 from placement.version_history import OLDEST, Version
-from tests.described import APIS
+from tests.described import APIS, resolved
 
 VERSIONS = [change.version for change in mv.HISTORY]
 DOCUMENTS = [(PLACEMENT, version) for version in VERSIONS] + [(V1, OLDEST)]
@@ -27,8 +28,8 @@ each_document = pytest.mark.parametrize(
 
 
 def operations(document):
-    """Yield method, path and operation of each operation."""
-    for path, methods in document["paths"].items():
+    """Yield method, path and operation of each operation, with the parts that it refers to."""
+    for path, methods in resolved(document)["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
 
@@ -36,7 +37,7 @@ def operations(document):
 def described(declared, version=mv.LATEST, path="/things/{name}", method="GET"):
     """Return the operation of an endpoint, in the API of Placement with this route alone."""
     api = dataclasses.replace(PLACEMENT, routes={path: {method: declared}})
-    return describe(api, version, label="1")["paths"].get(path, {}).get(method.lower())
+    return resolved(describe(api, version, label="1"))["paths"].get(path, {}).get(method.lower())
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
@@ -109,7 +110,7 @@ def test_parameters_of_groups_are_one_object_and_repeated_ones_are_lists():
     query = Query(fields, repeated={"need": Version(1, 10)})
     declared = endpoint(query=query, replies=ok(Object()))(lambda _req: no_content())
     version, limit, need, groups = described(declared, path="/things")["parameters"]
-    assert (version["in"], version["schema"]["const"]) == ("header", "placement 1.39")
+    assert (version["in"], version["schema"]["enum"]) == ("header", ["placement 1.39"])
     assert (limit["name"], limit["required"], limit["schema"]) == ("limit", True, {"type": "string"})
     assert (need["name"], need["schema"]["type"], "required" in need) == ("need", "array", False)
     assert groups["schema"]["patternProperties"] == {"^need[1-9][0-9]*$": {"type": "string"}}
@@ -139,10 +140,37 @@ def test_a_write_with_a_dry_run_may_answer_with_that():
     assert operation["responses"]["200"]["content"]["application/json"]["schema"]["required"] == ["dry_run", "room"]
 
 
+@pytest.mark.parametrize(("api", "version", "open_"), [(V1, OLDEST, True), (PLACEMENT, mv.LATEST, False)])
+def test_records_of_an_api_without_versions_may_have_further_fields(api, version, open_):
+    """To such an API fields are added; a client that was generated before does not refuse them."""
+
+    def records(schema):
+        if isinstance(schema, dict):
+            if "properties" in schema:
+                yield schema
+            for each in schema.values():
+                yield from records(each)
+        elif isinstance(schema, list):
+            for each in schema:
+                yield from records(each)
+
+    schemas = describe(api, version, label="1")["components"]["schemas"]
+    found = [*records([schema for name, schema in schemas.items() if name.endswith("Reply")])]
+    assert len(found) > 10
+    assert {each.get("additionalProperties", True) for each in found} == {open_}
+
+
+def test_two_schemas_of_one_name_are_refused():
+    components = Components()
+    first = components.schema("Thing", {"type": "string"})
+    assert components.schema("Thing", {"type": "string"}) == first == {"$ref": "#/components/schemas/Thing"}
+    with pytest.raises(ValueError, match="Thing"):
+        components.schema("Thing", {"type": "integer"})
+
+
 def test_errors_have_codes_since_the_version_that_brought_them():
     def fields(version):
-        responses = describe(PLACEMENT, version, label="1")["components"]["responses"]
-        schema = responses["Conflict"]["content"]["application/json"]["schema"]
+        schema = describe(PLACEMENT, version, label="1")["components"]["schemas"]["Errors409"]
         return schema["properties"]["errors"]["items"]["properties"]
 
     assert "code" not in fields(Version(1, 22))

@@ -1,0 +1,37 @@
+"""The parts of a document that have a name: generators of clients name their classes after them."""
+
+from __future__ import annotations
+
+from placement.schemas.declarations import JSONSchema
+
+
+class Components:
+    """The named schemas and responses of one document."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, dict[str, JSONSchema]] = {"responses": {}, "schemas": {}}
+
+    def rendered(self) -> dict[str, dict[str, JSONSchema]]:
+        """Return the parts by kind and name."""
+        return {kind: dict(sorted(parts.items())) for kind, parts in self._kinds.items()}
+
+    def schema(self, name: str, schema: JSONSchema) -> JSONSchema:
+        """Keep a schema under this name, and return a reference to it.
+
+        Raises:
+            ValueError: Another one has the name.
+        """
+        return self._keep("schemas", name, schema)
+
+    def response(self, name: str, response: JSONSchema) -> JSONSchema:
+        """Keep a response under this name, and return a reference to it.
+
+        Raises:
+            ValueError: Another one has the name.
+        """
+        return self._keep("responses", name, response)
+
+    def _keep(self, kind: str, name: str, part: JSONSchema) -> JSONSchema:
+        if self._kinds[kind].setdefault(name, part) != part:
+            raise ValueError(f"Two {kind} have the name {name}.")
+        return {"$ref": f"#/components/{kind}/{name}"}
