@@ -164,3 +164,17 @@ def test_a_name_that_goes_to_a_foreign_allocation_is_no_address_of_it(client, me
         Record, "get", classmethod(lambda cls, db, ident: get(cls, db, "old" if ident == "new" else ident))
     )
     assert member("PATCH", "/allocations/new", add("extra/a", 1)).body["uuid"] == found["uuid"]
+
+
+def test_an_allocation_that_another_project_has_made_meanwhile_is_not_deleted(client, member, monkeypatch):
+    """It has the uuid and the node of the one that the caller may delete."""
+    client.node("n", owner=ME, lessee=YOU)
+    made = client.created(owner=ME)
+    before = client.database.read(lambda db: Record.get(db, made["uuid"]))
+    assert client("DELETE", f"/allocations/{made['uuid']}").status == 204
+    foreign = client.created(uuid=made["uuid"], owner=YOU)
+    get, reads = Record.get.__func__, [before]
+    monkeypatch.setattr(Record, "get", classmethod(lambda cls, db, ident: reads.pop() if reads else get(cls, db, ident)))
+    assert member("DELETE", f"/allocations/{made['uuid']}").status == 404
+    assert client("GET", f"/allocations/{foreign['uuid']}").body == foreign
+    assert foreign["state"] == "active"

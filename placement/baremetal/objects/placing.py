@@ -326,5 +326,7 @@ def end(db: Transaction, record: Record) -> None:
         target = present.target_provision_state
         if not states.may_lose_allocation(present.provision_state, target, present.maintenance):
             raise AllocationNeeded(allocation=record.uuid, node=present.uuid, state=present.provision_state)
+        if not record.delete(db):
+            raise Collision  # the uuid may be that of another project's allocation by now
 
     holding.end(db, record.node_uuid, record.uuid, check)

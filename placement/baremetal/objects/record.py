@@ -115,9 +115,9 @@ class Record:
         db.execute(_UPDATE, {"id_": self.id, "new_name": name, "new_extra": extra, "now": now})
         return replace(self, name=name, extra=extra, updated_at=now)
 
-    def delete(self, db: Transaction) -> None:
-        """Delete the row, whether or not the record has ended meanwhile."""
-        db.execute(_DELETE, {"ids": [self.id]})
+    def delete(self, db: Transaction) -> bool:
+        """Delete the row, whether or not the record has ended meanwhile; return whether it was there."""
+        return db.execute(_DELETE, {"ids": [self.id]}).rowcount == 1
 
     @classmethod
     def delete_of_consumer(cls, db: Transaction, consumer: str) -> None:
