@@ -173,8 +173,10 @@ def test_an_allocation_that_another_project_has_made_meanwhile_is_not_deleted(cl
     before = client.database.read(lambda db: Record.get(db, made["uuid"]))
     assert client("DELETE", f"/allocations/{made['uuid']}").status == 204
     foreign = client.created(uuid=made["uuid"], owner=YOU)
-    get, reads = Record.get.__func__, [before]
-    monkeypatch.setattr(Record, "get", classmethod(lambda cls, db, ident: reads.pop() if reads else get(cls, db, ident)))
+    get, stale = Record.get.__func__, [before]
+    monkeypatch.setattr(
+        Record, "get", classmethod(lambda cls, db, ident: stale.pop() if stale else get(cls, db, ident))
+    )
     assert member("DELETE", f"/allocations/{made['uuid']}").status == 404
     assert client("GET", f"/allocations/{foreign['uuid']}").body == foreign
     assert foreign["state"] == "active"
