@@ -230,13 +230,6 @@ def test_a_terminal_gets_colours_and_its_width(service, environment):
     assert wide == subprocess.run(words, env=environment, capture_output=True, text=True, check=False).stdout
 
 
-def test_a_reader_that_ends_early_is_no_error(service, environment):
-    environment |= {"OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
-    command = f"{sys.executable} -m placement.ask.main overview --json | head -1"
-    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("{\n", "")
-
-
 class TestOpenStack:
     """The commands of ``openstack``."""
 

@@ -196,6 +196,15 @@ def test_an_interrupt_is_quiet(environment):
                 assert (process.wait(60), process.stdout.read(), process.stderr.read()) == (130, "", "")
 
 
+def test_a_reader_that_has_ended_is_no_failure(environment):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with answering(200, NOBODY) as (url, _), open(writing, "w") as pipe:
+        words = [*ASK, "consumers", "--url", url]
+        done = subprocess.run(words, env=environment, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_a_disk_that_is_full(environment):
     with answering(200, NOBODY) as (url, _), open("/dev/full", "w") as full:
         words = [*ASK, "consumers", "--url", url]
