@@ -16,8 +16,8 @@ from placement.objects.inventory import Inventory
 #: Providers in one file.
 MOST = 100_000
 _MAX_NAME = 200
-#: Numbers in a name: [1-3], [01-20,30].
-_NUMBERS = re.compile(r"\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]")
+#: Numbers in a name: [1-3], [01-20,30].  Of those with more digits no name is short enough.
+_NUMBERS = re.compile(r"\[([0-9]{1,200}(?:-[0-9]{1,200})?(?:,[0-9]{1,200}(?:-[0-9]{1,200})?)*)\]")
 _PARENT = "{parent}"
 
 
@@ -172,6 +172,8 @@ def _written_out(listed: str) -> list[str] | None:
             last = str(int(first) + MOST)
         width = len(first) if first.startswith("0") else 0
         found += [str(number).zfill(width) for number in range(int(first), int(last) + 1)]
+        if len(found) > MOST:
+            break
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -83,6 +84,15 @@ SCHEMA: JSONSchema = {
 _SENTENCES = {
     "uniqueItems": "There are equal items in this list.",
 }
+#: Types of JSON, as those who write YAML know them.
+_TYPES = {
+    "object": "an object, of keys with values",
+    "array": "a list",
+    "string": "a text, in quotes if it could be read as something else",
+    "integer": "a whole number",
+    "number": "a number",
+    "null": "null",
+}
 _IS_VALID = jsonschema_rs.Draft202012Validator(SCHEMA).is_valid
 _EXPLAIN = jsonschema.Draft202012Validator(SCHEMA)
 _LONGEST = 200
@@ -96,17 +106,23 @@ def is_uuid(text: str) -> bool:
 def check(source: YamlSource) -> None:
     """Raise InvalidFile, with a finding for each value that does not conform to the schema."""
     if not _IS_VALID(source.value):
-        raise InvalidFile(_finding(source, error) for error in _EXPLAIN.iter_errors(source.value))
+        raise InvalidFile(
+            finding for error in _EXPLAIN.iter_errors(source.value) for finding in _findings(source, error)
+        )
 
 
-def _finding(source: YamlSource, error: jsonschema.ValidationError) -> FileFinding:
+def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator[FileFinding]:
+    """Yield what an error of the library says: of properties that the schema does not have, one for each."""
     while error.context:  # of the forms of an inventory
         error = max(error.context, key=_preference)
     path: list[str | int] = list(error.absolute_path)
-    where = ".".join(str(step) for step in path if isinstance(step, str))
-    text = _sentence(error)
-    # Of properties that are too many, the line of the first.
-    return FileFinding(source.line([*path, *_additional(error)[:1]]), f"{where}: {text}" if where else text)
+    where = ".".join(step for step in path if isinstance(step, str))
+    where = f"{where}: " if where else ""
+    if error.validator == "additionalProperties":
+        for name in _additional(error):
+            yield FileFinding(source.line([*path, name]), f"{where}{_unknown(error, name)}")
+    else:
+        yield FileFinding(source.line(path), where + _sentence(error))
 
 
 def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:
@@ -115,22 +131,26 @@ def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:
 
 
 def _additional(error: jsonschema.ValidationError) -> list[str]:
-    """Return the properties that the schema does not have; none for other errors."""
-    if error.validator != "additionalProperties" or not isinstance(error.instance, dict):
-        return []
+    """Return the properties that the schema does not have."""
     schema: Any = error.schema
     patterns = [pattern(expression) for expression in schema.get("patternProperties", {})]
     known = schema.get("properties", {})
-    return [name for name in error.instance if name not in known and not any(each.search(name) for each in patterns)]
+    instance: Any = error.instance
+    return [name for name in instance if name not in known and not any(each.search(name) for each in patterns)]
+
+
+def _unknown(error: jsonschema.ValidationError, name: str) -> str:
+    schema: Any = error.schema
+    if "patternProperties" in schema:
+        return f"{name!r} is no name of a resource class: it has other characters than A-Z, 0-9 and _."
+    return f"{name!r} is not known here; possible are {', '.join(sorted(schema['properties']))}."
 
 
 def _sentence(error: jsonschema.ValidationError) -> str:
     schema: Any = error.schema
-    if error.validator == "additionalProperties":
-        names = ", ".join(repr(name) for name in _additional(error))
-        if "patternProperties" in schema:
-            return f"{names} is no name of a resource class: it has other characters than A-Z, 0-9 and _."
-        return f"{names} is not known here; possible are {', '.join(sorted(schema['properties']))}."
+    if error.validator == "type":
+        types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+        return f"This has to be {' or '.join(_TYPES[name] for name in types)}."
     if error.validator == "pattern" and error.validator_value == _UUID:
         return f"{error.instance!r} is no uuid."
     text = _SENTENCES.get(str(error.validator)) or error.message

@@ -96,15 +96,29 @@ def test_parents_come_before_their_children():
     assert [(entry.name, entry.parent) for entry in found] == [("a", None), ("b", "a"), ("c", "b")]
 
 
+def test_each_key_that_is_not_known_is_a_finding():
+    text = "providers:\n- name: a\n  x: 1\n  traits: []\n  inventories: {VCPU: 1,\n    b: 1}\n  y: 1\nz: 1\n"
+    assert [(line, words.partition(" is")[0]) for line, words in findings(text)] == [
+        (3, "providers: 'x'"),
+        (6, "providers.inventories: 'b'"),
+        (7, "providers: 'y'"),
+        (8, "'z'"),
+    ]
+
+
+def test_an_empty_file_is_a_mistake():
+    assert findings("") == [(1, "This has to be an object, of keys with values.")]
+
+
 @pytest.mark.parametrize(
     ("lines", "line", "words"),
     [
         (["- {}"], 2, "'name' is a required property"),
         (["- name: a", "  inventory: {}"], 3, "'inventory' is not known here; possible are aggregates, children"),
-        (["- name: 17"], 2, "name: 17 is not of type 'string'"),
+        (["- name: 17"], 2, "name: This has to be a text, in quotes"),
         (["- name: a", "  uuid: b"], 3, "'b' is no uuid"),
         (["- name: a", "  inventories:", "    VCPU: 0"], 4, "VCPU: 0 is less than the minimum of 1"),
-        (["- name: a", "  inventories:", "    VCPU: yes"], 4, "VCPU: True is not of type 'integer'"),
+        (["- name: a", "  inventories:", "    VCPU: yes"], 4, "VCPU: This has to be a whole number."),
         (["- name: a", "  inventories:", "    vcpu: 1"], 4, "'vcpu' is no name of a resource class"),
         (["- name: a", "  inventories:", "    VCPU:", "      totl: 1"], 5, "'totl' is not known here; possible are"),
         (["- name: a", "  inventories:", "    VCPU: {reserved: 1}"], 4, "'total' is a required property"),
@@ -117,6 +131,9 @@ def test_parents_come_before_their_children():
         (["- name: a", "  children:", "  - {name: b, parent: c}"], 4, "b is among the children of a, and states a"),
         (["- name: '{parent}-a'"], 2, "{parent} is for the names of children"),
         (["- name: a[3-1]"], 2, "have to rise"),
+        ([f"- name: a[1-{'9' * 5000}]"], 2, "more than 200 characters"),
+        (["- name: a[1-99999,100000-199999]"], 2, "A file can describe 100,000 providers at most"),
+        (["- {name: a, parent: 1}"], 2, "parent: This has to be a text, in quotes"),
         (["- name: a[1-999999999]"], 2, "A file can describe 100,000 providers at most"),
         ([f"- name: {'a' * 201}"], 2, "more than 200 characters"),
         (["- {name: a, parent: b}", "- {name: b, parent: a}"], 2, "a would be above itself: a < b"),

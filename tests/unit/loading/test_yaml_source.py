@@ -7,6 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.loading import yaml_source
 from placement.loading.yaml_source import InvalidFile, YamlSource
 from tests.json_strategies import json_values
 
@@ -37,11 +38,57 @@ def test_the_line_of_a_value_is_where_it_begins():
     assert lines == [2, 3, 4, 5, 5]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{a: &a {x: 1, y: 2}, b: &b {y: 3, z: 4}, c: {<<: [*a, *b], z: 5}}",
+        "{a: &a {x: 1}, b: &b {<<: *a, y: 2}, c: {y: 3, <<: *b}, d: *b}",
+        "{a: {<<: {x: 1, <<: &i {y: 2}}}, b: *i}",
+        "{a: {<<: [{x: 1}, {x: 2}]}, b: {<<: []}}",
+    ],
+)
+def test_merged_keys_are_those_of_the_library(text):
+    assert YamlSource(text).value == yaml.safe_load(text)
+
+
+def _towers(first, each, levels):
+    """Lines that each name the one before many times."""
+    return "\n".join([first, *(each.format(n=n, many=", ".join([f"*a{n - 1}"] * 10)) for n in range(1, levels))])
+
+
 def test_a_value_that_many_aliases_name_is_made_once():
-    """Ten aliases of ten aliases ... of a list would be ten thousand million values."""
-    lines = ["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 11))]
-    source = YamlSource("\n".join(lines))
-    assert source.value["a10"][0] is source.value["a9"]
+    source = YamlSource(_towers("a0: &a0 [x]", "a{n}: &a{n} [{many}]", 6))
+    assert source.value["a5"][0] is source.value["a4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (_towers("a0: &a0 [x]", "a{n}: &a{n} [{many}]", 11), 8, "More than 5,000,000 values"),
+        (_towers("a0: &a0 {x: 1}", "a{n}: &a{n} {{y{n}: [{many}]}}", 11), 8, "More than 5,000,000 values"),
+        ("\n".join(["- &a0 [x]", *(f"- &a{n} [*a{n - 1}]" for n in range(1, 1000))]), 101, "nested too deeply"),
+    ],
+    ids=["lists", "objects", "depth"],
+)
+def test_aliases_that_stand_for_too_much(text, line, words):
+    """Ten aliases of ten aliases ... of a list would be ten thousand million values for a reader that follows them."""
+    ((found, sentence),) = findings(text)
+    assert (found, words in sentence) == (line, True), sentence
+
+
+def test_keys_that_are_merged_many_times_are_merged_once():
+    """A reader that repeats them would have ten thousand million."""
+    source = YamlSource(_towers("a0: &a0 {x: 1}", "a{n}: &a{n} {{<<: [{many}]}}", 11))
+    assert source.value["a10"] == {"x": 1}
+
+
+def test_merged_keys_are_counted(monkeypatch):
+    """Each object that they are merged into is an object of its own."""
+    monkeypatch.setattr(yaml_source, "MOST_VALUES", 1000)
+    keys = ", ".join(f"k{n}: 1" for n in range(100))
+    text = "\n".join([f"- &all {{{keys}}}", *["- {<<: *all}"] * 100])
+    ((line, sentence),) = findings(text)
+    assert (line, "More than 1,000 values" in sentence) == (12, True)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +101,22 @@ def test_a_value_that_many_aliases_name_is_made_once():
         ("a: &a\n  - 1\n  - *a\n", 1, "contains itself"),
         ("a: 1\n[1, 2]: 3\n", 2, "A key has to be a text"),
         ("a: .inf\n", 1, "no number that can be stored"),
+        ("a: 010\n", 1, "'010' is no decimal number"),
+        ("a: 1:30\n", 1, "'1:30' is no decimal number"),
+        ("a: 0x10\n", 1, "'0x10' is no decimal number"),
+        ("a: !!int ''\n", 1, "'' is no decimal number"),
+        ("a: !!bool maybe\n", 1, "no number that can be stored"),
+        ("a: !!timestamp never\n", 1, "no number that can be stored"),
+        ("a: &a {<<: *a}\n", 1, "The value of << has to be another object"),
+        ("a: {<<: 1}\n", 1, "The value of << has to be another object"),
+        ("a: {<<: [{}, [{}]]}\n", 1, "The value of << has to be another object"),
         ("a: .nan\n", 1, "no number that can be stored"),
         ("a: 1\nb: !!set {x}\n", 2, "Values of the type"),
         ("a: 1\nb: !!python/name:os.system x\n", 2, "could not determine a constructor"),
         ("a: \x00\n", 1, "not YAML"),
         ("--- 1\n--- 2\n", 2, "not YAML"),
         ("[" * 100_000, 1, "nested too deeply"),
-        (f"a: {'9' * 10_000}\n", 1, "no number that can be stored"),
+        (f"a: {'9' * 10_000}\n", 1, f"'{'9' * 80}...' is no number that can be stored"),
     ],
 )
 def test_a_mistake_has_its_line(text, line, words):
