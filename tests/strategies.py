@@ -214,3 +214,34 @@ def crowded_queries(draw: st.DrawFn) -> SearchQuery:
         same_subtrees=tuple(dict.fromkeys(names for names in [*sets, idle] if names)),
         nested=draw(st.integers(0, 7)) < 7,
     )
+
+
+@st.composite
+def similar_trees(draw: st.DrawFn) -> World:
+    """Copies of one or two small trees; in some copies one provider has other traits, amounts or another parent."""
+    original = draw(crowds())
+    members = [member for member in original.members.values() if SHARES not in member.traits]
+    copies = draw(st.integers(2, 4))
+    changes = {copy: draw(st.integers(0, 4 * len(members) - 1)) for copy in range(copies)}
+    world = World(classes=dict(original.classes))
+    places = [(copy, place) for copy in range(copies) for place in range(len(members))]
+    if draw(st.booleans()):
+        # The slots of the trees are interleaved.
+        places.sort(key=lambda both: both[1])
+    for copy, place in places:
+        member, (changed, change) = members[place], divmod(changes[copy], 4)
+        parent, stock, traits = member.parent, dict(member.stock), member.traits
+        if changed == place and change == 1:
+            traits ^= {draw(st.sampled_from(TRAITS[:2]))}
+        elif changed == place and change == 2:
+            stock["VCPU"] = Stock(draw(st.integers(1, 3)))
+        elif changed == place and change == 3 and parent is not None:
+            parent = members[draw(st.integers(0, place - 1))].name
+        world.host(
+            f"{member.name}-{copy}",
+            parent=None if parent is None else f"{parent}-{copy}",
+            traits=traits,
+            aggregates=member.aggregates,
+            **stock,
+        )
+    return world

@@ -81,7 +81,7 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     for slot, provider in after.items():
         providers[slot] = provider
     fresh.providers = providers
-    fresh.forget_names()
+    fresh.forget_providers()
     size = snapshot.size if len(providers) <= snapshot.size else slots_for(len(providers))
     fresh.generations = np.zeros(size, dtype=np.int64)
     fresh.generations[: snapshot.size] = snapshot.generations

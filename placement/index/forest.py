@@ -12,7 +12,7 @@ from placement.index.slots import Mask, Slots, SlotSet
 class Forest:
     """Immutable.  A slot without a provider is in no tree."""
 
-    __slots__ = ("_root", "alive", "all_roots", "children", "is_root", "members")
+    __slots__ = ("_root", "alive", "all_roots", "children", "everything", "is_root", "members")
 
     def __init__(self, root: Slots, alive: Mask, members: Mapping[int, tuple[int, ...]]) -> None:
         """Build a forest.
@@ -26,6 +26,7 @@ class Forest:
         self.alive = alive
         self.is_root: Mask = alive & (root == np.arange(len(root)))
         self.all_roots = SlotSet.dense(self.is_root)
+        self.everything = SlotSet.dense(alive)
         #: The providers that are not roots.
         self.children: Slots = np.flatnonzero(alive & ~self.is_root)
         self.members = members
@@ -62,19 +63,18 @@ class Forest:
         Args:
             members: Slots that have a provider.
         """
+        if members is self.everything:
+            return self.all_roots
         if not len(self.children):
             return members
-        if members.is_sparse:
-            roots = np.zeros(self.size, dtype=np.bool_)
-            roots[self._root[members.slots()]] = True
-        else:
-            mask = members.mask(self.size)
-            roots = mask & self.is_root
-            roots[self._root[self.children[mask[self.children]]]] = True
+        roots = np.zeros(self.size, dtype=np.bool_)
+        roots[self._root[members.slots()]] = True
         return SlotSet.dense(roots)
 
     def trees_of(self, roots: SlotSet) -> SlotSet:
         """Return all providers of the trees that have their root in the set."""
+        if roots is self.all_roots:
+            return self.everything
         if not len(self.children):
             return roots
         return SlotSet.dense(roots.mask(self.size)[self._root] & self.alive)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from placement.index.column import Amounts, Column, Totals, capacity_and_ratio, clamp
 from placement.index.forest import Forest
-from placement.index.slots import EMPTY, SlotSet
+from placement.index.slots import EMPTY, Slots, SlotSet
 
 #: The trait of a sharing provider: its inventory serves every tree with a member in one of its aggregates.
 #: (docs: api-sharing)
@@ -37,6 +37,7 @@ class Snapshot:
 
     __slots__ = (
         "_by_name",
+        "_parents",
         "aggregates",
         "by_id",
         "by_uuid",
@@ -66,16 +67,17 @@ class Snapshot:
     trait_ids: Mapping[str, int]
     #: Slots below the length of ``providers`` that no provider has.
     free: tuple[int, ...]
-    #: Made when it is asked for first; snapshots with the same providers have it from each other.
+    #: Both are made when they are asked for first; snapshots with the same providers have them from each other.
     _by_name: Mapping[str, int] | None
+    _parents: Slots | None
 
     def __init__(self) -> None:
         """Leave everything to ``build`` and ``edit``."""
-        self.forget_names()
+        self.forget_providers()
 
-    def forget_names(self) -> None:
-        """Names are read from the providers when they are asked for next."""
-        self._by_name = None
+    def forget_providers(self) -> None:
+        """Names and parents are read from the providers when they are asked for next."""
+        self._by_name = self._parents = None
 
     @property
     def size(self) -> int:
@@ -94,6 +96,15 @@ class Snapshot:
             named = ((provider.name, slot) for slot, provider in enumerate(self.providers) if provider is not None)
             by_name = self._by_name = {name: slot for name, slot in named if name is not None}
         return by_name
+
+    @property
+    def parents(self) -> Slots:
+        """The parent of each slot; -1 for a root, and where there is no provider."""
+        if self._parents is None:
+            parents = np.full(self.size, -1, np.intp)
+            parents[: len(self.providers)] = [-1 if one is None else one.parent for one in self.providers]
+            self._parents = parents
+        return self._parents
 
     def provider(self, slot: int) -> Provider:
         """Return the provider in a slot that has one."""

@@ -74,6 +74,14 @@ class Refusals:
         if count <= EXAMPLES:
             self.examples.setdefault(constraint, []).append(tree)
 
+    def all_refused(self, trees: SlotSet, constraint: str) -> None:
+        """Record that each of these trees has no candidate, for the same reason."""
+        slots = trees.slots()
+        for tree in slots[:EXAMPLES].tolist():
+            self.refused(tree, constraint)
+        if len(slots) > EXAMPLES:
+            self.combining[constraint] += len(slots) - EXAMPLES
+
     @property
     def obstacle(self) -> str:
         """The parameter that left no provider; ``combination`` if narrowing left some in every step."""

@@ -44,6 +44,7 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
                 provider.name,
                 int(snapshot.generations[slot]),
                 uuid.get(provider.parent),
+                uuid.get(int(snapshot.parents[slot])),
                 uuid[provider.root],
                 [uuid[other] for other in snapshot.ancestry(slot)],
                 uuids(forest.tree(provider.root)),

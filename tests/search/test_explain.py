@@ -8,13 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.index.snapshot import Snapshot
-from placement.search.budget import Budget
 from placement.search.explain.conditions import Condition, conditions, parameter, with_amounts, without
 from placement.search.explain.explaining import explain
 from placement.search.explain.explanation import Explanation, Relaxation
-from placement.search.explain.searching import search
 from placement.search.explain.steps import NAMED
-from placement.search.find import find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search.narrowing_oracle import Expected, Narrowing, blocking, most
 from tests.search.oracle import answers, answers_of, fits, meets
@@ -47,19 +44,6 @@ def names(snapshot: Snapshot, slots: tuple[int, ...]) -> frozenset[str]:
 
 
 # --- what a search found ---
-
-
-@examples(200)
-@given(case=cases())
-def test_a_search_for_an_explanation_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
-    world, query = case
-    snapshot = world.snapshot()
-    plain, outcome = find(query, snapshot), search(query, snapshot, 1000, Budget())
-    assert outcome.refusals.combining == plain.refusals.combining
-    assert {kind: set(roots) for kind, roots in outcome.refusals.examples.items()} == {
-        kind: set(roots) for kind, roots in plain.refusals.examples.items()
-    }
-    assert sorted(map(str, outcome.candidates)) == sorted(map(str, plain.candidates))
 
 
 @examples(200)

@@ -159,9 +159,9 @@ def test_a_large_smallest_amount_is_not_counted_down_to() -> None:
     world = World()
     world.host("cn1", DISK_GB=Stock(2_000_000_000, min_unit=1_999_999_999))
     world.host("cn2", DISK_GB=Stock(1_000_000_000, min_unit=999_999_990, step_size=7))
-    inventories = AmountsByClass(world.snapshot()).inventories("DISK_GB")
-    assert inventories is not None
-    tried = with_few_calls(lambda: [*_lower(inventories, 2_000_000_001).one_by_one], 1_000)
+    stocks = AmountsByClass(world.snapshot()).stocks("DISK_GB")
+    assert stocks is not None
+    tried = with_few_calls(lambda: [*_lower(stocks, 2_000_000_001).one_by_one], 1_000)
     assert tried == [2_000_000_000, 1_999_999_999, 999_999_994]
 
 

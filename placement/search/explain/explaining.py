@@ -12,7 +12,7 @@ from placement.search.explain.explanation import Combination, Explanation, NearM
 from placement.search.explain.mistakes import Names, mistakes
 from placement.search.explain.near_misses import near_misses
 from placement.search.explain.relaxations import of_several, relaxations
-from placement.search.explain.searching import Searches, search
+from placement.search.explain.searching import Searches, patient_search, search
 from placement.search.explain.steps import combinations, steps
 from placement.search.find import Settings
 from placement.search.query.query import SearchQuery
@@ -21,7 +21,8 @@ from placement.search.solver.work_limit import WORK_LIMIT
 #: How many candidates are counted at most.
 COUNTED = 1_000
 #: Operations (about a microsecond each) for the search itself, for all searches of its variations, and for one of them.
-_SEARCH, _VARIATIONS, _VARIATION = 30_000, 25_000, 12_000
+#: A search that finds nothing with so few is repeated with those of ``find``.
+_SEARCH, _VARIATIONS, _VARIATION = 50_000, 50_000, 20_000
 
 
 def explain(
@@ -38,6 +39,9 @@ def explain(
     settings = Settings() if settings is None else settings
     limit = min(number for number in (query.limit, settings.max_candidates, COUNTED) if number is not None)
     outcome = search(query, snapshot, limit, Budget(min(settings.operations, _SEARCH), settings.memory))
+    if not (outcome.found or outcome.complete):
+        outcome = patient_search(query, snapshot, settings)
+    limited = outcome.limited or bool(outcome.found and not outcome.complete)
     searches = Searches(snapshot, min(settings.operations, _VARIATIONS), _VARIATION)
     amounts = AmountsByClass(snapshot)
     applied = steps(query, snapshot, outcome.refusals, amounts)
@@ -54,9 +58,9 @@ def explain(
         query=query,
         snapshot=snapshot,
         found=outcome.found,
-        limited=outcome.limited,
+        limited=limited,
         complete=outcome.complete and searches.complete,
-        summary=sentence.of_found(outcome.found, outcome.limited)
+        summary=sentence.of_found(outcome.found, limited)
         if outcome.found
         else sentence.of_obstacle(stopped_at, combined, enough, wrong),
         obstacle=None if outcome.found else _obstacle(stopped_at, combined),

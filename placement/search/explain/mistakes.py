@@ -14,7 +14,7 @@ import numpy as np
 
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
-from placement.search.explain.amounts import AmountsByClass, ever
+from placement.search.explain.amounts import AmountsByClass
 from placement.search.explain.conditions import Condition, without
 from placement.search.explain.explanation import Mistake
 from placement.search.explain.searching import Outcome, Searches
@@ -51,8 +51,8 @@ def mistakes(
         outcome: That of its search.
     """
     snapshot = searches.snapshot
-    found = [*_of_classes(query, snapshot), *_of_traits(query, snapshot, names), *_of_places(query, snapshot)]
-    found += _of_amounts(query, amounts)
+    found = [*_of_classes(query, snapshot, amounts), *_of_traits(query, snapshot, names)]
+    found += [*_of_places(query, snapshot), *_of_amounts(query, amounts)]
     if not outcome.found and outcome.roots:
         found += _of_subtrees(query, outcome, searches)
     return tuple(found[:_NAMED])
@@ -71,7 +71,7 @@ def _similar(name: str, known: Collection[str]) -> str | None:
     return ", ".join(difflib.get_close_matches(name, compared, _SUGGESTED)) or None
 
 
-def _of_classes(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
+def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: AmountsByClass) -> Iterator[Mistake]:
     misspelt = 0
     for name in islice(sorted(query.resource_classes), _NAMED):
         if name not in snapshot.class_ids:
@@ -79,8 +79,7 @@ def _of_classes(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
             similar = _similar(name, snapshot.class_ids) if misspelt <= _MISSPELT else None
             yield Mistake("resource_class", f"There is no resource class {name}.", similar)
             continue
-        column = snapshot.column(name)
-        if column is None or not len(column.inventories().slots):
+        if amounts.stocks(name) is None:
             yield Mistake("resource_class", f"No provider has inventory of {name}.")
 
 
@@ -114,16 +113,16 @@ def _of_amounts(query: SearchQuery, amounts: AmountsByClass) -> Iterator[Mistake
     for group in query.groups[:_NAMED]:
         able: SlotSet | None = None
         for name, amount in group.resources.items():
-            inventories = amounts.inventories(name)
-            if inventories is None:
+            stocks = amounts.stocks(name)
+            if stocks is None:
                 able = None
                 break
-            most = ever(inventories)
-            if amount > most.max():
-                yield _too_much(group.suffix, name, amount, int(most.max()))
+            most = int(stocks.ever.max())
+            if amount > most:
+                yield _too_much(group.suffix, name, amount, most)
                 able = None
                 break
-            enough = SlotSet.sparse(inventories.slots[most >= amount])
+            enough = SlotSet.sparse(stocks.slots[stocks.ever >= amount])
             able = enough if able is None else able & enough
         if able is not None and not able and group.suffix != UNSUFFIXED:
             words = write.text([write.resources(group.suffix, group.resources.items())])

@@ -7,7 +7,7 @@ candidates in it after all that is missing was left out of the query, or lowered
 from __future__ import annotations
 
 from placement.index.slots import SlotSet
-from placement.search.explain.amounts import AmountsByClass, largest, rows, smallest_above
+from placement.search.explain.amounts import AmountsByClass
 from placement.search.explain.conditions import Condition, conditions, group_of, parameter, with_amounts, without
 from placement.search.explain.excerpt import excerpt, usable
 from placement.search.explain.explanation import Missing, NearMiss
@@ -164,13 +164,13 @@ class _Tree:
         """Lower an amount to what the provider has room for; raise it where units require that; or leave it out."""
         class_, amount, suffix = condition.resource_class, condition.amount, condition.suffix or ""
         words, name = parameter(condition, self._original), self._name(slot)
-        inventories = self._amounts.inventories(class_)
-        own = None if inventories is None else rows(inventories, inventories.slots == slot)
-        if own is None or not len(own.slots):
+        stocks = self._amounts.stocks(class_)
+        own = None if stocks is None else stocks.at(slot)
+        if not own:
             if self._lack(words, slot, f"{name} has no {class_}", needed=amount):
                 self._without(Condition("resource", suffix, condition.names, amount=amount))
             return
-        lower, higher = int(largest(own, amount)[0]), int(smallest_above(own, amount)[0])
+        lower, higher = int(own.largest(amount)[0]), int(own.smallest_above(amount)[0])
         fitting = lower or higher
         text = f"{name} has room for {lower} of {amount} {class_}"
         if higher:

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.index.column import Inventories
 from placement.index.snapshot import SHARES
-from placement.search.explain.amounts import AmountsByClass, largest, rows, smallest_above
+from placement.search.explain.amounts import AmountsByClass, Stocks
 from placement.search.explain.conditions import (
     Condition,
     conditions,
@@ -158,25 +157,25 @@ class _Relaxing:
         Args:
             dropped: The outcome of the search without the amount; None if nothing else is requested.
         """
-        inventories = self._reachable(condition, dropped)
-        if inventories is None:
+        stocks = self._reachable(condition, dropped)
+        if stocks is None:
             return
-        for tried in (_lower(inventories, condition.amount), _higher(inventories, condition.amount)):
+        for tried in (_lower(stocks, condition.amount), _higher(stocks, condition.amount)):
             found = self._first(condition, tried)
             if found is not None:
                 yield found
 
-    def _reachable(self, condition: Condition, dropped: Outcome | None) -> Inventories | None:
+    def _reachable(self, condition: Condition, dropped: Outcome | None) -> Stocks | None:
         """Return the inventories of the class that the rules before leave, in the trees that remain."""
-        inventories = self._amounts.inventories(condition.resource_class)
+        stocks = self._amounts.stocks(condition.resource_class)
         suffix = self._narrowed_as[condition.suffix or ""]
         reachable = self._before.get((f"resources:{condition.resource_class}", suffix))
-        if inventories is None or reachable is None:
+        if stocks is None or reachable is None:
             return None
         snapshot = self._searches.snapshot
         if dropped is not None and dropped.narrowed is not None:
             reachable &= snapshot.forest.trees_of(dropped.narrowed.roots) | snapshot.with_trait(SHARES)
-        return rows(inventories, reachable.mask(snapshot.size)[inventories.slots])
+        return stocks.of(reachable.mask(snapshot.size)[stocks.slots])
 
     def _first(self, condition: Condition, tried: _Amounts) -> Relaxation | None:
         """Return the first of some amounts that gives candidates."""
@@ -238,15 +237,15 @@ class _Amounts(NamedTuple):
     bisected: Sequence[int] = ()
 
 
-def _lower(inventories: Inventories, wanted: int) -> _Amounts:
+def _lower(stocks: Stocks, wanted: int) -> _Amounts:
     """Return the amounts below the wanted one that some inventory has room for: the largest, and some to bisect."""
-    most = largest(inventories, wanted - 1).astype(np.int64)
+    most = stocks.largest(wanted - 1).astype(np.int64)
     fitting = most > 0
     if not fitting.any():
         return _Amounts(())
-    most, steps = most[fitting], inventories.step_size[fitting].astype(np.int64)
+    most, steps = most[fitting], stocks.step_size[fitting]
     # A step and a smallest amount as one number: arrays of pairs take long to sort.
-    units = steps << _BITS | np.maximum(inventories.min_unit[fitting], 1)
+    units = steps << _BITS | np.maximum(stocks.min_unit[fitting], 1)
     pairs = [(unit >> _BITS, unit & (1 << _BITS) - 1) for unit in np.unique(units).tolist()]
     # With units in common every allowed amount below one that fits does fit, too.
     trials = 1 if len(pairs) == 1 else _TRIALS
@@ -272,9 +271,8 @@ def _allowed_by_all(units: Iterable[tuple[int, int]], most: int) -> Sequence[int
     return range(-(-least // common) * common, most + 1, common)
 
 
-def _higher(inventories: Inventories, wanted: int) -> _Amounts:
+def _higher(stocks: Stocks, wanted: int) -> _Amounts:
     """Return the least amount above the wanted one that each inventory has room for."""
-    above = np.unique(
-        smallest_above(inventories, wanted + 1)[(wanted % inventories.step_size != 0) | (wanted < inventories.min_unit)]
-    )
+    not_allowed = (wanted < stocks.min_unit) | (wanted % stocks.step_size != 0)
+    above = np.unique(stocks.smallest_above(wanted + 1)[not_allowed]) if not_allowed.any() else np.empty(0)
     return _Amounts(above[above > 0][:_TRIALS].astype(int).tolist())

@@ -1,13 +1,14 @@
 """A search with its own record of what each rule removed, and a bound for many searches together.
 
-Trees of one provider, without a sharing provider that could help, are combined here, all at once: each has one
-candidate, or is refused for one of three reasons.  All other trees are the solver's.
+It finds what ``find`` does, and looks at all trees also where it finds nothing.  Where no provider shares, arrays take
+the place of loops over trees: trees of one provider are combined all at once, and of trees with equal combination
+problems the solver searches one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -15,12 +16,17 @@ from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget, Exhausted
 from placement.search.choose import choose
+from placement.search.explain.equal_trees import EqualTrees, are_comparable, equal_trees, of_few_providers
+from placement.search.explain.single_providers import candidates_of, single_providers
+from placement.search.find import Settings
 from placement.search.narrow.narrowing import Narrowed, narrow
 from placement.search.narrow.tree_problems import tree_problems
 from placement.search.query.query import SearchQuery
-from placement.search.refusals import EXAMPLES, Refusals
-from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
-from placement.search.solver.problem import Candidate, Requirements
+from placement.search.refusals import Refusals
+from placement.search.solver.problem import Candidate, TreeProblem
+
+#: Trees are searched one by one until so many have no candidate; then the others are compared with each other.
+_FRUITLESS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,19 @@ def search(query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, r
     return Outcome(candidates, len(candidates) == limit, complete, refusals, narrowed)
 
 
+def patient_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -> Outcome:
+    """Return the first candidate that ``find`` has with its whole budget, searched for in the same way."""
+    refusals, budget = Refusals(), Budget(settings.operations, settings.memory)
+    candidates: list[Candidate] = []
+    narrowed = None
+    try:
+        narrowed = narrow(query, snapshot, budget, refusals)
+        candidates = choose(tree_problems(narrowed, None, budget, refusals), 1, budget=budget, refused=refusals.refused)
+    except Exhausted:
+        pass
+    return Outcome(candidates, bool(candidates), budget.shortage is None and not candidates, refusals, narrowed)
+
+
 class Searches:
     """Searches for variations of one query, within one budget of operations for all of them.
 
@@ -104,56 +123,74 @@ def _combined(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals
     if not narrowed.eligible:
         return []
     candidates: list[Candidate] = []
-    single = _single_trees(narrowed)
+    single = single_providers(narrowed)
     if single:
-        candidates = _of_single_providers(narrowed, single, limit, refusals)
+        candidates = candidates_of(narrowed, single, limit, refusals)
         narrowed = narrowed._replace(roots=narrowed.roots - single)
     if len(candidates) < limit and narrowed.roots:
-        problems = tree_problems(narrowed, None, budget, refusals)
-        candidates += choose(problems, limit - len(candidates), budget=budget, refused=refusals.refused)
+        trees = _Trees(narrowed, budget, refusals)
+        candidates += choose(trees.problems(), limit - len(candidates), budget=budget, refused=trees.refused)
+        trees.record()
     return candidates
 
 
-def _single_trees(narrowed: Narrowed) -> SlotSet:
-    """Return the roots of the trees in which the root alone can supply every demand; none if some provider shares."""
-    if any(eligible.sharing for eligible in narrowed.eligible):
-        return EMPTY
-    forest = narrowed.snapshot.forest
-    if not len(forest.children):
-        return narrowed.roots
-    return narrowed.roots - forest.roots_of(SlotSet.of(forest.children, forest.size))
+class _Trees:
+    """The problems of the trees that may have candidates, and a record of those that have none."""
 
+    def __init__(self, narrowed: Narrowed, budget: Budget, refusals: Refusals) -> None:
+        self._narrowed = narrowed
+        self._budget = budget
+        self._refusals = refusals
+        self._equal: EqualTrees | None = None
+        #: How many trees that were searched one by one have no candidate.
+        self._fruitless = 0
+        #: The numbers of the kinds of trees, by their first roots.
+        self._kinds: dict[int, int] = {}
+        #: Kinds without candidates, by the constraint.
+        self._refused: dict[str, list[int]] = {}
 
-def _of_single_providers(narrowed: Narrowed, roots: SlotSet, limit: int, refusals: Refusals) -> list[Candidate]:
-    """Return the candidates of trees of one provider, and record the trees that have none.
+    def problems(self) -> Iterator[TreeProblem]:
+        """Yield problems of trees: of some one by one, of the others by kind, then those that cannot be compared.
 
-    The reasons, and their order, are those of ``solver/combine.py``.
-    """
-    requirements, snapshot = Requirements.of(narrowed.query), narrowed.snapshot
-    if requirements.isolate and requirements.suffixed_count > 1:
-        _refuse(refusals, Isolation.name, roots)
-        return []
-    for names in requirements.required:
-        having = SlotSet.union([snapshot.with_trait(name) for name in names], snapshot.size)
-        _refuse(refusals, RequiredTraits.name, roots - having)
-        roots &= having
-    for name in requirements.summed_classes:
-        column = snapshot.column(name)
-        if column is None:
-            continue
-        enough = SlotSet.dense(column.available(snapshot.size) >= requirements.total[name])
-        _refuse(refusals, SummedAmounts.name_for(name), roots - enough)
-        roots &= enough
-    return [
-        Candidate({root: requirements.total}, dict.fromkeys(requirements.suffixes, (root,)))
-        for root in islice(roots.slots().tolist(), limit)
-    ]
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        roots = self._narrowed.roots
+        comparable, yielded = are_comparable(self._narrowed), 0
+        for problem in self._problems_of(roots):
+            yield problem
+            yielded += 1
+            if self._fruitless == _FRUITLESS and comparable:
+                break
+        rest = SlotSet.sparse(roots.slots()[yielded:]) if comparable else EMPTY
+        small = of_few_providers(rest, self._narrowed.snapshot.forest)
+        yield from self._by_kind(small)
+        yield from self._problems_of(rest - small)
 
+    def _by_kind(self, roots: SlotSet) -> Iterator[TreeProblem]:
+        """Yield the problem of one tree of each kind, then those of the others of the kinds that were not refused."""
+        if not roots:
+            return
+        self._equal = equal = equal_trees(self._narrowed, roots, self._budget)
+        self._kinds = {root: kind for kind, root in enumerate(equal.first.tolist())}
+        yield from self._problems_of(SlotSet.sparse(equal.first))
+        refused = [kind for kinds in self._refused.values() for kind in kinds]
+        yield from self._problems_of(equal.others(refused))
 
-def _refuse(refusals: Refusals, constraint: str, roots: SlotSet) -> None:
-    """Record that these trees have no candidate."""
-    slots = roots.slots()
-    for root in slots[:EXAMPLES].tolist():
-        refusals.refused(root, constraint)
-    if len(slots) > EXAMPLES:
-        refusals.combining[constraint] += len(slots) - EXAMPLES
+    def _problems_of(self, roots: SlotSet) -> Iterator[TreeProblem]:
+        return tree_problems(self._narrowed._replace(roots=roots), None, self._budget, self._refusals)
+
+    def refused(self, root: int, constraint: str) -> None:
+        """Record that a tree, and each of its kind, has no candidate."""
+        kind = self._kinds.get(root)
+        if kind is None:
+            self._fruitless += 1
+            self._refusals.refused(root, constraint)
+        else:
+            self._refused.setdefault(constraint, []).append(kind)
+
+    def record(self) -> None:
+        """Pass on the trees of the kinds that were refused."""
+        for constraint, kinds in self._refused.items():
+            assert self._equal is not None
+            self._refusals.all_refused(self._equal.of_kinds(kinds), constraint)

@@ -23,9 +23,8 @@ _PROPERTIES = {
 
 def of_found(found: int, limited: bool) -> str:
     """Return the sentence for a query with candidates."""
-    if limited:
-        return f"There are {found:,} candidates or more."
-    return "There is 1 candidate." if found == 1 else f"There are {found:,} candidates."
+    verb, more = "is" if found == 1 else "are", " or more" if limited else ""
+    return f"There {verb} {_counted(found, 'candidate')}{more}."
 
 
 def of_obstacle(

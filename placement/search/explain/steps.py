@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placement.index.forest import Forest
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
 from placement.search.explain.amounts import AmountsByClass
@@ -24,11 +25,30 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: A
 
     Equal groups are narrowed once: the steps have the suffix of the first one.
     """
-    applied = (refusal for refusal in refusals.narrowing if refusal.rule != NotOnlyShared.name)
-    return tuple(_step(query, snapshot, refusal, amounts) for refusal in applied)
+    applied = [refusal for refusal in refusals.narrowing if refusal.rule != NotOnlyShared.name]
+    extents = _Extents(snapshot.forest)
+    return tuple(_step(query, refusal, extents, amounts) for refusal in applied)
 
 
-def _step(query: SearchQuery, snapshot: Snapshot, refusal: Refusal, amounts: AmountsByClass) -> Step:
+class _Extents:
+    """Counts providers and trees, each set once: what one rule leaves, the next one has before."""
+
+    def __init__(self, forest: Forest) -> None:
+        self._forest = forest
+        #: The sets are kept, so that their ids stay theirs.
+        self._known: dict[tuple[int, bool], tuple[SlotSet, Extent]] = {}
+
+    def of(self, members: SlotSet, whole_trees: bool) -> Extent:
+        """Return the extent of a set of providers, or of the trees that have these roots."""
+        key = id(members), whole_trees
+        if key not in self._known:
+            providers = self._forest.trees_of(members) if whole_trees else members
+            roots = members if whole_trees else self._forest.roots_of(members)
+            self._known[key] = members, Extent(providers.count, roots.count)
+        return self._known[key][1]
+
+
+def _step(query: SearchQuery, refusal: Refusal, extents: _Extents, amounts: AmountsByClass) -> Step:
     rule, _, resource_class = refusal.rule.partition(":")
     in_the_way = None
     if resource_class:
@@ -38,18 +58,11 @@ def _step(query: SearchQuery, snapshot: Snapshot, refusal: Refusal, amounts: Amo
         rule,
         step_parameter(query, refusal),
         refusal.suffix,
-        _extent(snapshot, refusal.before, refusal.whole_trees),
-        _extent(snapshot, refusal.after, refusal.whole_trees),
+        extents.of(refusal.before, refusal.whole_trees),
+        extents.of(refusal.after, refusal.whole_trees),
         tuple((refusal.before - refusal.after).slots()[:NAMED].tolist()),
         in_the_way,
     )
-
-
-def _extent(snapshot: Snapshot, members: SlotSet, whole_trees: bool) -> Extent:
-    forest = snapshot.forest
-    if whole_trees:
-        return Extent(forest.trees_of(members).count, members.count)
-    return Extent(members.count, forest.roots_of(members).count)
 
 
 def step_parameter(query: SearchQuery, refusal: Refusal) -> str:

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from placement.index.slots import Mask, Slots, SlotSet
 from placement.index.snapshot import SHARES, Snapshot
-from placement.objects import capacity as rule
-from placement.search.explain.amounts import AmountsByClass, largest, smallest_above
+from placement.search.explain.amounts import AmountsByClass
 from placement.search.explain.conditions import Condition, conditions, group_of
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 from placement.search.solver.problem import Demand, Requirements
@@ -171,13 +170,11 @@ class TreeScores:
 
     def _amount(self, condition: Condition) -> _Scores:
         scores: _Scores = np.full(self._forest.size, _CONDITION + 2.0)
-        inventories = self._amounts.inventories(condition.resource_class)
-        if inventories is None:
+        stocks = self._amounts.stocks(condition.resource_class)
+        if stocks is None:
             return scores
-        _, capacity, used, min_unit, max_unit, step_size, *_ = inventories
-        fits = rule.fits(condition.amount, used, capacity, min_unit, max_unit, step_size)
-        lower = largest(inventories, condition.amount)
-        larger_only = (lower == 0) & (smallest_above(inventories, condition.amount) > 0)
+        lower = stocks.largest(condition.amount)
+        larger_only = (lower == 0) & (stocks.smallest_above(condition.amount) > 0)
         lacking = np.where(larger_only, 0.99, 1.0 - lower / condition.amount)
-        scores[inventories.slots] = np.where(fits, 0.0, _CONDITION + lacking)
+        scores[stocks.slots] = np.where(stocks.fits(condition.amount), 0.0, _CONDITION + lacking)
         return scores
