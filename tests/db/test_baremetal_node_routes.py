@@ -380,7 +380,8 @@ def test_an_unknown_marker(client):
 )
 def test_filters_before_their_versions_are_not_acceptable(client, query, since):
     assert client("GET", f"/nodes?{query}", version=f"1.{since - 1}").status == 406
-    assert client("GET", f"/nodes?{query}", version=f"1.{since}").status in (200, 400)
+    known = query != "fault=x"  # the only one of them with a fixed set of values
+    assert client("GET", f"/nodes?{query}", version=f"1.{since}").status == (200 if known else 400)
 
 
 @pytest.mark.parametrize(
@@ -815,7 +816,7 @@ def test_traits_before_version_1_37(client):
     create(client)
     assert client("GET", "/nodes/n0/traits", version="1.36").status == 406
     assert client("PUT", "/nodes/n0/traits/CUSTOM_A", version="1.36").status == 405
-    assert client("DELETE", "/nodes/n0/traits", version="1.36").status in (404, 405)
+    assert client("DELETE", "/nodes/n0/traits", version="1.36").status == 404
 
 
 # --- who holds it ----------------------------------------------------------------------------------------------------

@@ -316,9 +316,10 @@ def test_what_is_renamed_or_deleted_is_called_by_its_new_name_or_not_at_all():
 
 def test_no_call_puts_a_record_into_the_original_that_it_cannot_delete():
     """It accepts a uuid of an allocation that is none."""
-    for call in (call for seed in range(20) for call in generated(seed)):
-        if call.allocates and isinstance(call.body, dict) and call.body.get("uuid"):
-            assert re.fullmatch(r"[0-9a-f-]{36}|\$a\d+\$", call.body["uuid"])
+    calls = [call for seed in range(20) for call in generated(seed) if call.allocates and isinstance(call.body, dict)]
+    uuids = [uuid for call in calls if (uuid := call.body.get("uuid"))]
+    assert uuids
+    assert [uuid for uuid in uuids if not re.fullmatch(r"[0-9a-f-]{36}|\$a\d+\$", uuid)] == []
 
 
 def test_the_query_of_a_call_is_readable_by_both():
