@@ -25,6 +25,8 @@ _TEMPLATES = jinja2.Environment(
     auto_reload=False,
 )
 _TEMPLATES.filters["number"] = lambda amount: f"{amount:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+#: What was refused, without the part of the schema that refused it, which follows for programmers.
+_TEMPLATES.filters["brief"] = lambda sentence: sentence.partition("Failed validating")[0].strip()
 
 #: What the title of an error page says besides the phrase of the status.
 _SIGN_IN = "Sign in"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shlex
 from importlib import metadata
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 import pytest
 
+from placement import microversion as mv
 from placement.console.api import CONTENT_SECURITY_POLICY
+from placement.openapi import examples
+from placement.openapi.document import endpoints_at
+from placement.routes import PLACEMENT
+from placement.v1.api import V1
+from placement.version_history import OLDEST
 from tests import servers, web
 from tests.console.fleet import CONSUMER, HOSTILE
 
@@ -371,8 +378,60 @@ def test_the_reference_shows_each_operation_of_the_document(app, query, path):
     link = html.unescape(re.search(r'<a href="([^"]*openapi[^"]*)"', text).group(1))
     document = web.ask(app, "GET", link).json
     expected = sum(len(methods) for methods in document["paths"].values())
-    assert text.count('<details class="operation">') == expected
+    assert text.count('<details class="operation" id="') == expected
+    assert len(set(re.findall(r'<details class="operation" id="([^"]+)"', text))) == expected
     assert f"</b> {path}</code>" in text
+
+
+def operation(app, query, ident):
+    """Return the text of one operation of the reference."""
+    text = page(app, f"/api?{query}").partition(f'id="{ident}"')[2].partition('<details class="operation"')[0]
+    assert text
+    return html.unescape(text)
+
+
+def test_the_reference_says_since_when_there_are_operations_and_parameters(app):
+    text = operation(app, "of=placement", "allocation_candidate.list_candidates")
+    assert "<p>Since 1.10. Policy rule <code>placement:allocation_candidates:list</code>" in text
+    rows = re.findall(r"<code>(\w+)</code>(?: <span class=\"flag\">required</span>)?</th>.*?</tr>", text)
+    since = dict(re.findall(r"<code>(\w+)</code>[^\n]*?<span class=\"flag\">since ([\d.]+)</span>", text))
+    assert {"resources", "limit", "same_subtree"} <= {*rows}
+    assert "resources" not in since
+    assert (since["limit"], since["same_subtree"], since["in_tree"]) == ("1.16", "1.36", "1.31")
+    old = operation(app, "of=placement&version=1.12", "allocation_candidate.list_candidates")
+    assert "limit" not in old
+    assert "Since" not in operation(app, "of=v1", "capacity.show")
+
+
+def test_the_reference_names_what_each_version_changed(app):
+    text = html.unescape(page(app, "/api?of=placement&version=1.20"))
+    for change in mv.HISTORY:
+        assert f'version={change.version}">{change.version}</a></th><td>{change.sentence}</td>' in text
+    assert "<option selected>1.20</option>" in text
+    assert "What each version changed" not in page(app, "/api")
+
+
+@pytest.mark.parametrize(("api", "query"), [(V1, "of=v1"), (PLACEMENT, "of=placement")])
+def test_the_reference_shows_whole_examples(app, api, query):
+    version = mv.LATEST if api is PLACEMENT else OLDEST
+    text = html.unescape(page(app, f"/api?{query}"))
+    shown = 0
+    for path, methods in api.routes.items():
+        for method, served in endpoints_at(methods, version):
+            for each in examples.of(api, version, method, path, served):
+                if not (each.query or each.path or each.body or each.reply):
+                    continue  # no part of it is in the document
+                url = api.prefix + path.format(**each.path)
+                lines = [
+                    line for line in re.findall(r"<code>([A-Z]+ /[^<\s]*)", text) if line.startswith(f"{method} {url}")
+                ]
+                sent = [sorted(parse_qsl(line.partition("?")[2], keep_blank_values=True)) for line in lines]
+                assert sorted(each.query) in sent, each
+                for document in (each.body, each.reply):
+                    if document is not None:
+                        assert json.dumps(document, indent=2, ensure_ascii=False) in text
+                shown += 1
+    assert shown > 8
 
 
 @pytest.mark.parametrize("query", ["of=other", "of=placement&version=9.9", "of=placement&version=x"])

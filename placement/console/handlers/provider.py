@@ -21,7 +21,6 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.search.trees import shared_by, shares_with
 from placement.v1 import lookup
-from placement.v1.schemas import provider as document
 from placement.version_history import OLDEST
 
 #: Providers on one page of the list, and names that a field suggests.
@@ -114,7 +113,8 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         ancestors=[named(snapshot, each) for each in reversed(snapshot.ancestry(slot)[1:])],
         drawn=drawn,
         consumers={members[provider_id]: count for provider_id, count in counts.items()},
-        held=document.holders(held, frozenset(members.values())),
+        held=held,
+        members=frozenset(members.values()),
         more=more,
         serving=[named(snapshot, each) for each in serving[:_NAMED]],
         served=[named(snapshot, each) for each in served[:_NAMED]],

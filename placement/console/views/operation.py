@@ -9,7 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from placement.console.views.example import ShownExample, examples
+from placement.version_history import Version
+
 JSONObject = Mapping[str, Any]
+#: The first version that has an operation, by path and method, and an empty name; or a parameter of it, by its name.
+FirstVersions = Mapping[tuple[str, str, str], Version]
 
 #: The keywords of a schema that are shown beside its type.
 _SHOWN = ("enum", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "default")
@@ -17,13 +22,18 @@ _SHOWN = ("enum", "const", "format", "pattern", "minimum", "maximum", "minLength
 
 @dataclass(frozen=True, slots=True)
 class OperationParameter:
-    """A parameter: its name, where it is sent, and what its values are, in words."""
+    """A parameter: its name, where it is sent, and what its values are, in words.
+
+    Args:
+        since: The first version that has it; None if that is the first of the operation.
+    """
 
     name: str
     place: str
     is_required: bool
     values: str
     description: str
+    since: Version | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,46 +50,65 @@ class Operation:
     """A method of a path.
 
     Args:
+        ident: Unlike that of every other operation, and without blanks.
+        noun: What it is about: operations of the same noun belong together.
         rule: The rule of the policy; empty for none.
+        since: The first version that has it; None in an API without versions.
         body: The JSON schema of the body as text; None for no body.
     """
 
+    ident: str
+    noun: str
     method: str
     path: str
     summary: str
     rule: str
+    since: Version | None
     parameters: tuple[OperationParameter, ...]
     body: str | None
     replies: tuple[OperationReply, ...]
+    examples: tuple[ShownExample, ...]
 
 
-def operations(document: JSONObject) -> Iterator[Operation]:
-    """Yield the operations of an OpenAPI 3.1 document, in its order."""
+def operations(document: JSONObject, prefix: str, first: FirstVersions) -> Iterator[Operation]:
+    """Yield the operations of an OpenAPI 3.1 document, in its order.
+
+    Args:
+        document: The document.
+        prefix: What goes before its paths.
+        first: Since when there are the operations and their parameters; empty for an API without versions.
+    """
     for path, methods in _resolved(document, document["paths"]).items():
-        for method, operation in methods.items():
+        for verb, operation in methods.items():
+            method = verb.upper()
+            responses = operation["responses"]
             yield Operation(
-                method.upper(),
-                path,
-                operation["summary"],
-                operation.get("x-policy-rule", ""),
-                tuple(_taken(parameter) for parameter in operation["parameters"]),
-                _schema(operation.get("requestBody", {})),
-                tuple(_answered(status, reply) for status, reply in operation["responses"].items()),
+                ident=operation["operationId"],
+                noun=operation["tags"][0].replace("_", " "),
+                method=method,
+                path=prefix + path,
+                summary=operation["summary"],
+                rule=operation.get("x-policy-rule", ""),
+                since=first.get((path, method, "")),
+                parameters=tuple(_taken(parameter, path, method, first) for parameter in operation["parameters"]),
+                body=_schema(operation.get("requestBody", {})),
+                replies=tuple(
+                    OperationReply(status, of["description"], _schema(of)) for status, of in responses.items()
+                ),
+                examples=tuple(examples(method, prefix + path, operation, responses)),
             )
 
 
-def _taken(parameter: JSONObject) -> OperationParameter:
+def _taken(parameter: JSONObject, path: str, method: str, first: FirstVersions) -> OperationParameter:
+    since = first.get((path, method, parameter["name"]))
     return OperationParameter(
         parameter["name"],
         parameter["in"],
         parameter.get("required", False),
         _in_words(parameter["schema"]),
         parameter.get("description", ""),
+        None if since == first.get((path, method, "")) else since,
     )
-
-
-def _answered(status: str, reply: JSONObject) -> OperationReply:
-    return OperationReply(status, reply["description"], _schema(reply))
 
 
 def _resolved(document: JSONObject, part: Any) -> Any:
