@@ -166,8 +166,9 @@ def test_a_name_that_goes_to_a_foreign_allocation_is_no_address_of_it(client, me
     assert member("PATCH", "/allocations/new", add("extra/a", 1)).body["uuid"] == found["uuid"]
 
 
-def test_an_allocation_that_another_project_has_made_meanwhile_is_not_deleted(client, member, monkeypatch):
-    """It has the uuid and the node of the one that the caller may delete."""
+@pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PATCH", add("extra/a", 1))])
+def test_an_allocation_that_another_project_has_made_meanwhile_stays(client, member, monkeypatch, method, body):
+    """It has the uuid and the node of the one that the caller may change."""
     client.node("n", owner=ME, lessee=YOU)
     made = client.created(owner=ME)
     before = client.database.read(lambda db: Record.get(db, made["uuid"]))
@@ -177,6 +178,6 @@ def test_an_allocation_that_another_project_has_made_meanwhile_is_not_deleted(cl
     monkeypatch.setattr(
         Record, "get", classmethod(lambda cls, db, ident: stale.pop() if stale else get(cls, db, ident))
     )
-    assert member("DELETE", f"/allocations/{made['uuid']}").status == 404
+    assert member(method, f"/allocations/{made['uuid']}", body).status == 404
     assert client("GET", f"/allocations/{foreign['uuid']}").body == foreign
     assert foreign["state"] == "active"
