@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from placement import conf as options
 from placement import demo, deploy, log, package
 from placement.ask.address import ADDRESS_FILE
 from placement.cmd import program
+from placement.demo.directory import temporary_directory
 from placement.errors import StartError
 from placement.middleware.allowed_hosts import allowed_hosts
 from placement.middleware.http_syntax import HttpSyntax
@@ -109,7 +109,10 @@ def _throwaway(arguments: argparse.Namespace, open_: contextlib.ExitStack) -> st
     if arguments.database or arguments.config_file or arguments.config_dir:
         raise StartError(f"{DEMO} has a database and a configuration of its own.")
     _create(ADDRESS_FILE.parent)
-    directory = open_.enter_context(tempfile.TemporaryDirectory(prefix="placement-demo-"))
+    try:
+        directory = open_.enter_context(temporary_directory())
+    except OSError as error:
+        raise StartError(f"The directory of the database cannot be created: {error}") from error
     return f"sqlite:///{directory}/placement.sqlite"
 
 
