@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 
 import pytest
 
-from placement import signals
+from placement import errors, signals
 from placement.baremetal.objects import placing
+from placement.baremetal.objects.node import Node
+from placement.baremetal.objects.record import Record
+from placement.db.transaction import Collision
+from tests import web
 from tests.db.faults import Plan, planted
-from tests.db.metal import DATE
+from tests.db.metal import DATE, Client
 
 KEYS = {
     *("uuid", "name", "node_uuid", "state", "last_error", "owner", "resource_class", "traits", "candidate_nodes"),
@@ -418,6 +423,31 @@ def test_an_active_allocation_is_renamed_and_keeps_its_node(client):
     before = client.created(name="mine")
     after = client("PATCH", "/allocations/mine", [{"op": "add", "path": "/name", "value": "n2"}]).body
     assert (after["node_uuid"], after["state"]) == (before["node_uuid"], "active")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/allocations", {"node": "n"}),
+        ("PATCH", "/allocations/mine", []),
+        ("DELETE", "/allocations/mine", None),
+        ("DELETE", "/nodes/n/allocation", None),
+    ],
+)
+def test_a_write_that_collides_has_the_attempts_of_the_option(database, monkeypatch, method, path, body):
+    options = {"placement__allocation_conflict_retry_count": 3}
+    monkeypatch.setattr(web, "configuration", functools.partial(web.configuration, **options))
+    client, attempts = Client(database), []
+
+    def collide(_cls, _db, ident):
+        attempts.append(ident)
+        raise Collision
+
+    for kind, name in ((Node, "find"), (Record, "get")):
+        monkeypatch.setattr(kind, name, classmethod(collide))
+    answer = client(method, path, body)
+    assert (answer.status, answer.body["faultstring"]) == (409, errors.AllocationsChanged().sentence)
+    assert len(attempts) == 3
 
 
 # --- delete, and the allocation of a node ----------------------------------------------------------------------------

@@ -103,6 +103,22 @@ def test_a_snapshot_grows_beyond_its_room() -> None:
     assert contents(snapshot) == contents(world.snapshot())
 
 
+@pytest.mark.parametrize("room", [0, 64], ids=["wide columns", "sparse columns"])
+def test_a_step_size_that_comes_later_counts(room: int) -> None:
+    with mock.patch.object(build, "_SPARE_SLOTS", room):
+        world = World()
+        world.host("first", DISK_GB=10)
+        snapshot = world.snapshot()
+        world.host("second", DISK_GB=Stock(10, step_size=5))
+        snapshot = with_providers(snapshot, [world.ids["second"]], world.rows(["second"]))
+    column = snapshot.column("DISK_GB")
+    assert column is not None
+    everywhere = SlotSet.dense(snapshot.forest.alive)
+    for amount, fitting in ((3, ["first"]), (5, ["first", "second"])):
+        slots = column.fitting(amount, everywhere).slots()
+        assert sorted(snapshot.provider(slot).uuid for slot in slots) == fitting
+
+
 def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
     world = World()
     world.host("host", DISK_GB=Stock(10, step_size=5))
