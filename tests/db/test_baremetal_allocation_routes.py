@@ -15,6 +15,7 @@ from placement.baremetal.objects.record import Record
 from placement.db.transaction import Collision
 from tests import web
 from tests.db.faults import Plan, planted
+from tests.db.in_process import placement
 from tests.db.metal import DATE, Client
 
 KEYS = {
@@ -49,6 +50,15 @@ def test_the_reply_is_not_decided_and_the_next_one_is(client):
     assert DATE.fullmatch(decided["updated_at"])
     changed = {"state": "active", "node_uuid": node, "updated_at": decided["updated_at"]}
     assert decided == {**shown, **changed}
+
+
+@pytest.mark.parametrize(("owner", "project"), [("lab", "lab"), (None, "00000000-0000-0000-0000-000000000000")])
+def test_the_consumer_is_of_the_owner_and_of_the_user(client, database, owner, project):
+    client.node(owner="lab")
+    headers = {"HTTP_X_AUTH_TOKEN": "alice:other", "HTTP_X_ROLES": "admin"}
+    made = client("POST", "/allocations", {"resource_class": "bm", "owner": owner}, headers=headers).body
+    consumer = placement(database)("GET", f"/allocations/{made['uuid']}", 39).body
+    assert (consumer["project_id"], consumer["user_id"], consumer["consumer_type"]) == (project, "alice", "BAREMETAL")
 
 
 def test_null_everywhere(client):
