@@ -11,6 +11,8 @@ from placement.index.slots import Slots, SlotSet
 from placement.search.budget import Budget
 from placement.search.count.closed import Least, bounds, flat, separable
 from placement.search.count.placing import Placing, Taken
+from placement.search.count.programs import Programs
+from placement.search.count.shapes import Shape, Shapes
 from placement.search.count.sharing import Sharing
 from placement.search.count.supply import MOST, Supply, kinds_of
 from placement.search.narrow.narrowing import Narrowed
@@ -23,6 +25,8 @@ _AT_ONCE, _AGGREGATE = 100, 30
 _MEMBER = 48
 #: Beyond it sums of floats are not exact.
 _MOST_SUM = 2**53
+#: One tree is counted first, then so many times as many, up to so many at once.
+_GROWTH, _MOST_TREES = 8, 4096
 #: A tree that was not counted.
 _UNCOUNTED = -1
 
@@ -41,7 +45,11 @@ class Counting:
         self._supply = Supply(snapshot, requirements.total)
         self._separable = separable(requirements, self._kinds)
         self._sharing = Sharing(narrowed, requirements, self._kinds, self._supply, budget)
-        self._placing = Placing(narrowed, requirements, self._kinds, self._supply, budget)
+        self._shapes = Shapes(narrowed, requirements, self._supply, budget)
+        self._placing = Placing(requirements, self._supply, budget)
+        self._programs = Programs(
+            narrowed, requirements, self._kinds, self._supply, self._shapes, self._placing, budget
+        )
         #: A number that no way to place exceeds.
         self.bound = 0
         #: How many could be placed in the trees that were added, and in the tree with most if it had all for itself.
@@ -53,7 +61,7 @@ class Counting:
         self._counts = np.full(snapshot.size, _UNCOUNTED, np.int64)
         self._bounds = np.zeros(snapshot.size, np.int64)
         self._endings = np.zeros(snapshot.size, np.int64)
-        self._rules: list[str] = []
+        self._rules = [COMBINATION]
         #: The trees whose sharing providers have too little for all of them, and the rules that end these together.
         self._contending = np.zeros(snapshot.size, np.bool_)
         self._contended: Counter[str] = Counter()
@@ -94,7 +102,7 @@ class Counting:
             self._count_by_arithmetic(several)
             self._add(several)
         else:
-            self._count_by_placing(several, together=True)
+            self._count_by_programs(several, together=True)
         if not self.reached and self._sharing.roots:
             self._count_sharing()
 
@@ -136,23 +144,33 @@ class Counting:
             domains.append((slots[trees >= 0], trees[trees >= 0]))
         self._record(roots, bounds(self._requirements, self._kinds, self._supply, domains, len(roots)))
 
-    def _count_by_placing(self, roots: Slots, together: bool) -> None:
-        """Count trees with the solver.
+    def _count_by_programs(self, roots: Slots, together: bool) -> None:
+        """Count trees whose demands depend on each other.
 
         Args:
             together: Whether they take nothing from each other, and are added to the total.
         """
-        for root in roots.tolist():
-            if self.reached:
-                return
-            self.placed = True
-            placed = self._placing.alone(root)
-            self._counts[root], self._bounds[root] = placed.times, placed.bound
-            self._endings[root] = self._position(placed.rule)
-            self._most = max(self._most, placed.times)
-            if together:
-                self._sum += placed.times
-                self.bound += placed.bound
+        for some in self._chunks(roots):
+            for shape in self._shapes.of(some):
+                if self.reached:
+                    return
+                self.placed = True
+                self._count_shape(shape, together)
+
+    def _chunks(self, roots: Slots) -> Iterator[Slots]:
+        """Yield few of the roots, then more and more: few may reach ``until``, or use up the budget."""
+        start, length = 0, 1
+        while start < len(roots):
+            yield roots[start : start + length]
+            start, length = start + length, min(length * _GROWTH, _MOST_TREES)
+
+    def _count_shape(self, shape: Shape, together: bool) -> None:
+        placed = self._programs.count(shape)
+        self._counts[shape.roots], self._bounds[shape.roots] = placed.times, placed.bounds
+        self._most = max(self._most, int(placed.times.max()))
+        if together:
+            self._add(shape.roots)
+        self._endings[shape.roots] = [self._position(rule) for rule in self._programs.endings(shape, placed)]
 
     # --- sharing providers ---
 
@@ -163,7 +181,7 @@ class Counting:
         if self._separable:
             self._count_by_arithmetic(roots)
         else:
-            self._count_by_placing(roots, together=False)
+            self._count_by_programs(roots, together=False)
         if self.reached:
             return
         for providers, users in self._sharing.connected():
@@ -190,7 +208,7 @@ class Counting:
         for root in roots.tolist():
             if total >= most:
                 break
-            times = self._placing.beside(root, taken)
+            times, _ = self._placing.place(self._shapes.problem(root), taken)
             total += times
             yield times
 

@@ -1,40 +1,19 @@
-"""The count of trees by placing candidates of the solver, one after another, until there is none.
+"""Placing candidates of the solver in trees, one after another, until there is none.
 
-Another order, or other candidates, may place more: the number is a lower bound.  It is compared with a bound from above
-(``closed.bounds``), and is exact where they meet.
+Another order, or other candidates, may place more: the number is a lower bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
-
-import numpy as np
-
 from placement.search.budget import Budget
-from placement.search.count.closed import bounds
-from placement.search.count.supply import Kind, Supply
-from placement.search.narrow.narrowing import Narrowed
-from placement.search.narrow.tree_problems import TreeProblems
+from placement.search.count.supply import Supply
 from placement.search.solver.cache import SolutionCache
-from placement.search.solver.canonical_form import canonical_form
 from placement.search.solver.combine import combine
 from placement.search.solver.constraints import SummedAmounts
 from placement.search.solver.problem import Candidate, Requirements, TreeProblem
-from placement.search.solver.work_limit import WORK_LIMIT
 
-#: Operations to compare a tree with those counted before, and for each provider that can supply a demand.
-_TREE, _PROVIDER = 20, 2
-
-
-class Placed(NamedTuple):
-    """How often a request was placed in one tree, and why not once more."""
-
-    times: int
-    #: A number that no other way to place exceeds.
-    bound: int
-    #: The rule that ended it, in the words of refusals.
-    rule: str
+#: Operations for each provider that can supply a demand.
+_PROVIDER = 2
 
 
 class Taken(dict[tuple[int, str], int]):
@@ -51,60 +30,26 @@ class Taken(dict[tuple[int, str], int]):
 
 
 class Placing:
-    """Places a request in the trees of one narrowed query."""
+    """Places a request in trees."""
 
-    def __init__(
-        self, narrowed: Narrowed, requirements: Requirements, kinds: Sequence[Kind], supply: Supply, budget: Budget
-    ) -> None:
+    def __init__(self, requirements: Requirements, supply: Supply, budget: Budget) -> None:
         self._requirements = requirements
-        self._kinds = kinds
         self._supply = supply
         self._budget = budget
-        self._problems = TreeProblems(narrowed, None, budget)
-        #: For each kind, the position of its first demand.
-        self._positions = [narrowed.eligible.index(kind.eligible) for kind in kinds]
         self._cache = SolutionCache(budget)
         #: The rule that refused last.
         self._refusal = ""
-        #: Trees that are alike but for the ids of their providers have the same count.
-        self._known: dict[Hashable, Placed] = {}
 
-    def alone(self, root: int) -> Placed:
-        """Return the count of one tree, if nothing is placed elsewhere.
+    def place(self, problem: TreeProblem, taken: Taken) -> tuple[int, str]:
+        """Place candidates until there is none, each as often as it fits; return how many, and the rule that ended it.
 
-        Raises:
-            Exhausted: The budget is used up.
-        """
-        problem = self._problem(root)
-        form, providers = canonical_form(problem, self._budget)
-        key = form, tuple(tuple(free[list(providers)].tolist()) for free in self._supply.free.values())
-        if key not in self._known:
-            self._budget.hold(form.nbytes * 2)
-            count, rule = self._place(problem, Taken())
-            none = not count and rule != WORK_LIMIT  # the solver has shown it
-            self._known[key] = Placed(count, 0 if none else self._bound(problem), rule)
-        return self._known[key]
-
-    def beside(self, root: int, taken: Taken) -> int:
-        """Return how often the request fits into the tree beside what was taken before, and take that.
+        Args:
+            problem: A tree.
+            taken: What was taken before; what is placed is added.
 
         Raises:
             Exhausted: The budget is used up.
         """
-        return self._place(self._problem(root), taken)[0]
-
-    def _problem(self, root: int) -> TreeProblem:
-        problem = self._problems.alone(root)
-        self._budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
-        return problem
-
-    def _bound(self, problem: TreeProblem) -> int:
-        domains = [np.array(problem.domains[position], np.intp) for position in self._positions]
-        inside = [(domain, np.zeros(len(domain), np.intp)) for domain in domains]
-        return int(bounds(self._requirements, self._kinds, self._supply, inside, 1).counts[0])
-
-    def _place(self, problem: TreeProblem, taken: Taken) -> tuple[int, str]:
-        """Place candidates until there is none, each as often as it fits."""
         count = 0
         while True:
             current = self._current(problem, taken)

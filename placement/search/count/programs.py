@@ -1,0 +1,148 @@
+"""The count of trees whose demands depend on each other, each as if nothing was placed elsewhere.
+
+Trees of one shape have the same candidates.  Where these are not too many, their amounts are the patterns of an integer
+program (``packing``), which is solved for all trees of the shape.  Otherwise candidates are placed (``placing``), and
+the number is compared with a bound from above (``closed.bounds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from placement.search.budget import Budget, Exhausted
+from placement.search.count.closed import bounds
+from placement.search.count.packing import distinct, pack
+from placement.search.count.placing import Placing, Taken
+from placement.search.count.shapes import Shape, Shapes
+from placement.search.count.supply import Kind, Supply, Whole
+from placement.search.narrow.narrowing import Narrowed
+from placement.search.solver.cache import SolutionCache
+from placement.search.solver.combine import combine
+from placement.search.solver.problem import Requirements, TreeProblem
+from placement.search.solver.work_limit import WORK_LIMIT
+
+#: A shape with more candidates, or with more different amounts, is counted by placing.
+_CANDIDATES, _PATTERNS = 2000, 200
+#: Integer programs may use this part of the budget, a half.
+_EFFORT = 2
+
+
+class Placed(NamedTuple):
+    """How often a request was placed in trees of one shape.
+
+    Attributes:
+        times: By tree.
+        bounds: By tree, a number that no way to place exceeds.
+        left: What is free afterwards, by tree and place.
+    """
+
+    times: Whole
+    bounds: Whole
+    left: Whole
+
+
+class Programs:
+    """Counts trees of one narrowed query."""
+
+    def __init__(
+        self,
+        narrowed: Narrowed,
+        requirements: Requirements,
+        kinds: Sequence[Kind],
+        supply: Supply,
+        shapes: Shapes,
+        placing: Placing,
+        budget: Budget,
+    ) -> None:
+        self._requirements = requirements
+        self._kinds = kinds
+        self._supply = supply
+        self._shapes = shapes
+        self._placing = placing
+        self._budget = budget
+        self._effort = Budget(budget.operations // _EFFORT, budget.memory // _EFFORT)
+        #: The patterns of each shape; None where they are too many.
+        self._patterns: dict[Hashable, Whole | None] = {}
+        #: For each kind, the position of its first demand.
+        self._positions = [narrowed.eligible.index(kind.eligible) for kind in kinds]
+
+    def count(self, shape: Shape) -> Placed:
+        """Return the counts of trees of one shape.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        free = self._shapes.free(shape)
+        self._effort.operations = operations = min(self._effort.operations, self._budget.operations)
+        if shape.form not in self._patterns:
+            self._patterns[shape.form] = self._patterns_of(shape)
+        patterns = self._patterns[shape.form]
+        placed = None
+        if patterns is not None:
+            packed = pack(patterns, free, self._most(shape, free), self._effort)
+            placed = Placed(packed.times.sum(axis=1), packed.bounds, free - packed.times @ patterns)
+        self._budget.spend(operations - self._effort.operations)
+        return self._place(shape, free) if placed is None else placed
+
+    def endings(self, shape: Shape, placed: Placed) -> list[str]:
+        """Return the rule that ends the count of each tree, in the words of refusals.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        greatest = [self._requirements.total[name] for _, name in shape.places]
+        _, first, inverse = distinct(np.minimum(placed.left, greatest))
+        taken = self._shapes.free(shape) - placed.left
+        rules = []
+        for tree in first.tolist():
+            places = [(shape.providers.item(tree, number), name) for number, name in shape.places]
+            used = Taken(zip(places, taken[tree].tolist(), strict=True))
+            rules.append(self._placing.place(self._shapes.problem(shape.roots.item(tree)), used)[1])
+        return [rules[number] for number in inverse.tolist()]
+
+    def _patterns_of(self, shape: Shape) -> Whole | None:
+        """Return the amounts of the candidates by place, each once; None if they are too many."""
+        columns = {
+            (shape.providers.item(0, number), name): column for column, (number, name) in enumerate(shape.places)
+        }
+        patterns: dict[tuple[int, ...], None] = {}
+        self._effort.shortage = None
+        try:
+            for number, candidate in enumerate(combine(shape.problem, SolutionCache(self._effort))):
+                pattern = [0] * len(columns)
+                for provider, amounts in candidate.amounts.items():
+                    for name, amount in amounts.items():
+                        pattern[columns[provider, name]] = amount
+                patterns[tuple(pattern)] = None
+                if number == _CANDIDATES or len(patterns) > _PATTERNS:
+                    return None
+        except Exhausted:
+            return None
+        return None if self._effort.shortage else np.array(list(patterns), np.int64).reshape(-1, len(columns))
+
+    def _most(self, shape: Shape, free: Whole) -> Whole:
+        """Return what each tree has of the class that it has least of, since each placement takes the total."""
+        names = np.array([name for _, name in shape.places])
+        sums = [free[:, names == name].sum(axis=1) // total for name, total in self._requirements.total.items()]
+        most: Whole = np.min(sums, axis=0)
+        return most
+
+    def _place(self, shape: Shape, free: Whole) -> Placed:
+        """Place candidates until there is none, once for all trees with the same free amounts."""
+        free, first, inverse = distinct(free)
+        times, limits, left = np.zeros(len(free), np.int64), np.zeros(len(free), np.int64), free.copy()
+        for number, tree in enumerate(first.tolist()):
+            problem, taken = self._shapes.problem(shape.roots.item(tree)), Taken()
+            times[number], rule = self._placing.place(problem, taken)
+            left[number] -= [taken[shape.providers.item(tree, place), name] for place, name in shape.places]
+            none = not times[number] and rule != WORK_LIMIT  # the solver has shown it
+            limits[number] = 0 if none else self._bound(problem)
+        return Placed(times[inverse], limits[inverse], left[inverse])
+
+    def _bound(self, problem: TreeProblem) -> int:
+        domains = [np.array(problem.domains[position], np.intp) for position in self._positions]
+        inside = [(domain, np.zeros(len(domain), np.intp)) for domain in domains]
+        return int(bounds(self._requirements, self._kinds, self._supply, inside, 1).counts[0])
