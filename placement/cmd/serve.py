@@ -12,6 +12,7 @@ import contextlib
 import errno
 import ipaddress
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -53,6 +54,12 @@ The Bare Metal API of OpenStack Ironic is below {url}/baremetal.  Try:
 """
 SEE_IT = """\
 The console, for a browser, is at {url}/console/
+
+"""
+ASK = """\
+In another terminal, in this directory, try:
+
+  {program} overview
 
 """
 GOODBYE = "Ctrl-C ends it; the data stays."
@@ -220,7 +227,17 @@ def _greet(conf: cfg.ConfigOpts, url: str, *, demonstration: bool) -> None:
             print(TRY_BAREMETAL.format(url=url), end="")
     if conf.console.enabled:
         print(SEE_IT.format(url=url), end="")
+    if ADDRESS_FILE.exists():
+        print(ASK.format(program=as_found("placement-ask")), end="")
     print(DEMO_GOODBYE if demonstration else GOODBYE, flush=True)
+
+
+def as_found(name: str) -> str:
+    """Return how to start a command of the environment that this program runs in: with its path, if $PATH lacks it."""
+    path = Path(sys.executable).with_name(name)
+    if shutil.which(name) == str(path) or not path.exists():
+        return name
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 @contextlib.contextmanager

@@ -86,6 +86,27 @@ def test_the_suggested_command_works(tmp_path, environment):
         assert reply.headers["OpenStack-API-Version"] == f"placement {mv.LATEST}"
 
 
+def test_the_suggested_question_works(tmp_path, environment):
+    with served(tmp_path, environment) as (greeting, _):
+        question = re.search("in this directory, try:\n\n  .*placement-ask (.*)", greeting).group(1)
+        done = preloaded.service().run([sys.executable, "-m", "placement.ask.main", question], environment, tmp_path)
+        assert (done.returncode, done.stdout) == (0, "No provider.\n"), done.stderr
+
+
+def test_a_command_is_suggested_as_the_shell_finds_it(tmp_path, monkeypatch):
+    programs = tmp_path / ".venv/bin"
+    programs.mkdir(parents=True)
+    (programs / "placement-ask").touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(programs / "python"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert serve.as_found("placement-ask") == str(programs / "placement-ask")
+    monkeypatch.chdir(tmp_path)
+    assert serve.as_found("placement-ask") == ".venv/bin/placement-ask"
+    assert serve.as_found("placement-nothing") == "placement-nothing"
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    assert serve.as_found("placement-ask") == "placement-ask"
+
+
 def test_the_bare_metal_api_is_served_to_clients_that_send_no_token(tmp_path, environment):
     with served(tmp_path, environment) as (greeting, connection):
         endpoint = re.search("--os-endpoint (.*?) baremetal", greeting).group(1)
