@@ -87,22 +87,22 @@ def find_trees(
         after: The mark of the last tree of the page before; it has a sum if there is an order.
     """
     roots = _roots(snapshot, wanted).slots()
-    sums = None
+    sums, sign = None, 1 if order is not None and order.least_first else -1
     if order is not None:
         sums, having = _sums(snapshot, order)
         roots = roots[having[roots]]
     ids = np.array([snapshot.provider(slot).id for slot in roots.tolist()], dtype=np.int64)
-    keys = np.zeros(len(roots)) if sums is None or order is None else sums[roots] * (1 if order.least_first else -1)
+    keys = np.zeros(len(roots)) if sums is None else sums[roots] * sign
     sequence = np.lexsort((ids, keys))
     roots, ids, keys = roots[sequence], ids[sequence], keys[sequence]
     if after is not None:
-        key = 0.0 if after.sum is None else float(after.sum if order and order.least_first else -after.sum)
+        key = 0.0 if after.sum is None else float(sign * after.sum)
         following = (keys > key) | ((keys == key) & (ids > after.id))
         roots, ids, keys = roots[following], ids[following], keys[following]
     count = len(roots) if limit is None else _fitting(snapshot, roots, limit)
     if count == len(roots):
         return TreePage(roots.tolist(), None)
-    last = Mark(None if order is None else abs(int(keys[count - 1])), int(ids[count - 1]))
+    last = Mark(None if order is None else sign * int(keys[count - 1]), int(ids[count - 1]))
     return TreePage(roots[:count].tolist(), last)
 
 

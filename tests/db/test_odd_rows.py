@@ -32,6 +32,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import caller, web
 from tests.db.in_process import placement
+from tests.db.single_calls import pages
 from tests.described import Described
 from tests.index.contents import meaning
 from tests.index.rewound import unchecked
@@ -262,6 +263,15 @@ def test_the_overview_shows_what_the_single_calls_show(described):
             # A step of 0 can be neither a step nor a divisor, and is read as 1.
             expected = inventory | {"step_size": inventory["step_size"] or 1}
             assert {key: shown[uuid_][name][key] for key in expected} == expected, uuid_
+
+
+@pytest.mark.parametrize("sort", [f"{sign}{amount}" for sign in ("", "-") for amount in ("free", "used", "capacity")])
+def test_pages_in_any_order_have_every_tree(database, ids, sort):
+    """Also where what is used is negative."""
+    call = placement(database)
+    everything = call("GET", f"/v1/overview?sort={sort}:VCPU").body["providers"]
+    assert len(everything) > len(ODD) - 2
+    assert pages(call, f"/v1/overview?sort={sort}:VCPU&limit=1", "providers") == everything
 
 
 def test_the_gauges_are_numbers(database, ids):

@@ -24,7 +24,7 @@ _AGGREGATE = string(pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{1
 SHOW = Query(
     Object(
         Field("limit", string(pattern="^[1-9][0-9]{0,8}$")),
-        Field("after", string(pattern=f"^([0-9]{{1,30}}:)?{paging.ID}$")),
+        Field("after", string(pattern=f"^(-?[0-9]{{1,30}}:)?{paging.ID}$")),
         Field("root", IDENTIFIER),
         Field("class", IDENTIFIER),
         Field("aggregate", _AGGREGATE),
