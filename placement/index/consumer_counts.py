@@ -53,10 +53,8 @@ class ConsumerCounts:
         return counts
 
     def _read(self, snapshot: Snapshot, changed: Mask) -> dict[int, int]:
-        """Return the numbers of the providers in these slots by id, or of all if that is less work."""
+        """Return the numbers of the providers in these slots by id."""
         slots = np.flatnonzero(changed & snapshot.forest.alive).tolist()
-        if 2 * len(slots) > len(snapshot):
-            return self._database.read(holders.count_by_provider)
         ids = [snapshot.provider(slot).id for slot in slots]
         return self._database.read(lambda db: holders.count_by_provider(db, ids)) if ids else {}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -21,8 +21,12 @@ from placement.db.tables import (
 from placement.db.transaction import Reading
 from placement.objects.usage import UNKNOWN_TYPE
 
-#: Providers in one statement.
-_MANY = 5000
+#: Providers in one statement; MariaDB makes a table of a list of a thousand or more.
+_MANY = 999
+#: Rows of an index up to which all of them are read for a page.
+_FEW = 10_000
+#: How many consumers a page looks at otherwise.
+_WINDOW = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,12 @@ class ConsumerFilter:
     #: The id of a class of which it holds something; with ``providers``, on one of these.  Without them it should be a
     #: class that many consumers hold: the others are found by reading all of them.
     resource_class: int | None = None
+
+    @property
+    def named(self) -> dict[str, str | None]:
+        """The names of rows of other tables: of the project, the user and the type; None for none."""
+        typed = None if self.consumer_type == UNKNOWN_TYPE else self.consumer_type
+        return {"project": self.project, "user": self.user, "consumer_type": typed}
 
 
 @dataclass(slots=True)
@@ -68,64 +78,123 @@ class Holder:
     created_at: datetime.datetime | None
     #: By provider uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
+    #: Whether it holds anything, also of a provider or a class that does not exist.
+    holds: bool = False
 
 
-def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> tuple[list[Holder], bool]:
-    """Return consumers that hold something, in the order of their ids, and whether more follow.
+class ConsumerPage(NamedTuple):
+    """Some consumers, and where the next page begins."""
 
-    It is one statement, so that all it reads is of one moment.
+    holders: list[Holder]
+    #: The id after which it begins; None if this is the last page.
+    next: int | None
+
+
+def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> ConsumerPage:
+    """Return consumers that hold something, in the order of their ids.
+
+    A page may have fewer consumers than its limit, or none, and still be followed by another one.  Where an index has
+    few rows with what is wanted, these are read; else so many consumers are looked at in turn, and no more.  And rows
+    of consumers that hold nothing, which another implementation may leave, count as absent.
 
     Args:
         db: Where they are read.
         wanted: Which of them.
-        limit: How many.
-        after: The id of the last consumer of the page before.
+        limit: How many at most.
+        after: Where the page begins.
     """
+    # The names come first: of an id the database knows how many consumers have it, and chooses the index by that.
+    ids = db.execute(_IDS, wanted.named).one()._asdict()
+    if any(ids[kind] is None and name is not None for kind, name in wanted.named.items()):
+        return ConsumerPage([], None)
+    owned = [*_owned(wanted, ids)]
+    by_holding = wanted.providers is not None and _are_few(db, _held(wanted, sa.select(_A.id)))
+    beyond = None
+    if not (by_holding or (owned and _are_few(db, sa.select(_C.id).where(*owned)))):
+        beyond = db.execute(_BEYOND, {"after": after, "window": _WINDOW}).scalar()
+    conditions = [*owned, *_created(wanted), *_holding(wanted, by_holding)]
+    if beyond is not None:
+        conditions.append(_C.id < beyond)
     found: dict[int, Holder] = {}
-    for row in db.execute(_statement(wanted, limit + 1), {"after": after}):
+    # One statement, so that all that a consumer holds is of one moment.
+    for row in db.execute(_statement(conditions, limit + 1), {"after": after}):
         holder = found.get(row.id)
         if holder is None:
             holder = found[row.id] = Holder(
                 *(row.id, row.uuid, row.generation, row.project, row.user),
                 *(row.consumer_type or UNKNOWN_TYPE, row.created_at),
             )
+        holder.holds |= row.resource_class_id is not None
         if row.provider is not None and row.resource_class is not None:
             held = holder.held.setdefault(row.provider, HeldAmounts(row.provider, row.name))
             held.resources[row.resource_class] = row.used
-    holders = [*found.values()]
-    return holders[:limit], len(holders) > limit
+    shown = [*found.values()][:limit]
+    following = None if beyond is None else beyond - 1
+    if len(found) > limit:
+        following = shown[-1].id
+    return ConsumerPage([holder for holder in shown if holder.holds], following)
 
 
-def count_by_provider(db: Reading, ids: Sequence[int] | None = None) -> dict[int, int]:
-    """Return how many consumers hold something on each of these providers, or on each of all (None), by its id.
+def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
+    """Return how many consumers hold something on each of these providers, by its id.
 
-    Providers on which nothing is held are left out.
+    Providers on which nothing is held are left out.  All allocations of the providers are read, since no index has
+    providers with consumers.  So it is several statements, of which none takes long (docs: performance-overview).
     """
-    if ids is None:
-        return dict(_counted(db.execute(_COUNTS)))
-    batches = (list(ids[start : start + _MANY]) for start in range(0, len(ids), _MANY))
-    return dict(pair for batch in batches for pair in _counted(db.execute(_COUNTS_OF, {"ids": batch})))
-
-
-def _counted(rows: Any) -> Iterator[tuple[int, int]]:
-    return ((row.provider, row.consumers) for row in rows)
+    ordered = sorted(ids)
+    counts: dict[int, int] = {}
+    for start in range(0, len(ordered), _MANY):
+        batch = ordered[start : start + _MANY]
+        dense = batch[-1] - batch[0] < 2 * len(batch)
+        among = _PROVIDER.between(batch[0], batch[-1]) if dense else _PROVIDER.in_(batch)
+        found = {row.provider: row.consumers for row in db.execute(_COUNTS.where(among))}
+        counts |= {provider_id: found[provider_id] for provider_id in batch if provider_id in found}
+    return counts
 
 
 _A, _C, _P = allocations.c, consumers.c, resource_providers.c
-_COUNTS = sa.select(
-    _A.resource_provider_id.label("provider"), sa.func.count(sa.distinct(_A.consumer_id)).label("consumers")
-).group_by(_A.resource_provider_id)
-_COUNTS_OF = _COUNTS.where(_A.resource_provider_id.in_(sa.bindparam("ids", expanding=True)))
+_PROVIDER = _A.resource_provider_id
+_COUNTS = sa.select(_PROVIDER.label("provider"), sa.func.count(sa.distinct(_A.consumer_id)).label("consumers"))
+_COUNTS = _COUNTS.group_by(_PROVIDER)
 _CONSUMERS = sa.select(consumers).where(_C.id > sa.bindparam("after")).order_by(_C.id)
+#: The ids of the rows of names; NULL where there is none.
+_IDS = sa.select(
+    *(
+        sa.select(column.table.c.id).where(column == sa.bindparam(name)).scalar_subquery().label(name)
+        for name, column in (
+            ("project", projects.c.external_id),
+            ("user", users.c.external_id),
+            ("consumer_type", consumer_types.c.name),
+        )
+    )
+)
+#: The id of the first consumer that a page does not look at.
+_BEYOND = sa.select(_C.id).where(_C.id > sa.bindparam("after")).order_by(_C.id)
+_BEYOND = _BEYOND.offset(sa.bindparam("window")).limit(1)
 
 
-def _statement(wanted: ConsumerFilter, count: int) -> sa.Select[Any]:
-    """Return the statement of a page: a row for each allocation of its consumers.
+def _are_few(db: Reading, rows: sa.Select[Any]) -> bool:
+    """Return whether the statement has few rows; it is ended when it has more."""
+    some = rows.limit(_FEW + 1).subquery()
+    return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= _FEW)
+
+
+def _held(wanted: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
+    """Return the statement about allocations, for those of the class and of the providers."""
+    if wanted.resource_class is not None:
+        statement = statement.where(_A.resource_class_id == wanted.resource_class)
+    if wanted.providers is not None:
+        statement = statement.where(_A.resource_provider_id.in_(list(wanted.providers)))
+    return statement
+
+
+def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.Select[Any]:
+    """Return the statement of a page: a row for each allocation of its consumers, and one for those without.
 
     Names are joined to the page, and not to the table of consumers: MariaDB would begin with the projects.
     Each join is an outer one: SQLite would read all allocations for an inner join among them.
     """
-    shown = _CONSUMERS.where(*_conditions(wanted)).limit(count).subquery("page")
+    shown = _CONSUMERS.where(*conditions).limit(count).subquery("page")
     return (
         sa.select(
             *(shown.c.id, shown.c.uuid, shown.c.generation, shown.c.created_at),
@@ -135,7 +204,7 @@ def _statement(wanted: ConsumerFilter, count: int) -> sa.Select[Any]:
             _P.uuid.label("provider"),
             _P.name.label("name"),
             resource_classes.c.name.label("resource_class"),
-            _A.used,
+            *(_A.resource_class_id, _A.used),
         )
         .select_from(shown)
         .outerjoin(projects, projects.c.id == shown.c.project_id)
@@ -148,32 +217,36 @@ def _statement(wanted: ConsumerFilter, count: int) -> sa.Select[Any]:
     )
 
 
-def _conditions(wanted: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]]:
+def _owned(wanted: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:
+    """Yield the conditions that indexes of consumers have; ``ids`` are those of project, user and type."""
     if wanted.project is not None:
-        yield _C.project_id == _id_of(projects.c.external_id, wanted.project)
+        yield _C.project_id == ids["project"]
     if wanted.user is not None:
-        yield _C.user_id == _id_of(users.c.external_id, wanted.user)
-    if wanted.consumer_type == UNKNOWN_TYPE:
-        yield _C.consumer_type_id.is_(None)
-    elif wanted.consumer_type is not None:
-        yield _C.consumer_type_id == _id_of(consumer_types.c.name, wanted.consumer_type)
+        yield _C.user_id == ids["user"]
+    if wanted.consumer_type is not None:
+        yield _C.consumer_type_id == ids["consumer_type"]  # IS NULL for None
+    if wanted.user is not None and wanted.project is None:
+        # There is an index of projects with users, and none of users alone.
+        yield _C.project_id.in_(sa.select(projects.c.id))
+
+
+def _created(wanted: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]]:
+    """Yield the conditions on the date, of which there is no index."""
     if wanted.created_before is not None:
         yield _C.created_at < wanted.created_before
     if wanted.created_after is not None:
         yield _C.created_at >= wanted.created_after
-    if wanted.user is not None and wanted.project is None:
-        # There is an index of projects with users, and none of users alone.
-        yield _C.project_id.in_(sa.select(projects.c.id))
-    held = sa.select(_A.consumer_id)
-    if wanted.resource_class is not None:
-        held = held.where(_A.resource_class_id == wanted.resource_class)
-    if wanted.providers is not None:
-        yield _C.uuid.in_(held.where(_A.resource_provider_id.in_(list(wanted.providers))))
-    else:
-        # Rows of consumers that hold nothing, which another implementation may leave, count as absent.  With a limit
-        # no database turns this into a join with all allocations.
-        yield held.where(_A.consumer_id == _C.uuid).limit(1).scalar_subquery().is_not(None)
 
 
-def _id_of(column: sa.Column[str], name: str) -> sa.ScalarSelect[int]:
-    return sa.select(column.table.c.id).where(column == name).scalar_subquery()
+def _holding(wanted: ConsumerFilter, by_holding: bool) -> Iterator[sa.ColumnElement[bool]]:
+    """Yield the condition on what consumers hold, if there is one.
+
+    Args:
+        by_holding: Whether to begin with the allocations and not with the consumers.
+    """
+    if by_holding:
+        yield _C.uuid.in_(_held(wanted, sa.select(_A.consumer_id)))
+    elif wanted.providers is not None or wanted.resource_class is not None:
+        # With a limit no database turns this into a join with all allocations.
+        held = _held(wanted, sa.select(_A.consumer_id)).where(_A.consumer_id == _C.uuid)
+        yield held.limit(1).scalar_subquery().is_not(None)

@@ -34,13 +34,15 @@ OTHERWISE = {
         "init_command": "SET SESSION time_zone = '+05:00', innodb_lock_wait_timeout = 1000, "
         "tx_isolation = 'READ-UNCOMMITTED'"
     },
-    "postgresql": {"options": "-c timezone=Asia/Tokyo -c lock_timeout=0 -c default_transaction_isolation=serializable"},
+    "postgresql": {
+        "options": "-c timezone=Asia/Tokyo -c lock_timeout=0 -c jit=on -c default_transaction_isolation=serializable"
+    },
 }
 SETTINGS = {
     "mariadb": ("SELECT @@time_zone, @@innodb_lock_wait_timeout", ("+00:00", LOCK_TIMEOUT)),
     "postgresql": (
-        "SELECT current_setting('TimeZone'), current_setting('lock_timeout')",
-        ("UTC", f"{LOCK_TIMEOUT}s"),
+        "SELECT current_setting('TimeZone'), current_setting('lock_timeout'), current_setting('jit')",
+        ("UTC", f"{LOCK_TIMEOUT}s", "off"),
     ),
 }
 ISOLATION = {"mariadb": "SELECT @@tx_isolation", "postgresql": "SHOW transaction_isolation"}

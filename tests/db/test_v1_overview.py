@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from placement import deploy
+from placement.objects import holders
 from tests import caller, servers, web
 from tests.db import single_calls
 from tests.db.single_calls import get, pages
@@ -66,6 +67,10 @@ class Lookers(Writers):
             for top, tree in trees(known).items()
             if any(meets(each, wanted) for each in tree) and (root is None or top == of_root)
         }
+
+    @rule(window=st.sampled_from((1, 3, 50_000)), few=st.sampled_from((0, 2, 10_000)))
+    def looks_at_more_or_fewer_at_once(self, window, few):
+        holders._WINDOW, holders._FEW = window, few
 
     @rule(limit=LIMITS.filter(lambda limit: "99" not in limit))
     def looks_at_consumers(self, limit):
@@ -170,7 +175,9 @@ def holds(consumer, name):
     return any(name in held["resources"] for held in consumer["allocations"].values())
 
 
-def test_the_answers_are_those_of_the_single_calls(backend, database):
+def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatch):
+    for name in ("_WINDOW", "_FEW"):
+        monkeypatch.setattr(holders, name, getattr(holders, name))  # restores them
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = caller.inside(deploy.loadapp(conf, database))
     part = 0.15 if backend.kind == servers.SQLite.kind else 0.05

@@ -6,8 +6,10 @@ import random
 import uuid
 
 import pytest
+import sqlalchemy as sa
 
 from placement.db.database import opened
+from placement.db.tables import resource_providers
 from placement.index.live import LiveIndex
 from placement.objects import holders
 from placement.objects.claim import Claim
@@ -36,7 +38,7 @@ def test_the_numbers_are_those_of_the_database_after_any_write(database):
         for _ in range(150):
             for _ in range(writer.chance.choice((1, 1, 2, 5))):
                 writer.write()
-            assert counted(index) == database.read(holders.count_by_provider)
+            assert counted(index) == database.read(lambda db: holders.count_by_provider(db, all_ids(db)))
 
 
 def test_another_process_deletes_all_that_a_consumer_holds(database):
@@ -69,14 +71,34 @@ def test_only_what_changed_is_read_again(database, monkeypatch):
         claim(database, name)
     read = []
     count = holders.count_by_provider
-    monkeypatch.setattr(holders, "count_by_provider", lambda db, ids=None: (read.append(ids), count(db, ids))[1])
+    monkeypatch.setattr(holders, "count_by_provider", lambda db, ids: (read.append([*ids]), count(db, ids))[1])
     index = LiveIndex(database)
     assert [*counted(index).values()] == [1, 1, 1, 1]
     counted(index)
-    assert read == [None]
+    assert [len(ids) for ids in read] == [4]
     claim(database, "two")
     assert [*counted(index).values()] == [1, 2, 1, 1]
     assert [len(ids) for ids in read[1:]] == [1]
+
+
+@pytest.mark.parametrize("wanted", [[], [1], [2, 3], [1, 4], [1, 2, 3, 4], [4, 99]])
+@pytest.mark.parametrize("many", [1, 2, 999])
+def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, many):
+    """Providers with ids that follow each other are one range in SQL, others are a list."""
+    monkeypatch.setattr(holders, "_MANY", many)
+    furnish(database)
+    for name in ("one", "three", "three", "four"):
+        claim(database, name)
+    known = database.read(all_ids)
+    ids = [known[number - 1] if number < 9 else known[-1] + 95 for number in wanted]
+    expected = dict(zip(known, (1, 0, 2, 1), strict=True))
+    assert database.read(lambda db: holders.count_by_provider(db, ids)) == {
+        provider_id: expected[provider_id] for provider_id in ids if expected.get(provider_id)
+    }
+
+
+def all_ids(db):
+    return sorted(db.execute(sa.select(resource_providers.c.id)).scalars())
 
 
 def furnish(database):

@@ -49,9 +49,9 @@ def list_consumers(req: Request) -> Reply:
         wanted = schema.consumer_filter(_valid(given), req.index.current)
     except errors.BadRequest as refused:
         return pages.show(req, "consumers.html", 400, sentence=refused.sentence, found=[], next="", **shown)
-    found, more = req.read(lambda db: holders.page(db, wanted, _ROWS, int(given.get("after", 0))))
-    following = urlencode({**given, "after": found[-1].id}) if more else ""
-    return pages.show(req, "consumers.html", sentence="", found=found, next=following, **shown)
+    found = req.read(lambda db: holders.page(db, wanted, _ROWS, int(given.get("after", 0))))
+    following = "" if found.next is None else urlencode({**given, "after": found.next})
+    return pages.show(req, "consumers.html", sentence="", found=found.holders, next=following, **shown)
 
 
 def _authorize(req: Request, given: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
 from placement.objects import holders
-from placement.objects.holders import ConsumerFilter, Holder
+from placement.objects.holders import ConsumerFilter, ConsumerPage
 from placement.objects.inventory import AMOUNTS, Inventory
 from placement.objects.provider import ResourceProvider
 from placement.schemas.declarations import Field, Object, string
@@ -97,11 +97,11 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
     drawn = tree.draw(snapshot, slot)
     members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in snapshot.forest.tree(root)}
 
-    def work(db: Reading) -> tuple[dict[int, int], list[Holder], bool]:
+    def work(db: Reading) -> tuple[dict[int, int], ConsumerPage]:
         wanted = ConsumerFilter(providers=members.keys())
-        return holders.count_by_provider(db, [*members]), *holders.page(db, wanted, _HOLDERS)
+        return holders.count_by_provider(db, [*members]), holders.page(db, wanted, _HOLDERS)
 
-    counts, held, more = req.read(work)
+    counts, held = req.read(work)
     may_try = req.may("placement:resource_providers:inventories:update")
     serving, served = shared_by(snapshot, root), shares_with(snapshot, root)
     return pages.show(
@@ -113,9 +113,9 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         ancestors=[named(snapshot, each) for each in reversed(snapshot.ancestry(slot)[1:])],
         drawn=drawn,
         consumers={members[provider_id]: count for provider_id, count in counts.items()},
-        held=held,
+        held=held.holders,
         members=frozenset(members.values()),
-        more=more,
+        more=held.next is not None,
         serving=[named(snapshot, each) for each in serving[:_NAMED]],
         served=[named(snapshot, each) for each in served[:_NAMED]],
         inventories=_inventories(req, uuid) if may_try else [],

@@ -23,6 +23,6 @@ def list_consumers(req: Request) -> Reply:
     """List the consumers that meet every condition, with all that they hold, a page at a time."""
     wanted = schema.consumer_filter(req.parameters, req.index.current)
     limit, after = consumers_of_page(req)
-    found, more = req.read(lambda db: holders.page(db, wanted, limit, after))
-    following = next_page(req, "/consumers", str(found[-1].id)) if more else None
-    return ok({"consumers": [schema.document(holder) for holder in found], "next": following}, modified=NOW)
+    shown = req.read(lambda db: holders.page(db, wanted, limit, after))
+    documents = [schema.document(holder) for holder in shown.holders]
+    return ok({"consumers": documents, "next": next_page(req, "/consumers", shown.next)}, modified=NOW)

@@ -27,7 +27,7 @@ def show(req: Request) -> Reply:
     trees = find_trees(snapshot, wanted, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
     slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
     consumers = _consumers(req, snapshot, slots)
-    following = trees.last and next_page(req, "/overview", schema.text(trees.last))
+    following = next_page(req, "/overview", trees.last and schema.text(trees.last))
     pieces = schema.pieces(snapshot, slots, consumers, following)
     reply = stream(pieces, JSON) if len(slots) > _MANY else page(b"".join(pieces), JSON)
     reply.modified = NOW

@@ -7,7 +7,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
 from placement.objects import holders
-from placement.objects.holders import ConsumerFilter, Holder
+from placement.objects.holders import ConsumerFilter, ConsumerPage
 from placement.search.trees import depth_first, shared_by, shares_with
 from placement.v1 import lookup
 from placement.v1.schemas import provider as schema
@@ -25,11 +25,11 @@ def show(req: Request, provider: str) -> Reply:
     members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in slots}
     limit, after = consumers_of_page(req)
 
-    def work(db: Reading) -> tuple[dict[int, int], list[Holder], bool]:
+    def work(db: Reading) -> tuple[dict[int, int], ConsumerPage]:
         counts = holders.count_by_provider(db, [*members])
-        return counts, *holders.page(db, ConsumerFilter(providers=members.keys()), limit, after)
+        return counts, holders.page(db, ConsumerFilter(providers=members.keys()), limit, after)
 
-    counts, found, more = req.read(work)
+    counts, shown = req.read(work)
     tree = schema.documents(snapshot, slots, counts)
     path = f"/providers/{snapshot.provider(slot).uuid}"
     document = {
@@ -37,7 +37,7 @@ def show(req: Request, provider: str) -> Reply:
         "tree": tree,
         "shares_with": schema.some_of(snapshot, shares_with(snapshot, root)),
         "shared_by": schema.some_of(snapshot, shared_by(snapshot, root)),
-        "holders": schema.holders(found, frozenset(members.values())),
-        "next": next_page(req, path, str(found[-1].id)) if more else None,
+        "holders": schema.holders(shown.holders, frozenset(members.values())),
+        "next": next_page(req, path, shown.next),
     }
     return ok(document, modified=NOW)

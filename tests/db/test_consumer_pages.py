@@ -1,0 +1,130 @@
+"""Pages of consumers: what each of them looks at, and that together they list every consumer once."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.tables import allocations, consumers, utcnow
+from placement.objects import holders
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.holders import ConsumerFilter
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+
+VCPU, DISK_GB = 0, 2
+
+
+@pytest.fixture
+def ids(database):
+    """The ids of two providers."""
+
+    def work(db):
+        found = []
+        for name in ("host", "pool"):
+            provider = LockedProvider.create(db, uuid=name, name=name)
+            provider.replace_inventories([Inventory("VCPU", 100), Inventory("DISK_GB", 100)])
+            found.append(provider.record.id)
+        return found
+
+    return dict(zip(("host", "pool"), database.write(work), strict=True))
+
+
+def claims(database, number, *, project="red", consumer_type="INSTANCE", **allocations):
+    """Let so many consumers claim; return their uuids."""
+    made = [str(uuid.uuid4()) for _ in range(number)]
+    for consumer in made:
+        claim = Claim(consumer, allocations, Owner(project, "ann", consumer_type))
+        database.write(lambda db, claim=claim: ClaimSet(db, [claim]).place())
+    return made
+
+
+def pages(database, wanted, limit=100):
+    """Return the uuids of each page."""
+    found, after = [], 0
+    while after is not None:
+        page = database.read(lambda db, after=after: holders.page(db, wanted, limit, after))
+        found.append([holder.uuid for holder in page.holders])
+        assert page.next is None or page.next > after
+        after = page.next
+    return found
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A page looks at two consumers; three allocations are many."""
+    monkeypatch.setattr(holders, "_WINDOW", 2)
+    monkeypatch.setattr(holders, "_FEW", 2)
+
+
+def test_a_list_by_age_looks_at_some_consumers_in_each_page(database, ids, small):
+    made = claims(database, 5, host={"VCPU": 1})
+    hour = datetime.timedelta(hours=1)
+    assert pages(database, ConsumerFilter(created_after=utcnow() - hour)) == [made[:2], made[2:4], made[4:]]
+    assert pages(database, ConsumerFilter(created_after=utcnow() + hour)) == [[], [], []]
+    assert pages(database, ConsumerFilter(created_before=utcnow() + hour), limit=1) == [[one] for one in made]
+
+
+def test_few_consumers_of_an_owner_or_a_type_are_one_page_and_many_are_found_in_turn(database, ids, small):
+    many = claims(database, 4, host={"VCPU": 1})
+    [other] = claims(database, 1, project="blue", consumer_type="MIGRATION", host={"VCPU": 1})
+    assert pages(database, ConsumerFilter(project="blue")) == [[other]]
+    assert pages(database, ConsumerFilter(consumer_type="MIGRATION")) == [[other]]
+    assert pages(database, ConsumerFilter(project="red")) == [many[:2], many[2:], []]
+    assert pages(database, ConsumerFilter(user="ann")) == [many[:2], many[2:], [other]]
+    assert pages(database, ConsumerFilter(project="blue", user="ann", consumer_type="MIGRATION")) == [[other]]
+
+
+@pytest.mark.parametrize(
+    "nothing", [{"project": "nobody"}, {"user": "nobody"}, {"consumer_type": "NONE"}, {"consumer_type": "unknown"}]
+)
+def test_a_name_that_is_not_there_owns_nothing(database, ids, nothing):
+    claims(database, 1, host={"VCPU": 1})
+    assert pages(database, ConsumerFilter(**nothing)) == [[]]
+
+
+def test_consumers_without_a_type_are_found(database, ids, small):
+    claims(database, 4, host={"VCPU": 1})
+    untyped = claims(database, 2, consumer_type=None, host={"VCPU": 1})
+    assert pages(database, ConsumerFilter(consumer_type="unknown")) == [untyped]
+
+
+def test_few_consumers_of_a_provider_are_one_page_and_many_are_found_in_turn(database, ids, small):
+    first = claims(database, 2, pool={"VCPU": 1})
+    claims(database, 3, host={"VCPU": 1})
+    of_pool = ConsumerFilter(providers=[ids["pool"]])
+    assert pages(database, of_pool) == [first]
+    last = claims(database, 1, pool={"VCPU": 1})
+    assert pages(database, of_pool) == [first, [], last]
+    assert pages(database, ConsumerFilter(providers=[ids["pool"]], resource_class=DISK_GB)) == [[]]
+
+
+def test_what_is_held_of_a_class_elsewhere_does_not_count(database, ids, small):
+    """On each way to find the consumers: by their allocations, and in turn."""
+    claims(database, 3, pool={"VCPU": 1})
+    [both] = claims(database, 1, pool={"VCPU": 1}, host={"DISK_GB": 1})
+    on_host = ConsumerFilter(providers=[ids["host"]], resource_class=DISK_GB)
+    assert pages(database, on_host) == [[both]]
+    assert pages(database, ConsumerFilter(providers=[ids["pool"]], resource_class=DISK_GB)) == [[]]
+    of_class = [page for page in pages(database, ConsumerFilter(resource_class=DISK_GB)) if page]
+    assert of_class == [[both]]
+    claims(database, 3, host={"DISK_GB": 1})
+    assert sum(map(len, pages(database, on_host))) == 4
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_consumers_that_hold_nothing_are_passed_over(database, ids, limit):
+    made = claims(database, 4, host={"VCPU": 1})
+    with database.engine.begin() as connection:
+        connection.execute(sa.delete(allocations).where(allocations.c.consumer_id.in_(made[1:3])))
+    left = [made[0], made[3]]
+    for wanted in (ConsumerFilter(), ConsumerFilter(project="red"), ConsumerFilter(providers=[ids["host"]])):
+        found = pages(database, wanted, limit)
+        assert [one for page in found for one in page] == left
+    with database.engine.begin() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(consumers)).scalar() == 4
