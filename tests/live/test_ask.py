@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from importlib import metadata
 
 import bcrypt
 import pytest
@@ -248,6 +249,34 @@ class TestOpenStack:
             return done.returncode, json.loads(done.stdout)
 
         return run
+
+    @pytest.mark.parametrize(
+        ("words", "shown"),
+        [
+            (
+                "-f csv --quote minimal",
+                "provider,class,used,capacity,free,traits\nhost1,MEMORY_MB,0,4096,4096,\n"
+                "host1-numa0,VCPU,4,16,12,HW_NUMA_ROOT\nhost1-numa1,VCPU,0,16,16,HW_NUMA_ROOT\n",
+            ),
+            ("-f value -c provider -c free", "host1 4096\nhost1-numa0 12\nhost1-numa1 16\n"),
+            ("-f value -c free --sort-column free --sort-descending", "4096\n16\n12\n"),
+            ("-f yaml -c provider", "- provider: host1\n- provider: host1-numa0\n- provider: host1-numa1\n"),
+        ],
+    )
+    def test_the_formats_of_the_client(self, service, openstack_command, words, shown):
+        """Without a token, as noauth2 takes it."""
+        identity = ["--os-auth-type", "none", "--os-endpoint", service.url]
+        done = openstack_command([*identity, *["resource", "provider", "overview", "--root", "host1"], *words.split()])
+        assert (done.returncode, done.stdout.replace("\r\n", "\n")) == (0, shown), done.stderr
+
+    def test_no_command_has_the_name_of_another(self, backend):
+        """Of two, the client would choose one."""
+        commands = list(metadata.entry_points(group="openstack.placement.v1"))
+        names = {point.name for point in commands if point.module.startswith("placement.osc.")}
+        others = {point.name for point in commands if not point.module.startswith("placement.osc.")}
+        assert len(names) == 4
+        assert "allocation_candidate_list" in others
+        assert not names & others
 
     def test_count(self, openstack):
         code, found = openstack("allocation candidate count --resource VCPU=4")
