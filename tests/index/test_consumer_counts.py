@@ -64,6 +64,37 @@ def test_several_consumers_take_the_place_of_one(database):
     assert [*counted(index).values()] == [2]
 
 
+def test_a_provider_takes_the_slot_of_one_that_has_gone(database):
+    """Generation and usage are the same."""
+    index = LiveIndex(database)
+    furnish(database, "old")
+    consumers = [claim(database, "old", 2), claim(database, "old")]
+    database.write(lambda db: ClaimSet.release(db, consumers[1]))
+    snapshot = index.current()
+    assert [*counted(index).values()] == [1]
+    database.write(lambda db: ClaimSet.release(db, consumers[0]))
+    database.write(lambda db: LockedProvider.lock(db, "old").delete())
+    furnish(database, "new")
+    for _ in range(2):
+        claim(database, "new")
+    slot = snapshot.by_uuid["old"]
+    assert index.current().by_uuid == {"new": slot}
+    assert index.current().generations[slot] == snapshot.generations[slot]
+    assert [*counted(index).values()] == [2]
+
+
+def test_a_provider_that_is_newer_than_the_snapshot_is_left_out(database):
+    index = LiveIndex(database)
+    furnish(database, "old")
+    claim(database, "old")
+    snapshot = index.current()
+    furnish(database, "new")
+    for _ in range(2):
+        claim(database, "new")
+    counts = index.consumers.of(snapshot)
+    assert (counts[snapshot.by_uuid["old"]], counts.sum()) == (1, 1)
+
+
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 def test_only_what_changed_is_read_again(database, monkeypatch):
     furnish(database)
@@ -101,9 +132,9 @@ def all_ids(db):
     return sorted(db.execute(sa.select(resource_providers.c.id)).scalars())
 
 
-def furnish(database):
+def furnish(database, *names):
     def work(db):
-        for name in NAMES:
+        for name in names or NAMES:
             LockedProvider.create(db, uuid=name, name=name).replace_inventories([Inventory("VCPU", 8)])
 
     database.write(work)
