@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from placement.baremetal.api import TABLE
 from placement.baremetal.objects.node import Node
 from placement.baremetal.objects.record import Record
+from placement.policy import Policy
 from tests import web
 
 ME, YOU = "mine", "yours"
@@ -28,6 +30,41 @@ def member(client):
 
 def add(name, value):
     return [{"op": "add", "path": f"/{name}", "value": value}]
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+#: Routes about one node or allocation.
+ABOUT_ONE = [(method, path) for path, methods in TABLE.items() if "{" in path for method in methods]
+BODIES = {
+    "/v1/nodes/{node}": [],
+    "/v1/nodes/{node}/maintenance": {},
+    "/v1/nodes/{node}/states/power": {"target": "power on"},
+    "/v1/nodes/{node}/states/provision": {"target": "manage"},
+    "/v1/nodes/{node}/traits": {"traits": []},
+    "/v1/allocations/{allocation}": [],
+}
+
+
+@pytest.mark.parametrize(("method", "path"), ABOUT_ONE)
+def test_the_rule_of_an_endpoint_is_asked_about_the_node_or_the_allocation_too(client, monkeypatch, method, path):
+    """And no other than that, and the one of what a caller may see."""
+    client.node("n", traits=["CUSTOM_A"])
+    made = client.created()["uuid"] if "allocation" in path else None
+    asked, authorize = [], Policy.authorize
+
+    def noted(self, rule, context, target=None):
+        asked.append(rule)
+        return authorize(self, rule, context, target)
+
+    monkeypatch.setattr(Policy, "authorize", noted)
+    filled = path.format(node="n", allocation=made, trait="CUSTOM_A").removeprefix("/v1")
+    answer = client(method, filled, BODIES.get(path) if method in ("PUT", "PATCH") else None)
+    assert answer.status < 300, answer
+    rule = TABLE[path][method].policy
+    assert asked.count(rule) >= 2
+    seeing = {"baremetal:node:get", "baremetal:allocation:get"}
+    assert set(asked) - seeing - {rule, "baremetal:allocation:create_restricted"} == set()
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
@@ -125,13 +162,14 @@ def test_a_node_that_changes_hands_before_it_is_locked_is_not_changed(
         assert client("GET", f"/nodes/{node}").body == before
 
 
+@pytest.mark.parametrize("was", [{"owner": ME}, {"lessee": ME}])
 @pytest.mark.parametrize("instance", [None, INSTANCE])
-def test_a_node_that_changes_hands_before_it_is_locked_is_not_recorded(client, member, monkeypatch, instance):
+def test_a_node_that_changes_hands_before_it_is_locked_is_not_recorded(client, member, monkeypatch, instance, was):
     foreign = client.node("n", owner=YOU, provision_state="active")
     if instance is not None:
         assert client("PATCH", "/nodes/n", add("instance_uuid", instance)).status == 200
     find = Node.find.__func__
-    monkeypatch.setattr(Node, "find", classmethod(lambda cls, db, ident: replace(find(cls, db, ident), owner=ME)))
+    monkeypatch.setattr(Node, "find", classmethod(lambda cls, db, ident: replace(find(cls, db, ident), **was)))
     monkeypatch.setattr(Node, "get", classmethod(lambda cls, db, ident, *_: find(cls, db, ident)))
     assert member("POST", "/allocations", {"node": "n"}).status == 409
     assert client("GET", "/allocations").body == {"allocations": []}

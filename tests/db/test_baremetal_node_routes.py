@@ -692,6 +692,8 @@ def test_maintenance(client):
         assert (shown["maintenance"], shown["maintenance_reason"]) == (True, reason)
     assert client("PUT", "/nodes/n0/maintenance?reason=why").status == 202
     assert patch(client, maintenance=True).body["maintenance_reason"] == "why"
+    assert client("PUT", "/nodes/n0/maintenance?reason=why", {"reason": "because"}).status == 202
+    assert client("GET", "/nodes/n0").body["maintenance_reason"] == "because"
     for _ in range(2):
         assert client("DELETE", "/nodes/n0/maintenance").status == 202
         shown = client("GET", "/nodes/n0").body

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from placement import errors
+from placement import errors, signals
 from placement.db import bulkhead, feed, schema, standard
 from placement.db.bulkhead import Bulkhead
 from placement.db.database import opened
@@ -198,6 +198,17 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
     assert outcomes.count(None) == 4
 
 
+def test_the_refresh_after_a_failed_one_is_like_any_other(database):
+    live_index, plan = LiveIndex(database), Plan(at=1, faults=[faults.lose], for_ever=True)
+    live_index.current()
+    planted(database, plan)
+    with pytest.raises(errors.DatabaseUnavailable):
+        live_index.current()
+    plan.for_ever = False
+    create(database, "new", VCPU=1)
+    assert uuids(live_index.current()) == {"new"}
+
+
 def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
     create(database, "host", VCPU=1)
     live_index, statements = LiveIndex(database), []
@@ -230,6 +241,34 @@ def test_a_recent_snapshot_is_asked_for_when_it_is_too_old(database, clock):
     assert uuids(fresh) == {"host", "another"}
     clock.now += 1
     assert live_index.recent(1) is fresh
+
+
+def test_a_snapshot_is_as_old_as_the_beginning_of_its_refresh(database, clock):
+    def slow(_):
+        clock.now += 2
+
+    live_index = LiveIndex(database)
+    with watch.statements(database.reading_engine, slow):
+        assert uuids(live_index.current()) == set()
+    create(database, "new", VCPU=1)
+    assert uuids(live_index.recent(1)) == {"new"}
+
+
+def test_sums_are_published_when_they_may_have_changed(database):
+    live_index, published = LiveIndex(database), []
+
+    def listener(totals):
+        published.append(totals["VCPU"])
+
+    signals.amounts_changed.connect(listener)
+    try:
+        for name in ("first", "second"):
+            create(database, name, VCPU=4)
+            for _ in range(2):
+                live_index.current()
+    finally:
+        signals.amounts_changed.disconnect(listener)
+    assert published == [(4, 0, 0), (8, 0, 0)]
 
 
 def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):
