@@ -147,6 +147,7 @@ def test_the_first_key_leads_to_the_content(open_page):
 def test_the_heat_map_is_used_with_the_keyboard(open_page, uuids):
     page = open_page("/")
     canvas = page.locator("canvas")
+    canvas.wait_for()
     canvas.focus()
     page.keyboard.press("ArrowRight")
     assert page.inner_text("[data-tip]") == "cn1: 48 of 128 VCPU used"
@@ -163,6 +164,68 @@ def test_the_heat_map_is_used_with_a_pointer(open_page, uuids):
     assert page.inner_text("[data-tip]").startswith(HOSTILE)
     page.locator("canvas").click(position={"x": 5, "y": 5})
     page.wait_for_url(f"**/providers/{uuids[HOSTILE]}")
+
+
+def pixel(page, x, y):
+    """Return the colour of a pixel of the heat map: red, green, blue, opacity."""
+    script = """([x, y]) => {
+      const canvas = document.querySelector("canvas");
+      const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
+      const pen = copy.getContext("2d", { willReadFrequently: true });
+      pen.drawImage(canvas, 0, 0);
+      return [...pen.getImageData(x, y, 1, 1).data];
+    }"""
+    return tuple(page.evaluate(script, [x, y]))
+
+
+def test_a_cell_has_the_colour_of_its_tenth_and_the_chosen_one_a_frame(open_page):
+    page = open_page("/", color_scheme="light", viewport={"width": 1280, "height": 900})
+    canvas = page.locator("canvas")
+    canvas.wait_for()
+    canvas.focus()
+    over, third = (0xB3, 0x26, 0x1E, 255), (0x93, 0xC3, 0xDF, 255)  # 16 of 12, 48 of 128
+    ink = (0x1A, 0x1F, 0x27, 255)
+    assert (pixel(page, 1, 1), pixel(page, 29, 1)) == (over, third)
+    page.keyboard.press("Home")
+    assert (pixel(page, 1, 1), pixel(page, 29, 1)) == (ink, third)
+    assert pixel(page, 13, 13) == over
+    page.keyboard.press("End")
+    assert (pixel(page, 1, 1), pixel(page, 29, 1)) == (over, ink)
+    page.get_by_role("button", name="Theme").click()
+    page.get_by_role("button", name="Theme").click()  # light, then dark
+    assert pixel(page, 1, 1) not in (over, third)
+    assert pixel(page, 29, 1) not in (ink, third)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_ten_thousand_cells_have_a_place_each(open_page, width):
+    count = 10_000
+    hosts = {
+        "resource_class": "VCPU",
+        "uuids": [f"u{number}" for number in range(count)],
+        "names": [f"h{number}" for number in range(count)],
+        "capacity": [10] * count,
+        "used": [number % 12 for number in range(count)],
+    }
+    page = open_page("/consumers", viewport={"width": width, "height": 900})
+    page.route("**/hosts?*", lambda route: route.fulfill(json=hosts))
+    page.get_by_role("link", name="Overview").click()
+    canvas = page.locator("canvas")
+    canvas.wait_for()
+    canvas.focus()
+    page.keyboard.press("End")
+    assert page.inner_text("[data-tip]") == "h9999: 3 of 10 VCPU used"
+    box = canvas.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    columns = int(page.inner_text("[data-tip]").removeprefix("h").partition(":")[0])
+    cell = box["width"] // columns
+    assert cell >= 5
+    row, column = divmod(count - 1 - columns, columns)
+    canvas.hover(position={"x": column * cell + 2, "y": row * cell + 2})
+    assert page.inner_text("[data-tip]").startswith(f"h{count - 1 - columns}:")
 
 
 # --- form and text ---

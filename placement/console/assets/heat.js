@@ -1,5 +1,5 @@
-// The heat map: a canvas with a cell for each host.  10,000 cells are drawn in a few milliseconds, so each change of the
-// size or of the theme draws all of them again.
+// The heat map: a canvas with a cell for each host.  A change of the size or of the theme draws all cells; a change of the
+// chosen cell draws two of them, so that 10,000 cells follow the pointer.
 
 import { load } from "./session.js";
 
@@ -19,12 +19,14 @@ export async function start(element) {
   if (!count) return;
   element.hidden = false;
   const canvas = element.querySelector("canvas");
+  const pen = canvas.getContext("2d");
   const tip = element.querySelector("[data-tip]");
-  let columns = 1, cell = SMALLEST, chosen = -1;
+  const steps = hosts.used.map((used, host) => step(used, hosts.capacity[host]));
+  let columns = 1, cell = SMALLEST, chosen = -1, colours = [], ink = "";
 
   function draw() {
-    const style = getComputedStyle(element);
-    const colours = Array.from({ length: STEPS }, (_, at) => colour(element, at));
+    colours = Array.from({ length: STEPS }, (_, at) => colour(element, at));
+    ink = getComputedStyle(element).color;
     const width = Math.max(element.clientWidth, SMALLEST);
     cell = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(Math.sqrt((width * width * 0.35) / count))));
     columns = Math.max(1, Math.floor(width / cell));
@@ -33,30 +35,33 @@ export async function start(element) {
     canvas.width = width * scale;
     canvas.height = height * scale;
     canvas.style.height = `${height}px`;
-    const pen = canvas.getContext("2d");
     pen.scale(scale, scale);
-    const size = cell - GAP;
-    for (let at = 0; at < STEPS; at++) {
-      pen.fillStyle = colours[at];
-      for (let host = 0; host < count; host++) {
-        if (step(hosts.used[host], hosts.capacity[host]) === at) {
-          pen.fillRect((host % columns) * cell, Math.floor(host / columns) * cell, size, size);
-        }
-      }
-    }
-    if (chosen >= 0) {
-      pen.strokeStyle = style.color;
-      pen.lineWidth = 2;
-      pen.strokeRect((chosen % columns) * cell, Math.floor(chosen / columns) * cell, size, size);
-    }
+    for (let host = 0; host < count; host++) fill(host);
+    mark(chosen);
+  }
+
+  const place = (host) => [(host % columns) * cell, Math.floor(host / columns) * cell];
+
+  function fill(host) {
+    pen.fillStyle = colours[steps[host]];
+    pen.fillRect(...place(host), cell - GAP, cell - GAP);
+  }
+
+  function mark(host) {
+    if (host < 0) return;
+    const [x, y] = place(host);
+    pen.strokeStyle = ink;
+    pen.lineWidth = 2;
+    pen.strokeRect(x + 1, y + 1, cell - GAP - 2, cell - GAP - 2); // inside of the cell
   }
 
   function choose(host) {
     if (host < 0 || host >= count || host === chosen) return;
+    if (chosen >= 0) fill(chosen);
+    mark(host);
     chosen = host;
     const { used, capacity, names } = hosts;
     tip.textContent = `${names[host]}: ${used[host]} of ${capacity[host]} ${hosts.resource_class} used`;
-    draw();
   }
 
   function under(event) {
@@ -80,7 +85,7 @@ export async function start(element) {
     open();
   });
   canvas.addEventListener("keydown", (event) => {
-    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
+    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -count, End: count };
     if (event.key in moves) {
       event.preventDefault();
       choose(Math.max(0, Math.min(count - 1, Math.max(chosen, 0) + moves[event.key])));
