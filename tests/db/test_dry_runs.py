@@ -6,12 +6,14 @@ The writes are stories of requests (tests/db/writes.py), and random sequences of
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import threading
 
 import jsonschema
 import pytest
 import sqlalchemy as sa
+import webob
 from prometheus_client import CollectorRegistry
 
 from placement import deploy, errors
@@ -20,15 +22,17 @@ from placement.db.database import opened
 from placement.db.dry_run import DryRun
 from placement.db.tables import inventories, metadata, projects, resource_classes, resource_providers, traits
 from placement.db.transaction import Collision
+from placement.http.dry_run import answer
+from placement.http.environ import API, REQUEST_ID, VERSION
 from placement.metrics.definitions import Metrics
-from placement.routes import TABLE
+from placement.routes import PLACEMENT, TABLE
 from placement.schemas.replies import dry_run as replies
 from tests import caller, servers, web
 from tests.db import between, watch
 from tests.db.calls import Call, Names
 from tests.db.in_process import placement
 from tests.db.test_state_machine import run
-from tests.db.writes import ALL, CLAIMED, FULL, HOST, VARIANTS, aggregates, claim, holding, provider, stock
+from tests.db.writes import ALL, CLAIMED, FULL, HOST, OTHER, VARIANTS, aggregates, claim, holding, provider, stock
 from tests.db.writes import traits as has_traits
 
 #: What layers add to any reply, and the date of a reply that is as old as itself.
@@ -366,6 +370,44 @@ def test_dry_runs_are_counted_apart_from_claims(cloud):
     assert (count("200"), count("400")) == (2, 1)
     names = {sample.name for metric in registry.collect() for sample in metric.samples if sample.value}
     assert not {name for name in names if name.startswith(("placement_claims", "placement_conflicts"))}
+
+
+def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
+    """It changes nothing, so that it is asked about by its names only."""
+    cloud.does(*FULL, *OTHER)
+    full, free = {"capacity": 8, "used": 8, "free": 0}, {"capacity": 8, "used": 0, "free": 8}
+    refused = (
+        (claim(host={"VCPU": 1}, other={"VCPU": 1}), {"host", "other"}),
+        (Call("POST /allocations", {"$consumer": holding(None, host={"VCPU": 1})}), {"host"}),
+        (stock("other", 99, VCPU=4), {"other"}),
+        (has_traits("host", 99, "HW_CPU_X86_AVX"), {"host"}),
+        (aggregates("other", 99, "$aggregate"), {"other"}),
+    )
+    for call, names in refused:
+        tried = cloud.tries(call).body
+        assert tried["dry_run"]["status"] == 409, call
+        assert {name: tried["room"][cloud.names[name]]["VCPU"] for name in names} == {
+            name: full if name == "host" else free for name in names
+        }
+        assert len(tried["room"]) == len(names)
+
+
+@pytest.mark.parametrize("seen", [None, {}], ids=["before the decision", "after it"])
+@pytest.mark.parametrize("failure", [errors.AllocationsChanged, errors.DatabaseUnavailable])
+def test_what_is_no_decision_about_the_write_is_raised(failure, seen):
+    """Collisions in every attempt, and a database that cannot be reached."""
+    run = DryRun(None, lambda _db: {})
+    run.seen = seen
+
+    def handler():
+        raise failure
+
+    environ = {**webob.Request.blank("/", method="PUT").environ, API: PLACEMENT, VERSION: mv.LATEST, REQUEST_ID: "req"}
+    if seen is None or failure is errors.DatabaseUnavailable:
+        with pytest.raises(failure):
+            answer(run, handler, environ)
+    else:
+        assert json.loads(answer(run, handler, environ).body)["dry_run"]["status"] == 409
 
 
 def test_a_bare_metal_write_refuses_a_dry_run(cloud):
