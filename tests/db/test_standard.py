@@ -278,3 +278,12 @@ def test_a_database_that_lost_its_identity_is_given_another_by_the_next_search(d
     execute(database, sa.delete(feed_instance))
     assert call("GET", "/resource_providers").status == 200
     assert len(execute(database, sa.select(feed_instance.c.uuid))) == 1
+
+
+def test_a_database_that_can_be_given_no_identity_is_searched(database, caplog):
+    standard.insert(database)
+    call = placement(database)
+    vcpu = resource_classes.c.name == "VCPU"
+    execute(database, sa.delete(feed_instance), sa.update(resource_classes).where(vcpu).values(name="CUSTOM_ZERO"))
+    assert call("GET", "/resource_providers").status == 200
+    assert "cannot be given one: Resource class ids [0] belong to other classes" in caplog.text

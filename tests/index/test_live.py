@@ -226,6 +226,18 @@ def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
     assert len(statements) == 1
 
 
+def test_after_a_refresh_with_changes_the_next_one_does_not_look_first(database):
+    live_index, numbers = LiveIndex(database), []
+    live_index.current()
+    for name in ("first", "second"):
+        create(database, name, VCPU=1)
+        statements = []
+        with watch.statements(database.reading_engine, statements.append):
+            live_index.current()
+        numbers.append(len(statements))
+    assert numbers[1] == numbers[0] - 1
+
+
 def test_a_recent_snapshot_is_asked_for_when_it_is_too_old(database, clock):
     create(database, "host", VCPU=1)
     live_index, statements = LiveIndex(database), []
@@ -269,6 +281,23 @@ def test_sums_are_published_when_they_may_have_changed(database):
     finally:
         signals.amounts_changed.disconnect(listener)
     assert published == [(4, 0, 0), (8, 0, 0)]
+
+
+def test_the_transactions_that_a_refresh_makes_up_for_are_published(database):
+    live_index, published = LiveIndex(database), []
+
+    def listener(_seconds, missed, providers):
+        published.append((missed, providers))
+
+    signals.refreshed.connect(listener)
+    try:
+        for number in (1, 2, 0):
+            for name in range(number):
+                create(database, f"{number} {name}", VCPU=4)
+            live_index.current()
+    finally:
+        signals.refreshed.disconnect(listener)
+    assert published == [(0, 1), (2, 3), (0, 3)]
 
 
 def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):
@@ -338,6 +367,17 @@ def test_a_stranger_is_found_out_by_the_next_verification(database, caplog, cloc
     assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot) != before
     assert [record.levelname for record in caplog.records if "differs" in record.message] == ["ERROR"]
     assert meaning(blind.current()) == before, "it was not asked to verify"
+
+
+def test_a_database_with_another_identity_is_read_again(database):
+    """An operator gives it one after the database was written to without the feed."""
+    create(database, "one", VCPU=1)
+    live_index = LiveIndex(database)
+    live_index.current()
+    by_hand(database, sa.insert(resource_providers).values(uuid="two", name="two", generation=0))
+    assert uuids(live_index.current()) == {"one"}
+    standard.renew(database)
+    assert uuids(live_index.current()) == {"one", "two"}
 
 
 USED = (allocations.c.used == 3) | (allocations.c.used == 5)
