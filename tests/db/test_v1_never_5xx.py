@@ -9,6 +9,7 @@ from tests import servers
 from tests.db.test_never_5xx import Target, holds
 from tests.length import LONG
 from tests.nonsense import v1
+from tests.nonsense.places import Place
 from tests.nonsense.things import TRAPS
 
 
@@ -38,3 +39,13 @@ def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
     for number, place in enumerate(v1.places()):
         for trap in TRAPS if LONG else TRAPS[number % step :: step]:
             holds(target, place.filled(trap), looking=False)
+
+
+def test_no_number_is_too_large_for_a_parameter(target):
+    """The columns of the database, its driver, the index and Python's integers of text have bounds of their own."""
+    names = ("limit", "after", "until")
+    numbered = [place for place in v1.places() if place.query.removesuffix("=TRAP").endswith(names)]
+    assert len(numbered) > 8
+    for place in (*numbered, Place("GET", "/v1/overview", "sort=free:VCPU&after=TRAP:TRAP")):
+        for digits in (3, 9, 10, 18, 19, 20, 30, 31, 5000):
+            holds(target, place.filled("9" * digits), looking=False)
