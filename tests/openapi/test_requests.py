@@ -1,8 +1,8 @@
 """Requests that schemathesis draws from the documents: no 5xx, and no reply that the document does not describe.
 
-Half of the requests name things that exist.  ``Described`` is stricter than schemathesis: it refuses headers that are not
-described, and fields that a document leaves open to later releases.  It leaves out failures that come before the routing,
-such as 401.
+Half of the requests name things that exist.  ``Described`` is stricter than schemathesis: it refuses headers that are
+not described, and fields that a document leaves open to later releases.  It does not see failures that come before the
+routing, such as 401.
 """
 
 from __future__ import annotations
