@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -91,8 +91,7 @@ class YamlSource:
         return 1 if node is None else _line(node)
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(NamedTuple):
     """The value of a node, with the number of values in it, aliases written out, and how deep they are."""
 
     value: Any

@@ -96,6 +96,16 @@ def test_parents_come_before_their_children():
     assert [(entry.name, entry.parent) for entry in found] == [("a", None), ("b", "a"), ("c", "b")]
 
 
+@given(st.permutations(["a", "a1", "a11", "a12", "b", "b1"]))
+def test_the_order_in_a_file_means_nothing(ordered):
+    """Each provider is below that whose name is the beginning of its own."""
+    stated = [{"name": name, **({"parent": name[:-1]} if len(name) > 1 else {})} for name in ordered]
+    found = entries(yaml.safe_dump({"providers": stated}))
+    assert {entry.name: entry.parent for entry in found} == {name: name[:-1] or None for name in ordered}
+    places = {entry.name: place for place, entry in enumerate(found)}
+    assert all(places[name[:-1]] < places[name] for name in ordered if len(name) > 1)
+
+
 def test_each_key_that_is_not_known_is_a_finding():
     text = "providers:\n- name: a\n  x: 1\n  traits: []\n  inventories: {VCPU: 1,\n    b: 1}\n  y: 1\nz: 1\n"
     assert [(line, words.partition(" is")[0]) for line, words in findings(text)] == [
