@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from placement import package
 from placement.ask import address, capacity, consumers, explain, filters, overview, query
 from placement.ask.address import UsageError
 from placement.ask.client import Client, ServiceError
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROG, description="Ask a Placement service why, how many, what and who.", allow_abbrev=False
     )
+    parser.add_argument("--version", action="version", version=package.version())
     commands = parser.add_subparsers(title="questions", required=True, metavar="<question>")
 
     def add(name: str, ask: Callable[[Client, argparse.Namespace], int], does: str) -> argparse.ArgumentParser:

@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--resource", "resources", "<class>=<amount>", "an amount of a resource class; repeatable", kind=_resource)
     add("--required", "required", "<trait>", "a required trait, !<trait> for a forbidden one; repeatable")
     add("--member-of", "member_of", "<aggregate>", "an aggregate, in:<a>,<b> for any of several; repeatable")
-    add("--in-tree", "in_tree", "<uuid>", "a provider of the tree that the providers are in")
+    add("--in-tree", "in_tree", "<provider>", "the tree that the providers are in: name or uuid of one of it")
     options.add_argument(
         "--group",
         action=_Group,

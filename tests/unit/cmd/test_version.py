@@ -12,9 +12,9 @@ from placement import package
 VERSION = importlib.metadata.version("placement-service")
 
 
-@pytest.mark.parametrize("name", ["manage", "metrics", "serve", "status"])
+@pytest.mark.parametrize("name", ["ask.main", "cmd.manage", "cmd.metrics", "cmd.serve", "cmd.status"])
 def test_a_command_prints_its_version(name, capsys):
-    main = importlib.import_module(f"placement.cmd.{name}").main
+    main = importlib.import_module(f"placement.{name}").main
     try:
         code = main(["--version"])
     except SystemExit as ended:
