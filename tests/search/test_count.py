@@ -22,6 +22,8 @@ from tests.strategies import crowded_queries, crowds, examples, search_queries, 
 from tests.world import Stock, World
 
 QUERIES = 4
+#: With so few candidates in all trees together a count is exact.
+FEW = 100
 
 
 def by_root(counted: Count) -> dict[str, int]:
@@ -46,8 +48,8 @@ def compare(world: World, query: SearchQuery) -> Count:
     positive = {root: times for root, times in each.items() if times}
     assert counted.count <= greatest
     assert bool(counted.count) == bool(greatest)
-    if counted.exact:
-        assert counted.count == greatest
+    if counted.exact or sum(map(len, by_anchor.values())) <= FEW:
+        assert (counted.count, counted.exact) == (greatest, True)
     roots, aggregates = by_root(counted), dict(counted.aggregates)
     assert all(times <= each[root] for root, times in roots.items())
     assert roots.keys() == positive.keys()
@@ -128,6 +130,38 @@ def test_placing_until_nothing_fits_gives_the_number(data: st.DataObject, world:
         assert (counted.reason, placed) == ("independent", counted.count)
 
 
+def test_the_number_depends_on_the_choice_of_candidates_where_a_tree_offers_several() -> None:
+    """The count is the most that any choice gives: the small devices together leave the large one alone."""
+    world, query = gpus(2, 1, 1), SearchQuery((group("1", PGPU=1), group("2", PGPU=1)), isolate=True)
+
+    def left_after(*pairs: tuple[str, str]) -> int:
+        after = World({**world.members}, world.classes, world.ids, world.trait_ids)
+        for pair in pairs:
+            assert pair in {tuple(sorted(name for name, _, _ in used)) for used, _ in oracle.answers(after, query)}
+            place(after, frozenset((name, "PGPU", 1) for name in pair))
+        return count(query, after.snapshot()).count
+
+    assert left_after() == 2
+    assert left_after(("gpu0", "gpu1")) == left_after(("gpu0", "gpu2")) == 1
+    assert left_after(("gpu1", "gpu2")) == 0
+
+
+@examples(100)
+@given(data=st.data(), world=crowds())
+def test_some_candidate_leaves_all_but_one_and_none_leaves_more(data: st.DataObject, world: World) -> None:
+    """So the number is reached by placing one after another, each time the right candidate."""
+    query: SearchQuery = data.draw(crowded_queries())
+    assume(query.resource_classes <= world.classes.keys())
+    counted = count(query, world.snapshot())
+    left = set()
+    for amounts in {amounts for amounts, _ in oracle.answers(world, query)}:
+        after = World({**world.members}, world.classes, world.ids, world.trait_ids)
+        place(after, amounts)
+        left.add(count(query, after.snapshot()).count)
+    assume(len(left) <= FEW)
+    assert max(left, default=-1) == counted.count - 1
+
+
 # --- until, budget ---
 
 
@@ -175,6 +209,7 @@ def gpus(*totals: int) -> World:
     ("totals", "groups", "times"),
     [
         ((3, 2, 1), 2, 3),
+        ((2, 1, 1), 2, 2),
         ((3, 2, 1), 3, 1),
         ((5, 1), 2, 1),
         ((4, 4, 4), 3, 4),
@@ -184,7 +219,7 @@ def gpus(*totals: int) -> World:
     ],
 )
 def test_equal_groups_on_different_devices_are_dealt_out(totals: tuple[int, ...], groups: int, times: int) -> None:
-    """Placing greedily would place two of the first example: twice on the first two devices, and the third is left."""
+    """No placement takes twice of a device: where one has more room than all others, the others end the count."""
     query = SearchQuery(tuple(group(str(number), PGPU=1) for number in range(groups)), isolate=True)
     counted = count(query, gpus(*totals).snapshot())
     assert (counted.count, counted.exact) == (times, True)
@@ -265,6 +300,18 @@ def test_hosts_compete_for_a_pool(total: int, times: int, first: int) -> None:
     assert counted.counts == [first] * 3 if first else counted.counts == []
     assert dict(counted.aggregates) == ({"A0": times, "A1": min(times, 8), "A2": first} if first else {})
     assert counted.ending == ("resources:VCPU" if total >= 120 else "resources:DISK_GB")
+
+
+def test_hosts_with_a_choice_leave_a_pool_to_those_without() -> None:
+    """Host by host, the first one would take from the pool that is the only one of the second."""
+    world = World()
+    world.sharing("one", DISK_GB=40, aggregates=["A0", "A1"])
+    world.sharing("other", DISK_GB=40, aggregates=["A0"])
+    world.host("host0", VCPU=4, aggregates=["A0"])
+    world.host("host1", VCPU=4, aggregates=["A1"])
+    counted = count(QUERY, world.snapshot())
+    assert (counted.count, counted.reason, counted.counts) == (8, "reached", [4, 4])
+    assert dict(counted.aggregates) == {"A0": 4, "A1": 4}
 
 
 def test_what_hosts_have_themselves_spares_the_pool() -> None:

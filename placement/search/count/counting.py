@@ -196,6 +196,11 @@ class Counting:
             self._contending[users] = True
             self._contended[least.rules[least.ending[0]]] += len(users)
             self._components.append((providers, users))
+            solved = self._programs.together(users)
+            if solved is not None:
+                self._sum += solved[0]
+                self.bound += min(bound, solved[1])
+                continue
             self.bound += bound
             for times in self._together(users, bound):
                 self._sum += times
@@ -267,5 +272,7 @@ class Counting:
         alone = int(self._counts[roots].sum())
         if self._sharing.enough(alone, providers):
             return alone
+        if (solved := self._programs.together(roots)) is not None:
+            return solved[0]
         bound = int(self._sharing.bound(roots, self._bounds[roots], providers).counts[0])
         return sum(self._together(roots, min(alone, bound)))

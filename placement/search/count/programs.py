@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placement.index.slots import Slots
 from placement.search.budget import Budget, Exhausted
 from placement.search.count.closed import bounds
-from placement.search.count.packing import distinct, pack
+from placement.search.count.packing import Packed, distinct, pack
 from placement.search.count.placing import Placing, Taken
 from placement.search.count.shapes import Shape, Shapes
 from placement.search.count.supply import Kind, Supply, Whole
@@ -65,7 +66,7 @@ class Programs:
         self._budget = budget
         self._effort = Budget(budget.operations // _EFFORT, budget.memory // _EFFORT)
         #: The patterns of each shape; None where they are too many.
-        self._patterns: dict[Hashable, Whole | None] = {}
+        self._known: dict[Hashable, Whole | None] = {}
         #: For each kind, the position of its first demand.
         self._positions = [narrowed.eligible.index(kind.eligible) for kind in kinds]
 
@@ -76,16 +77,54 @@ class Programs:
             Exhausted: The budget is used up.
         """
         free = self._shapes.free(shape)
+        patterns = self._patterns(shape)
+        if patterns is None:
+            return self._place(shape, free)
+        packed = self._pack(patterns, free, [name for _, name in shape.places])
+        return Placed(packed.times.sum(axis=1), packed.bounds, free - packed.times @ patterns)
+
+    def together(self, roots: Slots) -> tuple[int, int] | None:
+        """Return the count of several trees, and a number that no way to place exceeds; None if patterns are too many.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        if len(roots) > _PATTERNS:
+            return None
+        together: dict[frozenset[tuple[tuple[int, str], int]], None] = {}
+        for shape in self._shapes.of(roots):
+            patterns = self._patterns(shape)
+            if patterns is None:
+                return None
+            for providers in shape.providers.tolist():
+                places = [(providers[number], name) for number, name in shape.places]
+                for pattern in patterns.tolist():
+                    taken = zip(places, pattern, strict=True)
+                    together[frozenset((place, amount) for place, amount in taken if amount)] = None
+                if len(together) > _PATTERNS:
+                    return None
+        columns = {place: None for pattern in together for place, _ in pattern}
+        amounts = [dict(pattern) for pattern in together]
+        rows = np.array([[pattern.get(place, 0) for place in columns] for pattern in amounts], np.int64)
+        free = np.array([[self._supply.free[name].item(slot) for slot, name in columns]], np.int64)
+        packed = self._pack(rows, free, [name for _, name in columns])
+        return int(packed.times.sum()), packed.bounds.item(0)
+
+    def _pack(self, patterns: Whole, free: Whole, classes: Sequence[str]) -> Packed:
+        """Solve a program with what is left of the effort.
+
+        Args:
+            patterns: By pattern and place.
+            free: By tree and place.
+            classes: By place.
+        """
         self._effort.operations = operations = min(self._effort.operations, self._budget.operations)
-        if shape.form not in self._patterns:
-            self._patterns[shape.form] = self._patterns_of(shape)
-        patterns = self._patterns[shape.form]
-        placed = None
-        if patterns is not None:
-            packed = pack(patterns, free, self._most(shape, free), self._effort)
-            placed = Placed(packed.times.sum(axis=1), packed.bounds, free - packed.times @ patterns)
+        # Each placement takes the total of each class.
+        names = np.array(classes)
+        sums = [free[:, names == name].sum(axis=1) // total for name, total in self._requirements.total.items()]
+        packed = pack(patterns, free, np.min(sums, axis=0), self._effort)
         self._budget.spend(operations - self._effort.operations)
-        return self._place(shape, free) if placed is None else placed
+        return packed
 
     def endings(self, shape: Shape, placed: Placed) -> list[str]:
         """Return the rule that ends the count of each tree, in the words of refusals.
@@ -103,8 +142,15 @@ class Programs:
             rules.append(self._placing.place(self._shapes.problem(shape.roots.item(tree)), used)[1])
         return [rules[number] for number in inverse.tolist()]
 
-    def _patterns_of(self, shape: Shape) -> Whole | None:
+    def _patterns(self, shape: Shape) -> Whole | None:
         """Return the amounts of the candidates by place, each once; None if they are too many."""
+        if shape.form not in self._known:
+            self._effort.operations = operations = min(self._effort.operations, self._budget.operations)
+            self._known[shape.form] = self._find_patterns(shape)
+            self._budget.spend(operations - self._effort.operations)
+        return self._known[shape.form]
+
+    def _find_patterns(self, shape: Shape) -> Whole | None:
         columns = {
             (shape.providers.item(0, number), name): column for column, (number, name) in enumerate(shape.places)
         }
@@ -122,13 +168,6 @@ class Programs:
         except Exhausted:
             return None
         return None if self._effort.shortage else np.array(list(patterns), np.int64).reshape(-1, len(columns))
-
-    def _most(self, shape: Shape, free: Whole) -> Whole:
-        """Return what each tree has of the class that it has least of, since each placement takes the total."""
-        names = np.array([name for _, name in shape.places])
-        sums = [free[:, names == name].sum(axis=1) // total for name, total in self._requirements.total.items()]
-        most: Whole = np.min(sums, axis=0)
-        return most
 
     def _place(self, shape: Shape, free: Whole) -> Placed:
         """Place candidates until there is none, once for all trees with the same free amounts."""
