@@ -95,8 +95,13 @@ def test_axe_finds_nothing(open_page, name, scheme):
     page = open_page(PAGES[name], color_scheme=scheme, viewport={"width": 1280, "height": 900})
     page.wait_for_load_state("networkidle")
     assert violations(page) == []
+    photograph(page, f"{name}-{scheme}")
+
+
+def photograph(page, name):
+    """Keep a picture of the page, if that was asked for."""
     if SCREENSHOTS:
-        page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{scheme}.png", full_page=True)
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=True)
 
 
 def violations(page):
@@ -398,7 +403,9 @@ def test_a_token_without_the_role_sees_the_refusal(open_page, by_token, keystone
 
 def test_axe_finds_nothing_in_the_form_to_sign_in(open_page, by_token):
     page = open_page("/", f"{by_token.url}/console")
+    page.get_by_label("Token").wait_for()
     assert violations(page) == []
+    photograph(page, "sign-in")
 
 
 def test_a_password_is_asked_for_by_the_browser(open_page, module_database_url, uuids):

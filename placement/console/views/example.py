@@ -36,7 +36,7 @@ class ShownExample:
 def examples(
     method: str, path: str, operation: JSONObject, responses: Mapping[str, JSONObject]
 ) -> Iterator[ShownExample]:
-    """Yield the examples of an operation; those of a path with values that the document does not name are left out.
+    """Yield the examples of an operation, those with a reply first; one without a value of the path is left out.
 
     Args:
         method: Its method.
@@ -47,7 +47,8 @@ def examples(
     bodies = _values(operation.get("requestBody", {}))
     replies = {name: (status, value) for status, of in responses.items() for name, value in _values(of).items()}
     values = [(parameter, _given(parameter)) for parameter in operation["parameters"]]
-    for name in dict.fromkeys(name for given in (*(given for _, given in values), bodies, replies) for name in given):
+    names = dict.fromkeys(name for given in (*(given for _, given in values), bodies, replies) for name in given)
+    for name in sorted(names, key=lambda name: name not in replies):
         status, reply = replies.get(name, ("", None))
         url = _url(path, [(parameter, given[name]) for parameter, given in values if name in given])
         if "{" not in url:

@@ -16,6 +16,8 @@ JSONObject = Mapping[str, Any]
 #: The first version that has an operation, by path and method, and an empty name; or a parameter of it, by its name.
 FirstVersions = Mapping[tuple[str, str, str], Version]
 
+#: Tags that are names.
+_NOUNS = {"openapi": "OpenAPI"}
 #: The keywords of a schema that are shown beside its type.
 _SHOWN = ("enum", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "default")
 
@@ -84,7 +86,7 @@ def operations(document: JSONObject, prefix: str, first: FirstVersions) -> Itera
             responses = operation["responses"]
             yield Operation(
                 ident=operation["operationId"],
-                noun=operation["tags"][0].replace("_", " "),
+                noun=_NOUNS.get(noun := operation["tags"][0], noun.replace("_", " ").capitalize()),
                 method=method,
                 path=prefix + path,
                 summary=operation["summary"],
