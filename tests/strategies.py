@@ -217,11 +217,11 @@ def crowded_queries(draw: st.DrawFn) -> SearchQuery:
 
 
 @st.composite
-def similar_trees(draw: st.DrawFn) -> World:
+def similar_trees(draw: st.DrawFn, most: int = 4) -> World:
     """Copies of one or two small trees; in some copies one provider has other traits, amounts or another parent."""
     original = draw(crowds())
     members = [member for member in original.members.values() if SHARES not in member.traits]
-    copies = draw(st.integers(2, 4))
+    copies = draw(st.integers(2, most))
     changes = {copy: draw(st.integers(0, 4 * len(members) - 1)) for copy in range(copies)}
     world = World(classes=dict(original.classes))
     places = [(copy, place) for copy in range(copies) for place in range(len(members))]

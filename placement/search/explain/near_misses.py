@@ -1,7 +1,8 @@
 """The trees that lack least: what is missing in each, and by how much.
 
-Trees are ranked by ``tree_scores``, and the best ones looked at one by one: a tree is a near miss if a search finds
-candidates in it after all that is missing was left out of the query, or lowered.
+A tree is a near miss if a search finds candidates in it after all that is missing was left out of the query, or
+lowered.  Trees are looked at in the order of the lower bounds of their distances (``tree_scores``), until no other can
+be nearer than those that were found: best-first search.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from placement.search.explain.conditions import Condition, conditions, group_of,
 from placement.search.explain.excerpt import excerpt, usable
 from placement.search.explain.explanation import Missing, NearMiss
 from placement.search.explain.searching import Outcome, Searches
-from placement.search.explain.tree_scores import TreeScores
+from placement.search.explain.tree_scores import CONDITION, DECIMALS, TreeScores
 from placement.search.query import write
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 from placement.search.solver.constraints import Isolation, RequiredTraits, SameSubtree
 
-#: How many near misses are returned, of how many trees that are looked at.
-RETURNED, _LOOKED_AT = 3, 8
+#: How many near misses are returned, of how many trees that are looked at at most.
+RETURNED, _LOOKED_AT = 3, 16
 #: Scoring every provider for more demands than this takes too long.
 _DEMANDS = 32
 #: How many conditions between providers may be left out in one tree; a tree that lacks more than so many is not near.
@@ -30,19 +31,29 @@ def near_misses(
 ) -> tuple[NearMiss, ...]:
     """Return up to three trees with what they lack, the nearest first; none for a query of more than 32 demands.
 
+    Whether all trees that could be nearer were looked at is recorded in ``searches.complete``.
+
     Args:
         combined: The roots of the trees where each demand can be supplied, but not all together.
     """
     if query.demand_count > _DEMANDS:
+        searches.complete = False
         return ()
     scores = TreeScores(query, searches.snapshot, amounts)
-    searches.complete &= scores.complete
-    found = []
-    for root in scores.best(combined, _LOOKED_AT):
-        near = _Tree(query, root, scores, searches, amounts).near_miss()
+    found: list[tuple[float, int, NearMiss]] = []
+    bounds = scores.bounds(combined, _LOOKED_AT + 1)
+    for number, (bound, root) in enumerate(bounds):
+        if len(found) == RETURNED and (bound, root) > found[-1][:2]:
+            break
+        if number == _LOOKED_AT:
+            searches.complete = False
+            break
+        tree = _Tree(query, root, scores, searches, amounts)
+        near = tree.near_miss()
         if near is not None:
-            found.append(near)
-    return tuple(sorted(found, key=lambda near: len(near.missing))[:RETURNED])
+            found = sorted([*found, (tree.distance, root, near)], key=lambda one: one[:2])[:RETURNED]
+    searches.complete &= scores.complete
+    return tuple(near for *_, near in found)
 
 
 class _TooFar(Exception):
@@ -64,6 +75,8 @@ class _Tree:
         self._query: SearchQuery | None = query
         #: By parameter: each condition is missing once.
         self._missing: dict[str, Missing] = {}
+        #: Of the tree, once ``near_miss`` has returned; comparable with the bounds of ``TreeScores``.
+        self.distance = 0.0
         #: By what was requested.
         self._changes: dict[str, str] = {}
         self._usable = usable(self._snapshot, root)
@@ -85,10 +98,15 @@ class _Tree:
     def _relaxed(self) -> NearMiss | None:
         self._relax_rules_of_tree()
         self._relax_rules_of_providers()
-        for _ in range(_COMBINING):
+        parts = (1 - (lack.available or 0) / lack.needed for lack in self._missing.values() if lack.needed)
+        self.distance = round(CONDITION * len(self._missing) + sum(parts), DECIMALS)
+        for number in range(_COMBINING):
             if self._query is None:
                 return None
             outcome = self._search(self._query)
+            if not (outcome.found or number):
+                # What has to be relaxed so that demands combine counts as one condition, however much it is.
+                self.distance += CONDITION
             if outcome.found:
                 return NearMiss(self._root, tuple(self._missing.values()), self._query, tuple(self._changes.values()))
             if not outcome.complete or not self._relax_combination(outcome):
@@ -140,7 +158,7 @@ class _Tree:
     def _relax_rules_of_providers(self) -> None:
         """For each demand, leave out or lower what its best provider does not meet."""
         for number, _ in enumerate(self._scores.demands):
-            best = min(self._usable, key=lambda slot: (self._scores.of_demand(number)[slot], slot))
+            best = self._scores.nearest(number, self._usable, self._root)
             for condition in self._scores.conditions_of(number):
                 if not self._scores.meets(condition, best, self._root):
                     self._relax_rule_of_provider(condition, best)

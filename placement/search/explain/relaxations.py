@@ -40,11 +40,15 @@ def relaxations(
 ) -> tuple[Relaxation, ...]:
     """Return changes of one condition that give candidates, the smallest first.
 
+    Whether all conditions were tried is recorded in ``searches.complete``.
+
     Args:
         refusals: Those of the search, which had no candidate.
     """
     relaxing = _Relaxing(query, refusals, searches, amounts)
-    found = [relaxation for condition in _promising(query, refusals) for relaxation in relaxing.of(condition)]
+    promising = _promising(query, refusals)
+    searches.complete &= len(promising) <= _TRIED
+    found = [relaxation for condition in promising[:_TRIED] for relaxation in relaxing.of(condition)]
     return tuple(sorted(found, key=lambda relaxation: relaxation.size)[:_OFFERED])
 
 
@@ -71,7 +75,7 @@ def _promising(query: SearchQuery, refusals: Refusals) -> list[Condition]:
     }  # fmt: skip
     promising = [c for c in conditions(query) if _may_matter(c, narrowed_as, removed, bool(refusals.combining))]
     # Amounts take the most searches, and rules between groups the least.
-    return sorted(promising, key=lambda condition: (condition.kind == "amount", condition.suffix is not None))[:_TRIED]
+    return sorted(promising, key=lambda condition: (condition.kind == "amount", condition.suffix is not None))
 
 
 def _narrowed_as(query: SearchQuery) -> dict[str, str]:

@@ -1,11 +1,15 @@
-"""How much each tree lacks, as one number for each: the conditions that its best providers do not meet.
+"""How far each provider is from supplying a demand, and a lower bound of the distance of each tree (docs: v1-explain).
 
-Computed with arrays over all providers, and approximate where providers share: the best trees are looked at one by one.
+The distance of a provider from a demand is the number of conditions that it does not meet; of equal numbers, the
+missing parts of amounts, added up, decide.  Both are in one number, computed with arrays over all providers.  A tree is
+at least as far as the nearest providers of its demands together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -18,9 +22,10 @@ from placement.search.explain.conditions import Condition, conditions, group_of
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 from placement.search.solver.problem import Demand, Requirements
 
-#: The score of a condition that is not met.  An amount that does not fit adds the missing part of it, at most 1; one
-#: that could be given only larger adds a bit less than 1, and an absent inventory 2.
-_CONDITION = 1000.0
+#: The distance of a condition that is not met.  An amount adds the part of it that is missing, at most 1.
+CONDITION = 1000.0
+#: Distances are equal if they are to so many decimals.
+DECIMALS = 6
 #: Conditions beyond so many do not count.
 _CONDITIONS = 64
 #: Sharing providers, with each of their aggregates, beyond so many do not count.
@@ -30,11 +35,11 @@ _Scores = npt.NDArray[np.float64]
 
 
 class TreeScores:
-    """Scores of all providers for each demand, and of all trees; the smallest is the best.
+    """Distances of all providers from each demand, and lower bounds of those of all trees.
 
     Attributes:
         conditions: The first 64 of the query.
-        complete: Whether these are all.
+        complete: Whether these are all, and all sharing providers are regarded.
         demands: In the order of their numbers.
     """
 
@@ -61,9 +66,43 @@ class TreeScores:
             and not (condition.kind == "trait" and suffix == UNSUFFIXED and not condition.forbidden)
         ]
 
-    def of_demand(self, number: int) -> _Scores:
-        """Return the scores of all providers for a demand."""
-        return self._of_demands[number]
+    def nearest(self, number: int, slots: Sequence[int], root: int) -> int:
+        """Return the provider that is nearest to a demand in a tree.
+
+        Of several it is one that could give a larger amount, rather than one that can give none, or has no inventory;
+        and of these the first.
+
+        Args:
+            slots: The providers that can supply the tree.
+        """
+        distances = self._of_demands[number][list(slots)].round(DECIMALS).tolist()
+        for position, slot in enumerate(slots):
+            if self._snapshot.provider(slot).root != root:
+                distances[position] = self._of_sharing(number, slot, root)
+        nearest = [slot for slot, distance in zip(slots, distances, strict=True) if distance == min(distances)]
+        return min(nearest, key=lambda slot: (self._lack_of_inventory(number, slot), slot))
+
+    def _of_sharing(self, number: int, slot: int, root: int) -> float:
+        """Return the distance of a sharing provider; the arrays have that in its own tree, which can be smaller."""
+        distance = 0.0
+        for condition in self.conditions_of(number):
+            if condition.kind == "amount":
+                distance += self._amount(condition).item(slot)
+            elif not self.meets(condition, slot, root):
+                distance += CONDITION
+        return round(distance, DECIMALS)
+
+    def _lack_of_inventory(self, number: int, slot: int) -> int:
+        """Return 1 for each amount of a demand that no allocation of a provider comes near, 2 without inventory."""
+        lack = 0
+        for name, amount in self.demands[number].amounts.items():
+            stocks = self._amounts.stocks(name)
+            own = None if stocks is None else stocks.at(slot)
+            if not own:
+                lack += 2
+            elif not (own.largest(amount)[0] or own.smallest_above(amount)[0]):
+                lack += 1
+        return lack
 
     def meets(self, condition: Condition, slot: int, root: int) -> bool:
         """Whether a provider meets a condition in a tree, its own or one that it shares with."""
@@ -88,28 +127,49 @@ class TreeScores:
 
     # --- trees ---
 
-    def best(self, combined: SlotSet, count: int) -> list[int]:
-        """Return the roots of the trees with the best scores, the best first.
+    def bounds(self, combined: SlotSet, count: int) -> list[tuple[float, int]]:
+        """Return lower bounds of the distances of the nearest trees, with their roots, ascending.
 
         Args:
             combined: The roots of trees that lack nothing but a combination.
+            count: Of so many trees.
         """
-        total: _Scores = _CONDITION * combined.mask(self._forest.size).astype(np.float64)
+        total: _Scores = CONDITION * combined.mask(self._forest.size).astype(np.float64)
         sharing = self._sharing()
-        for scores in self._of_demands:
-            total = total + self._of_trees(scores, sharing)
+        total += self._bound_of_unsuffixed(sharing)
+        for demand, scores in zip(self.demands, self._of_demands, strict=True):
+            if demand.suffix != UNSUFFIXED:
+                total += self._of_trees(scores, sharing)
         for condition in self.conditions:
             if condition.kind == "root_required":
-                total += _CONDITION * (self._having(condition) == condition.forbidden)
+                total += CONDITION * (self._having(condition) == condition.forbidden)
             elif condition.kind == "trait" and condition.suffix == UNSUFFIXED and not condition.forbidden:
-                total += self._of_trees(np.where(self._having(condition), 0.0, _CONDITION), sharing)
+                total += self._of_trees(np.where(self._having(condition), 0.0, CONDITION), sharing)
         roots = self._forest.all_roots.slots()
-        scores = total[roots]
+        bounds = total[roots].round(DECIMALS)
         if len(roots) > count:
-            few = np.argpartition(scores, count - 1)[:count]
-            roots, scores = roots[few], scores[few]
-        best: list[int] = roots[np.lexsort((roots, scores))].tolist()
-        return best
+            last = np.partition(bounds, count - 1)[count - 1]
+            nearer, equal = np.flatnonzero(bounds < last), np.flatnonzero(bounds == last)
+            few = np.concatenate([nearer, equal[: count - len(nearer)]])
+            roots, bounds = roots[few], bounds[few]
+        return sorted(zip(bounds.tolist(), roots.tolist(), strict=True))
+
+    def _bound_of_unsuffixed(self, sharing: list[tuple[int, Slots]]) -> _Scores:
+        """Return a bound for what the unsuffixed group lacks at each root: conditions of all its classes count once."""
+        added: _Scores = np.zeros(self._forest.size)
+        greatest: _Scores = np.zeros(self._forest.size)
+        for number, demand in enumerate(self.demands):
+            if demand.suffix != UNSUFFIXED:
+                continue
+            amounts = [condition for condition in self.conditions_of(number) if condition.kind == "amount"]
+            whole = self._of_trees(self._of_demands[number], sharing)
+            alone = len(amounts) == len(self.conditions_of(number))
+            added += whole if alone else sum(self._of_trees(self._amount(one), sharing) for one in amounts)
+            greatest = np.maximum(greatest, whole)
+        for condition in self.conditions:
+            if condition.kind == "aggregate" and condition.suffix == UNSUFFIXED and condition.forbidden:
+                greatest = np.maximum(greatest, np.where(self._having(condition), CONDITION, 0.0))
+        return np.maximum(added, greatest)
 
     def _sharing(self) -> list[tuple[int, Slots]]:
         """Return sharing providers with the roots of the trees that they share with."""
@@ -120,6 +180,7 @@ class TreeScores:
             aggregates = self._snapshot.provider(slot).aggregates
             pairs += len(aggregates)
             if pairs > _SHARING:
+                self.complete = False
                 break
             for name in aggregates - roots.keys():
                 roots[name] = self._forest.roots_of(self._snapshot.in_aggregate(name))
@@ -129,11 +190,23 @@ class TreeScores:
     def _of_trees(self, scores: _Scores, sharing: list[tuple[int, Slots]]) -> _Scores:
         """Return, at each root, the best score of the providers that can supply its tree."""
         best: _Scores = scores.copy()
-        children = self._forest.children
-        np.minimum.at(best, self._forest.roots(children), scores[children])
+        children, tops, starts = self._children
+        if len(children):
+            best[tops] = np.minimum(best[tops], np.minimum.reduceat(scores[children], starts))
         for slot, roots in sharing:
             best[roots] = np.minimum(best[roots], scores[slot])
         return best
+
+    @cached_property
+    def _children(self) -> tuple[Slots, Slots, Slots]:
+        """The children of all trees, tree by tree; the roots of these trees, and where each begins."""
+        children = self._forest.children
+        roots = self._forest.roots(children)
+        if (roots[1:] < roots[:-1]).any():
+            order = np.argsort(roots, kind="stable")
+            children, roots = children[order], roots[order]
+        starts = np.flatnonzero(np.diff(roots, prepend=-1))
+        return children, roots[starts], starts
 
     # --- providers ---
 
@@ -154,27 +227,25 @@ class TreeScores:
         size = self._forest.size
         if condition.kind == "in_tree":
             slot = self._snapshot.by_uuid.get(group_of(self._query, condition.suffix or "").in_tree or "")
-            scores: _Scores = np.full(size, _CONDITION)
+            scores: _Scores = np.full(size, CONDITION)
             if slot is not None:
                 scores[list(self._forest.tree(self._snapshot.provider(slot).root))] = 0.0
             return scores
-        return np.where(self._having(condition) == condition.forbidden, _CONDITION, 0.0)
+        return np.where(self._having(condition) == condition.forbidden, CONDITION, 0.0)
 
     def _having(self, condition: Condition) -> Mask:
         """Return a mask of the providers that have one of the traits, or are in one of the aggregates."""
         with_name = self._snapshot.in_aggregate if condition.kind == "aggregate" else self._snapshot.with_trait
         having = SlotSet.union([with_name(name) for name in condition.names], self._forest.size)
-        if condition.kind == "aggregate" and condition.suffix == UNSUFFIXED:
+        if condition.kind == "aggregate" and condition.suffix == UNSUFFIXED and not condition.forbidden:
             having |= self._forest.trees_of(having & self._forest.all_roots)
         return having.mask(self._forest.size)
 
     def _amount(self, condition: Condition) -> _Scores:
-        scores: _Scores = np.full(self._forest.size, _CONDITION + 2.0)
+        scores: _Scores = np.full(self._forest.size, CONDITION + 1.0)
         stocks = self._amounts.stocks(condition.resource_class)
         if stocks is None:
             return scores
-        lower = stocks.largest(condition.amount)
-        larger_only = (lower == 0) & (stocks.smallest_above(condition.amount) > 0)
-        lacking = np.where(larger_only, 0.99, 1.0 - lower / condition.amount)
-        scores[stocks.slots] = np.where(stocks.fits(condition.amount), 0.0, _CONDITION + lacking)
+        lacking = 1.0 - stocks.largest(condition.amount) / condition.amount
+        scores[stocks.slots] = np.where(stocks.fits(condition.amount), 0.0, CONDITION + lacking)
         return scores
