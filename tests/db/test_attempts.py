@@ -73,6 +73,27 @@ def test_between_two_attempts_is_a_short_random_pause_that_grows(memory, clock):
     assert max(clock.pauses) > 0.03
 
 
+def test_a_pause_after_very_many_attempts_is_as_short(clock):
+    """A request for a node that loses every race has as many rounds as fit into a minute."""
+    retry.pause(5000)
+    (pause,) = clock.pauses
+    assert 0 <= pause <= 0.1
+
+
+def test_a_writer_whose_transaction_gets_no_connection_is_kept(memory, monkeypatch):
+    """Another one would be one more row that every refresh of an index reads."""
+    memory.write(lambda db: None)
+    writers = [*memory.writers.idle]
+
+    def refuse():
+        raise sa.exc.TimeoutError
+
+    monkeypatch.setattr(memory.engine, "connect", refuse)
+    with pytest.raises(errors.DatabaseUnavailable):
+        memory.write(lambda db: None)
+    assert [*memory.writers.idle] == writers != []
+
+
 def test_no_attempt_is_begun_after_a_minute(memory, clock):
     def slow(db):
         clock.now += 7

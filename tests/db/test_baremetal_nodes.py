@@ -329,8 +329,10 @@ def test_a_unit_that_cannot_be_held_alone_is_not_available(database):
 
 
 def test_a_consumer_that_holds_the_node_can_be_given_it(database):
+    """It keeps what else it has of the provider."""
     create(database, **READY)
-    claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
+    database.write(lambda db: LockedProvider.lock(db, NODE).add_inventory(Inventory("VCPU", 4)))
+    claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1, "VCPU": 2}})
     before = database.read(lambda db: ConsumerAllocations.find(db, YOU))
     assert assign(database, YOU).instance_uuid == YOU
     after = database.read(lambda db: ConsumerAllocations.find(db, YOU))
