@@ -1048,6 +1048,26 @@ def test_the_provider_of_a_placement_client_is_adopted(client, claims):
     assert claims("GET", f"/resource_providers/{NODE}/inventories", 39).body["inventories"].keys() == {"CUSTOM_BM"}
 
 
+def test_the_holder_of_an_adopted_provider_is_that_of_the_node(client, claims):
+    assert claims("POST", "/resource_providers", 39, {"uuid": NODE, "name": NODE}).status == 200
+    stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    assert claims("PUT", f"/resource_providers/{NODE}/inventories", 39, stock).status == 200
+    body = {
+        "allocations": {NODE: {"resources": {"VCPU": 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    assert claims("PUT", f"/allocations/{YOU}", 39, body).status == 204
+    new = {"driver": DRIVER, "uuid": NODE, "resource_class": "bm"}
+    answer = client("POST", "/nodes", {**new, "instance_uuid": ME})
+    assert (answer.status, YOU in sentence(answer)) == (409, True)
+    assert client("GET", f"/nodes/{NODE}").status == 404
+    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
+    assert client("POST", "/nodes", new).body["instance_uuid"] == YOU
+
+
 def test_other_methods(client):
     create(client)
     for method, path in (
