@@ -683,6 +683,18 @@ def test_states_and_validation(client):
     assert "CUSTOM_Z" in result["reason"]
 
 
+def test_the_date_of_a_state_is_that_of_its_change(client):
+    node = create(client)
+    assert node["provision_updated_at"] is None
+    provision(client, node, "manage")
+    first = client("GET", "/nodes/n0/states").body["provision_updated_at"]
+    assert DATE.fullmatch(first)
+    assert client("PUT", "/nodes/n0/states/power", {"target": "power on"}).status == 202
+    assert client("GET", "/nodes/n0/states").body["provision_updated_at"] == first
+    provision(client, node, "provide")
+    assert client("GET", "/nodes/n0/states").body["provision_updated_at"] > first
+
+
 def test_maintenance(client):
     create(client)
     for body, reason in (({"reason": "x"}, "x"), ({"reason": None}, None), ({}, None), (None, None)):

@@ -94,7 +94,7 @@ class LockedNode:
         if db.execute(_BY_UUID, {"uuid": uuid}).first() is not None:
             raise failures.NodeUuidTaken(uuid=uuid)
         if columns.get("name") is not None:
-            _check_name(db, uuid, columns["name"])
+            _check_name(db, columns["name"])
         try:
             provider = LockedProvider.lock(db, uuid)
         except errors.ProviderNotFound:
@@ -125,7 +125,7 @@ class LockedNode:
         if not changed:
             return
         if changed.get("name") is not None:
-            _check_name(self._db, was.uuid, changed["name"])
+            _check_name(self._db, changed["name"])
         if "provision_state" in changed:
             changed.setdefault("provision_updated_at", utcnow())
         changed["updated_at"] = utcnow()
@@ -200,9 +200,9 @@ class LockedNode:
         self.node = replace(self.node, instance_uuid=instance_uuid, allocation_uuid=allocation)
 
 
-def _check_name(db: Transaction, uuid: str, name: str) -> None:
-    """Raise NodeNameTaken if another node has the name, in the collation of the database."""
-    if any(row.uuid != uuid for row in db.execute(_BY_NAME, {"name": name})):
+def _check_name(db: Transaction, name: str) -> None:
+    """Raise NodeNameTaken if a node has the name; names are compared exactly."""
+    if db.execute(_BY_NAME, {"name": name}).first() is not None:
         raise failures.NodeNameTaken(name=name)
 
 
@@ -218,7 +218,7 @@ def _create_traits(db: Transaction, names: Iterable[str]) -> None:
 
 _N = baremetal_nodes.c
 _BY_UUID = sa.select(_N.id).where(_N.uuid == sa.bindparam("uuid"))
-_BY_NAME = sa.select(_N.uuid).where(_N.name == sa.bindparam("name"))
+_BY_NAME = sa.select(_N.id).where(_N.name == sa.bindparam("name"))
 _THIS = _N.id == sa.bindparam("node")
 _UPDATE = sa.update(baremetal_nodes).where(_THIS)
 _DELETE = sa.delete(baremetal_nodes).where(_THIS)
