@@ -82,7 +82,7 @@ def test_a_pause_after_very_many_attempts_is_as_short(clock):
 
 def test_a_writer_whose_transaction_gets_no_connection_is_kept(memory, monkeypatch):
     """Another one would be one more row that every refresh of an index reads."""
-    memory.write(lambda db: None)
+    memory.write(lambda _: None)
     writers = [*memory.writers.idle]
 
     def refuse():
@@ -90,7 +90,7 @@ def test_a_writer_whose_transaction_gets_no_connection_is_kept(memory, monkeypat
 
     monkeypatch.setattr(memory.engine, "connect", refuse)
     with pytest.raises(errors.DatabaseUnavailable):
-        memory.write(lambda db: None)
+        memory.write(lambda _: None)
     assert [*memory.writers.idle] == writers != []
 
 
@@ -158,7 +158,34 @@ def test_a_connection_may_be_lost_once_between_collisions(memory, clock, collide
     assert tried(memory.write, work, errors.DatabaseUnavailable) == 4
 
 
-@pytest.mark.parametrize("run", ["write", "dry_run"])
+def test_a_database_in_memory_is_read_between_writes_and_within_one(memory, monkeypatch):
+    """It has one connection: another thread would read what is not committed."""
+    monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", 0.01)
+    refused = []
+
+    def work(db):
+        def other():
+            with pytest.raises(errors.DatabaseUnavailable):
+                memory.read(refused.append)
+            refused.append(None)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(30)
+        return memory.read(lambda _: "read")
+
+    assert memory.write(work) == "read"
+    assert refused == [None]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda memory: memory.write(lambda _: None, attempts=2),
+        lambda memory: memory.dry_run([lambda _: None], lambda _: None, attempts=2),
+    ],
+    ids=["write", "dry run"],
+)
 def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkeypatch, run):
     monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", 0.01)
     refusals = []
@@ -166,10 +193,7 @@ def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkey
     def nested(db):
         def other():
             with pytest.raises(errors.TooManyConflicts) as refused:
-                if run == "write":
-                    memory.write(lambda _: None, attempts=2)
-                else:
-                    memory.dry_run([lambda _: None], lambda _: None, attempts=2)
+                run(memory)
             refusals.append(refused)
 
         thread = threading.Thread(target=other)

@@ -89,6 +89,14 @@ def test_a_marker_need_not_match_the_other_filters(client, member):
     assert [found["uuid"] for found in listed] == [node]
 
 
+def test_a_foreign_marker_of_allocations_is_an_unknown_one(client, member):
+    client.created(owner=ME)
+    foreign = client.created(owner=YOU)["uuid"]
+    mine = client.created(owner=ME)
+    assert member("GET", f"/allocations?marker={foreign}").status == 404
+    assert client("GET", f"/allocations?marker={foreign}").body["allocations"] == [mine]
+
+
 def test_a_foreign_parent_is_an_unknown_one(client, member):
     client.node("child", owner=ME)
     near, far = client.node("near", lessee=ME), client.node("far", owner=YOU)

@@ -10,8 +10,9 @@ import pytest
 
 from placement import errors, signals
 from placement.baremetal import failures
-from placement.baremetal.objects import candidates, placing
+from placement.baremetal.objects import candidates, holding, placing
 from placement.baremetal.objects.candidates import NodeRequirements
+from placement.baremetal.objects.node import Node
 from placement.baremetal.objects.placing import AllocationRequest
 from placement.baremetal.objects.record import Record
 from placement.baremetal.objects.record_page import SORT_KEYS
@@ -236,6 +237,18 @@ def test_what_an_ended_record_had_is_free_again(metal, kept):
     assert [record.uuid for record in metal.page()] == [second.uuid]
 
 
+def test_name_and_node_of_two_ended_records_are_free_again(metal):
+    nodes = [metal.node() for _ in range(2)]
+    ended = [
+        metal.allocate(name=name, candidate_nodes=[node]) for name, node in zip(("mine", None), nodes, strict=True)
+    ]
+    for record in ended:
+        metal.claim(record.uuid)
+    again = metal.allocate(name="mine", candidate_nodes=[nodes[1]])
+    assert (again.state, again.name, again.node_uuid) == ("active", "mine", nodes[1])
+    assert [record.uuid for record in metal.page()] == [again.uuid]
+
+
 def test_the_uuid_of_an_ended_record_gets_the_same_node_again(metal):
     """The claim would make the ended record active again."""
     metal.node()
@@ -444,6 +457,14 @@ def test_a_record_in_error_ends_alone(metal):
     metal.end(record.uuid)
     assert metal.record(record.uuid) is None
     assert metal.database.read(lambda db: ConsumerAllocations.find(db, consumer)) is not None
+
+
+def test_a_record_in_error_stays_when_the_consumer_of_its_uuid_ends(metal):
+    record, node = metal.allocate(), metal.node()
+    metal.claim(record.uuid, node)
+    metal.database.write(lambda db: holding.release(db, Node.get(db, node), lambda _locked: None))
+    assert metal.read(node).instance_uuid is None
+    assert metal.record(record.uuid) == record
 
 
 # --- lists -----------------------------------------------------------------------------------------------------------
