@@ -374,6 +374,55 @@ def test_many_pools_of_many_hosts_are_counted_some_trees_at_once(monkeypatch: py
     assert (first.count, first.reason) == (5, "until")
 
 
+def nested(hosts: int, kinds: int) -> World:
+    """Hosts of two nodes with a device each, of which so many differ in what is used."""
+    world = World()
+    for number in range(hosts):
+        world.host(f"host{number}", DISK_GB=1000)
+        for node in range(2):
+            used = number % kinds
+            world.host(f"node{number}-{node}", parent=f"host{number}", VCPU=Stock(32, used=used // 4))
+            world.host(f"gpu{number}-{node}", parent=f"node{number}-{node}", PGPU=Stock(4, used=used % 4))
+    return world
+
+
+BELOW = SearchQuery(
+    (group("", DISK_GB=10), group("1", VCPU=2), group("2", PGPU=1)), same_subtrees=(frozenset({"1", "2"}),)
+)
+
+
+@pytest.mark.parametrize(("kinds", "times"), [(1, 8), (16, 5)])
+def test_a_thousand_trees_of_one_shape_cost_little_more_than_one(kinds: int, times: int) -> None:
+    snapshot = nested(1008, kinds).snapshot()
+    counted = count(BELOW, snapshot, Settings(operations=2500))
+    assert (counted.count, counted.exact, counted.complete) == (1008 * times, True, True)
+    assert (counted.reason, len(counted.roots)) == ("reached", 1008)
+
+
+def test_until_ends_a_count_after_few_trees() -> None:
+    snapshot = nested(1008, 16).snapshot()
+    everything = count(BELOW, snapshot, Settings(operations=500))
+    assert (everything.complete, everything.reason) == (False, "operations")
+    few = count(BELOW, snapshot, Settings(operations=500), until=30)
+    assert (few.count, few.reason, few.complete) == (30, "until", True)
+    assert len(few.roots) < 20
+
+
+def test_trees_that_differ_in_shape_are_counted_apart() -> None:
+    """In the second host both devices are below one node, in the third there is none below any node."""
+    world = World()
+    for number, places in enumerate(((0, 1), (0, 0), (2, 2))):
+        world.host(f"host{number}", DISK_GB=1000)
+        above = [f"node{number}-0", f"node{number}-1", f"host{number}"]
+        for node in range(2):
+            world.host(above[node], parent=f"host{number}", VCPU=4)
+        for device, place in enumerate(places):
+            world.host(f"gpu{number}-{device}", parent=above[place], PGPU=2)
+    counted = count(BELOW, world.snapshot())
+    assert by_root(counted) == {"host0": 4, "host1": 2}
+    assert (counted.count, counted.exact) == (6, True)
+
+
 def many_aggregates() -> World:
     world = World()
     for number in range(100):

@@ -45,7 +45,7 @@ class Counting:
         self._supply = Supply(snapshot, requirements.total)
         self._separable = separable(requirements, self._kinds)
         self._sharing = Sharing(narrowed, requirements, self._kinds, self._supply, budget)
-        self._shapes = Shapes(narrowed, requirements, self._supply, budget)
+        self._shapes = Shapes(narrowed, requirements, self._supply, self._sharing.roots, budget)
         self._placing = Placing(requirements, self._supply, budget)
         self._programs = Programs(
             narrowed, requirements, self._kinds, self._supply, self._shapes, self._placing, budget
