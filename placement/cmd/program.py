@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -16,6 +17,9 @@ from placement import errors, log, package
 from placement.db import driver_errors, schema
 from placement.db.connect import connect
 from placement.db.database import Database
+
+#: Exit codes of programs that SIGINT and SIGPIPE end.
+INTERRUPTED, UNREAD = 130, 141
 
 Commands = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
 
@@ -56,9 +60,21 @@ def _between(text: str, least: int, most: int | None) -> int:
 
 
 def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
-    """Return the exit code that ``work()`` returns; or ``failed``, after a line on stderr with the reason."""
+    """Return the exit code that ``work()`` returns; or ``failed``, after a line on stderr with the reason.
+
+    After SIGINT, or if the reader of its output has ended, the exit code is that of a program that the signal ends.
+    """
     try:
-        return work()
+        code = work()
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print(f"{prog}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # At exit Python would try to write the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
     except (cfg.Error, schema.CommandError) as error:
         sentence = str(error)
     except errors.Failure as failure:

@@ -27,8 +27,8 @@ NOBODY = b'{"consumers": [], "next": null}'
 
 @pytest.fixture
 def environment():
-    """An environment without settings of a client or a proxy."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    """An environment without settings of a client or a proxy, in which output is buffered."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHONUNBUFFERED"))}
     return {name: value for name, value in kept.items() if not name.lower().endswith("_proxy")}
 
 

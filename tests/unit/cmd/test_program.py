@@ -1,0 +1,29 @@
+"""How a command ends that is interrupted, or whose output is read no more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from placement.cmd import program
+
+PRINTS = "import sys; from placement.cmd import program; sys.exit(program.exit_code('x', lambda: print('a') or 0, 1))"
+
+
+def test_an_interrupt_is_one_line(capsys):
+    def work():
+        raise KeyboardInterrupt
+
+    assert program.exit_code("placement-x", work, failed=1) == 130
+    assert capsys.readouterr() == ("", "placement-x: interrupted\n")
+
+
+def test_a_reader_that_has_ended_is_no_failure():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as pipe:
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        words = [sys.executable, "-c", PRINTS]
+        done = subprocess.run(words, env=buffered, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
