@@ -63,22 +63,10 @@ class Names(dict[str, str]):
         return text
 
     def pages(self) -> Iterator[str]:
-        """Return the paths that show the state of these names."""
-        yield from (f"/resource_classes/CUSTOM_{name}_{self['RUN']}" for name in ("C", "D"))
-        yield f"/traits/CUSTOM_T_{self['RUN']}"
-        yield f"/usages?project_id={self['RUN']}"
+        """Return the paths that show the state of these names from the index, which follows the feed."""
         for name in [*self]:
-            if name.startswith("consumer"):
-                yield f"/allocations/{self[name]}"
-                yield f"/baremetal/v1/allocations/{self[name]}"
-            elif name != "RUN" and not name.startswith("aggregate"):
-                page = f"/resource_providers/{self[name]}"
-                yield page
-                yield from (f"{page}/{of}" for of in ("inventories", "usages", "aggregates", "traits", "allocations"))
-                # From the index, which follows the feed.
+            if name != "RUN" and not name.startswith(("aggregate", "consumer")):
                 yield f"/resource_providers?uuid={self[name]}"
                 yield f"/allocation_candidates?in_tree={self[name]}&resources=VCPU:1"
             if name.startswith("node"):
-                yield f"/baremetal/v1/nodes/{self[name]}"
-                yield f"/baremetal/v1/nodes/{self[name]}/allocation"
                 yield f"/allocation_candidates?in_tree={self[name]}&resources=CUSTOM_BM_{self['RUN']}:1"

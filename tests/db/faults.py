@@ -6,6 +6,7 @@ by a KILL on the server.  SQLite has no server: its errors are constructed, and 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sqlite3
@@ -59,13 +60,15 @@ class Plan:
         return self.for_ever or (self.done < len(self.faults) and statement == self.victim)
 
 
-def planted(database: Database, plan: Plan) -> None:
-    """Have the plan applied to all connections of the database from now on."""
+def planted(database: Database, plan: Plan) -> contextlib.ExitStack:
+    """Have the plan applied to all connections of the database, until the result is closed."""
+    planting = contextlib.ExitStack()
     for engine in {database.engine, database.reading_engine}:
-        _watch(engine, plan)
+        _watch(engine, plan, planting)
+    return planting
 
 
-def _watch(engine: sa.Engine, plan: Plan) -> None:
+def _watch(engine: sa.Engine, plan: Plan, planting: contextlib.ExitStack) -> None:
     dialect = engine.dialect
     commit = dialect.do_commit
 
@@ -80,10 +83,12 @@ def _watch(engine: sa.Engine, plan: Plan) -> None:
         plan.step("COMMIT", connection, lambda: commit(connection))
         commit(connection)
 
-    sa.event.listen(engine, "do_execute", execute)
-    sa.event.listen(engine, "do_executemany", execute_many)
+    for event, watcher in {"do_execute": execute, "do_executemany": execute_many}.items():
+        sa.event.listen(engine, event, watcher)
+        planting.callback(sa.event.remove, engine, event, watcher)
     # There is no event for COMMIT whose errors would be treated as the driver's.
     dialect.do_commit = do_commit  # type: ignore[method-assign]
+    planting.callback(setattr, dialect, "do_commit", commit)
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One run of a write, and its visible effects: responses to GET, and rows of the feed."""
+"""One run of a write, and its effects: rows of the database, those of the feed, and what is shown from the index."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from placement.db.tables import provider_changes, resource_providers
 from tests.caller import Answer, Caller
+from tests.db import belongings
 from tests.db.calls import NO_PROVIDER, Names, Write
 from tests.db.in_process import placement
 
@@ -43,8 +44,10 @@ class StoryRun:
 
     def state(self) -> dict[str, Any]:
         """Return the state of the things of this run, under names that are the same in every run."""
-        pages = {page: self._witness("GET", page)[:2] for page in self.names.pages()}
-        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(pages))), object_hook=_sorted)
+        uuids = [value for name, value in self.names.items() if name != "RUN"]
+        found = belongings.of(self.database, uuids, self.names["RUN"])
+        found |= {page: self._witness("GET", page)[:2] for page in self.names.pages()}
+        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(found))), object_hook=_sorted)
         return state
 
     def changes(self) -> dict[str, str]:
