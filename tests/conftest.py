@@ -57,7 +57,8 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=[item for item in items if item not in remaining])
         items[:] = [item for item in items if item in remaining]
     for item in items:
-        shared = item.path.parent.name in ("gabbi", "live", "load") and "service" in item.fixturenames
+        services = {"service", "services"} & {*item.fixturenames}
+        shared = item.path.parent.name in ("gabbi", "live", "load") and services
         # The service of these tests is one for all modules.
         group = item.path.stem if shared else "clients" if "clients" in item.fixturenames else None
         if group and not item.get_closest_marker("xdist_group"):
