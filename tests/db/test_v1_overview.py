@@ -10,6 +10,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from placement import deploy
 from placement.objects import holders
+from placement.v1.handlers import overview
 from tests import caller, servers, web
 from tests.db import single_calls
 from tests.db.single_calls import get, pages
@@ -68,9 +69,10 @@ class Lookers(Writers):
             if any(meets(each, wanted) for each in tree) and (root is None or top == of_root)
         }
 
-    @rule(window=st.sampled_from((1, 3, 50_000)), few=st.sampled_from((0, 2, 10_000)))
-    def looks_at_more_or_fewer_at_once(self, window, few):
-        holders._WINDOW, holders._FEW = window, few
+    @rule(window=st.sampled_from((1, 3, 50_000)), few=st.sampled_from((0, 2, 10_000)), many=st.sampled_from((0, 1000)))
+    def looks_at_more_or_fewer_at_once(self, window, few, many):
+        """With ``many`` 0 the overview is a stream, and its numbers of consumers are kept from one to the next."""
+        holders._WINDOW, holders._FEW, overview._MANY = window, few, many
 
     @rule(limit=LIMITS.filter(lambda limit: "99" not in limit))
     def looks_at_consumers(self, limit):
@@ -176,8 +178,8 @@ def holds(consumer, name):
 
 
 def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatch):
-    for name in ("_WINDOW", "_FEW"):
-        monkeypatch.setattr(holders, name, getattr(holders, name))  # restores them
+    for module, name in ((holders, "_WINDOW"), (holders, "_FEW"), (overview, "_MANY")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # restores it
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = caller.inside(deploy.loadapp(conf, database))
     part = 0.15 if backend.kind == servers.SQLite.kind else 0.05

@@ -40,6 +40,15 @@ def test_the_pieces_make_one_document(snapshot):
     assert document["providers"][0]["consumers"] == 5
 
 
+def test_a_piece_is_made_when_it_is_sent(snapshot):
+    """So that the memory of a reply is that of a piece, however many providers it has."""
+    slots = slots_of(snapshot, find_trees(snapshot, TreeFilter()))
+    remaining = iter(slots)
+    pieces = overview.pieces(snapshot, remaining, {}, None)
+    assert [next(pieces)[:1], next(pieces)[:1]] == [b"{", b"{"]
+    assert [*remaining] == slots[1000:]
+
+
 def test_no_provider_is_a_document_too(snapshot):
     assert json.loads(b"".join(overview.pieces(snapshot, [], {}, None))) == {"providers": [], "next": None}
 
