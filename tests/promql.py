@@ -9,6 +9,7 @@ selector   = metric ["{" label operator string {"," label operator string} "}"] 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 _TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|([a-zA-Z_][\w:]*)|(\d[\w.]*)|(=~|!~|!=|==|>=|<=|[-+*/%^<>=(){}\[\],]))')
@@ -17,7 +18,8 @@ _FUNCTIONS = {
     **dict.fromkeys(("sum", "max", "min", "avg", "count", "topk", "histogram_quantile"), False),
     **dict.fromkeys(("rate", "increase"), True),
 }
-_AGGREGATIONS = {"sum", "max", "min", "avg", "count", "topk"}
+#: Those that drop all labels but the ones that they name.
+_AGGREGATIONS = {"sum", "max", "min", "avg", "count"}
 _OPERATORS = {"+", "-", "*", "/", "%", ">", "<", ">=", "<=", "==", "!="}
 
 
@@ -26,20 +28,24 @@ class Malformed(ValueError):
 
 
 class Read(NamedTuple):
-    """A metric that an expression reads, and the labels that it relies on."""
+    """A metric that an expression reads, the labels that it relies on, and the values that these are to equal."""
 
     metric: str
     labels: frozenset[str]
+    values: frozenset[tuple[str, str]]
 
 
-def reads(expression: str) -> list[Read]:
+def reads(expression: str, needed: Collection[str] = ()) -> list[Read]:
     """Return what an expression reads.
 
+    Args:
+        needed: The labels that its result has to have.
+
     Raises:
-        Malformed: It is no expression of this grammar.
+        Malformed: It is no expression of this grammar, or drops a label that is needed outside.
     """
     parser = _Parser(_tokens(expression))
-    parser.expression(frozenset(), ranged=False)
+    parser.expression(frozenset(needed), ranged=False)
     if parser.rest:
         raise Malformed(f"{expression}: {parser.rest[0]} is left over")
     return parser.found
@@ -74,6 +80,7 @@ class _Parser:
         return bool(self.rest) and self.rest[0] == token
 
     def expression(self, labels: frozenset[str], ranged: bool) -> None:
+        """Parse an expression of which the labels are needed."""
         self._term(labels, ranged)
         while self.rest and self.rest[0] in _OPERATORS:
             self._next()
@@ -96,7 +103,13 @@ class _Parser:
             if function not in _AGGREGATIONS:
                 raise Malformed(f"{function} by")
             self._next()
-            labels |= self._labels()
+            kept = self._labels()
+        else:
+            kept = frozenset()
+        if function in _AGGREGATIONS:
+            if not labels <= kept:
+                raise Malformed(f"{function} drops {', '.join(sorted(labels - kept))}")
+            labels = kept
         if function == "histogram_quantile":
             labels |= {"le"}
         self._take("(")
@@ -116,16 +129,7 @@ class _Parser:
         return frozenset(labels)
 
     def _selector(self, metric: str, labels: frozenset[str], ranged: bool) -> None:
-        matched = set()
-        if self._follows("{"):
-            while self._next() != "}":
-                matched.add(self._next())
-                if self._next() not in ("=", "!=", "=~", "!~"):
-                    raise Malformed(f"a matcher of {metric}")
-                if not self._next().startswith('"'):
-                    raise Malformed(f"a value of {metric}")
-                if not self.rest or self.rest[0] not in (",", "}"):
-                    raise Malformed(f"the matchers of {metric}")
+        matchers = [*self._matchers(metric)] if self._follows("{") else []
         if self._follows("["):
             self._next()
             if not re.fullmatch(r"\d+[smhd]", self._next()):
@@ -135,4 +139,18 @@ class _Parser:
                 raise Malformed(f"{metric} has a range where an instant is needed")
         elif ranged:
             raise Malformed(f"{metric} has no range")
-        self.found.append(Read(metric, labels | matched))
+        matched = labels | {label for label, _, _ in matchers}
+        values = frozenset((label, value) for label, operator, value in matchers if operator == "=")
+        self.found.append(Read(metric, matched, values))
+
+    def _matchers(self, metric: str) -> Iterator[tuple[str, str, str]]:
+        """Yield label, operator and value of each matcher."""
+        while self._next() != "}":
+            label, operator, value = self._next(), self._next(), self._next()
+            if operator not in ("=", "!=", "=~", "!~"):
+                raise Malformed(f"a matcher of {metric}")
+            if not value.startswith('"'):
+                raise Malformed(f"a value of {metric}")
+            if not self.rest or self.rest[0] not in (",", "}"):
+                raise Malformed(f"the matchers of {metric}")
+            yield label, operator, value.strip('"')

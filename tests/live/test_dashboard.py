@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests import children, running
@@ -18,6 +20,10 @@ from tests.promql import Malformed, reads
 DASHBOARD = json.loads((Path(__file__).parents[2] / "etc/grafana/placement.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
+DOCUMENT = (Path(__file__).parents[2] / "docs/observability.rst").read_text()
+#: The example of rules: what is indented after its sentence.
+RULES = re.search(r"adapt the thresholds to the cloud\. ::\n\n((?:(?: .*)?\n)+)", DOCUMENT)[1]
+ALERTS = [(rule["alert"], rule["expr"]) for rule in yaml.safe_load(RULES)["groups"][0]["rules"]]
 #: Prometheus adds these labels.
 ADDED = {"instance", "job"}
 
@@ -29,7 +35,7 @@ def rendered(expression: str) -> str:
 
 @pytest.fixture(scope="module")
 def labels():
-    """The labels of each metric on the page of a service that has done some of everything."""
+    """The values of each label of each metric, on the page of a service that has done some of everything."""
     directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
     database = children.run_directory() / f"dashboard-{secrets.token_hex(4)}.sqlite"
     page = Shown(directory)
@@ -43,28 +49,43 @@ def labels():
         storm.together(Call("GET", "/v1/capacity?resources=VCPU:1"), Call("DELETE", f"/allocations/{new()}"))
         text = page.text()
     page.child.stop()
-    found = defaultdict(set)
+    found = defaultdict(lambda: defaultdict(set))
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found[sample.name] |= sample.labels.keys()
-    return found
+            values = found[sample.name]
+            for label, value in sample.labels.items():
+                values[label].add(value)
+    return dict(found)
 
 
 @pytest.mark.parametrize(("title", "expression"), QUERIES)
 def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
     found = reads(rendered(expression))
     assert found, title
-    for metric, needed in found:
+    for metric, needed, values in found:
         assert metric in labels, title
-        assert needed - ADDED <= labels[metric], title
+        assert needed - ADDED <= labels[metric].keys(), title
+        assert all(value in labels[metric][label] for label, value in values), title
+
+
+@pytest.mark.parametrize(("alert", "expression"), ALERTS)
+def test_an_alert_of_the_documentation_reads_metrics_and_labels_that_exist(labels, alert, expression):
+    """What it compares with may not have happened."""
+    for metric, needed, _ in reads(expression):
+        assert metric in labels, alert
+        assert needed <= labels[metric].keys(), alert
 
 
 def test_legends_name_labels_that_the_query_keeps():
     for panel in PANELS:
         for target in panel["targets"]:
             shown = {part.partition("}}")[0] for part in target["legendFormat"].split("{{")[1:]}
-            kept = {label for read in reads(rendered(target["expr"])) for label in read.labels}
-            assert shown <= kept, panel["title"]
+            assert reads(rendered(target["expr"]), shown), panel["title"]
+
+
+def test_a_legend_that_names_a_dropped_label_is_found():
+    with pytest.raises(Malformed, match="sum drops instance"):
+        reads('sum by (outcome) (rate(b{instance=~".*"}[5m]))', {"instance"})
 
 
 def test_panels_do_not_overlap_and_have_their_own_ids():
@@ -92,6 +113,9 @@ def test_panels_do_not_overlap_and_have_their_own_ids():
         'b{c="d" e="f"}',
         "frobnicate(b)",
         "rate(b[m])",
+        "histogram_quantile(0.5, sum by (route) (rate(b_bucket[5m])))",
+        "sum by (a) (sum(rate(b[5m])))",
+        "max by (a) (b) / sum by (c",
     ],
 )
 def test_a_query_with_a_mistake_is_none(expression):
