@@ -44,11 +44,12 @@ def of_query(endpoint: Endpoint, version: Version, examples: Sequence[Example]) 
     if endpoint.query is None:
         return
     schema, repeated = endpoint.query.render(version), endpoint.query.repeated(version)
+    texts = endpoint.query.texts(version)
     named: JSONSchema = dict(schema.get("properties", {}))
     suffixed: JSONSchema = {}
     for expression, value in schema.get("patternProperties", {}).items():
         if grouped := _GROUPED.fullmatch(expression):
-            named[grouped[1]] = value
+            named[grouped[1]], texts[grouped[1]] = value, texts[expression]
             suffixed[f"^{grouped[1]}{grouped[2]}$"] = value
     for name, value in named.items():
         rendered = {"type": "array", "items": value, "minItems": 1} if name in repeated else value
@@ -57,7 +58,8 @@ def of_query(endpoint: Endpoint, version: Version, examples: Sequence[Example]) 
         for example in examples:
             if given := example.values(name):
                 values[example.name] = {"value": given if name in repeated else given[-1]}
-        yield {"name": name, "in": "query", **required, "schema": rendered, **_examples(values)}
+        meaning = {"description": texts[name]} if texts[name] else {}
+        yield {"name": name, "in": "query", **meaning, **required, "schema": rendered, **_examples(values)}
     if suffixed:
         groups = {"type": "object", "patternProperties": suffixed, "additionalProperties": False}
         text = (

@@ -75,13 +75,17 @@ class Array:
 
 @dataclass(frozen=True)
 class Field:
-    """A property of an object, from version ``since`` on and before version ``until``."""
+    """A property of an object, from version ``since`` on and before version ``until``.
+
+    ``text`` says what a parameter of a query means; it is no part of the schema, which errors repeat.
+    """
 
     name: str
     type: SchemaType
     required: bool = False
     since: Version = OLDEST
     until: Version | None = None
+    text: str = ""
 
     def exists_at(self, version: Version) -> bool:
         return self.since <= version and (self.until is None or version < self.until)

@@ -8,7 +8,7 @@ from typing import Any
 from placement import errors
 from placement.microversion import Version
 from placement.schemas import validator
-from placement.schemas.declarations import JSONSchema, SchemaType
+from placement.schemas.declarations import JSONSchema, Object, SchemaType
 from placement.schemas.explanation import explain
 from placement.schemas.validator import Validator
 
@@ -95,13 +95,18 @@ class Query(_Document):
 
     formats = validator.STRICT
 
-    def __init__(self, schema_type: SchemaType, repeated: Mapping[str, Version] | None = None) -> None:
+    def __init__(self, schema_type: Object, repeated: Mapping[str, Version] | None = None) -> None:
         super().__init__(schema_type)
+        self._fields = schema_type.fields
         self._repeated = repeated or {}
 
     def repeated(self, version: Version) -> frozenset[str]:
         """Return the parameters that may be given several times in this version."""
         return frozenset(name for name, since in self._repeated.items() if version >= since)
+
+    def texts(self, version: Version) -> dict[str, str]:
+        """Return what each parameter of this version means, by the name of its field."""
+        return {field.name: field.text for field in self._fields if field.exists_at(version)}
 
     def validate(self, pairs: Iterable[tuple[str, str]], version: Version) -> Parameters:
         """Return the parameters.

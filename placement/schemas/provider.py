@@ -9,6 +9,14 @@ from placement.schemas.document import Body, Query
 #: The generation of the provider that the client believes; in every body of a write that checks it.
 GENERATION = Field("resource_provider_generation", integer())
 
+#: What parameters mean that several routes have.
+RESOURCES = "Amounts that there must be room for: CLASS:AMOUNT,CLASS:AMOUNT."
+REQUIRED = (
+    "Traits that there must be: TRAIT,TRAIT; since 1.22 must not be: !TRAIT; since 1.39 one of them: in:TRAIT,TRAIT."
+)
+MEMBER_OF = "An aggregate: UUID, or one of several: in:UUID,UUID; since 1.32 none of them: !UUID, !in:UUID,UUID."
+IN_TREE = "A provider, in whose tree the providers are."
+
 _NAME = Field("name", string(maxLength=200), required=True)
 _PARENT = Field("parent_provider_uuid", nullable(UUID), since=mv.NESTED)
 
@@ -16,12 +24,12 @@ CREATE = Body(Object(_NAME, Field("uuid", UUID), _PARENT))
 UPDATE = Body(Object(_NAME, _PARENT))
 LIST = Query(
     Object(
-        Field("name", string()),
-        Field("uuid", UUID),
-        Field("member_of", string(), since=mv.MEMBER_OF),
-        Field("resources", string(), since=mv.RESOURCES_FILTER),
-        Field("in_tree", UUID, since=mv.NESTED),
-        Field("required", string(), since=mv.REQUIRED_FILTER),
+        Field("name", string(), text="The provider with exactly this name."),
+        Field("uuid", UUID, text="The provider with exactly this uuid."),
+        Field("member_of", string(), since=mv.MEMBER_OF, text=MEMBER_OF),
+        Field("resources", string(), since=mv.RESOURCES_FILTER, text=RESOURCES),
+        Field("in_tree", UUID, since=mv.NESTED, text=IN_TREE),
+        Field("required", string(), since=mv.REQUIRED_FILTER, text=REQUIRED),
     ),
     repeated={"member_of": mv.REPEATED_MEMBER_OF, "required": mv.ANY_TRAITS},
 )

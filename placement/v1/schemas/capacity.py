@@ -17,7 +17,10 @@ from placement.v1.schemas import search
 SHOWN = 1000
 
 SHOW = Query(
-    Object(*search.PARAMETERS, Field("until", string(pattern="^[1-9][0-9]*$"))),
+    Object(
+        *search.parameters("The most trees, and the most aggregates, that are shown."),
+        Field("until", string(pattern="^[1-9][0-9]*$"), text="The number at which the count ends."),
+    ),
     repeated=search.REPEATED,
 )
 

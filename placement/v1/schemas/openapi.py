@@ -8,9 +8,10 @@ from placement.schemas.document import Query
 from placement.schemas.success import Dated, Success
 
 _LATEST = "latest"
+_VERSIONS = string(enum=[*(str(each.version) for each in mv.HISTORY), _LATEST])
 
 #: The version of Placement that is described.
-VERSION = Query(Object(Field("version", string(enum=[*(str(each.version) for each in mv.HISTORY), _LATEST]))))
+VERSION = Query(Object(Field("version", _VERSIONS, text="A version of Placement; the newest if none is given.")))
 
 _DOCUMENT = Object(
     Field("openapi", string(), required=True),

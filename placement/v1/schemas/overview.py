@@ -23,14 +23,22 @@ _AGGREGATE = string(pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{1
 
 SHOW = Query(
     Object(
-        Field("limit", string(pattern="^[1-9][0-9]{0,8}$")),
-        Field("after", string(pattern=f"^(-?[0-9]{{1,30}}:)?{paging.ID}$")),
-        Field("root", IDENTIFIER),
-        Field("class", IDENTIFIER),
-        Field("aggregate", _AGGREGATE),
-        Field("trait", IDENTIFIER),
-        Field("sort", string(pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$")),
-        Field("over_committed", string(enum=["1", "true"])),
+        Field("limit", string(pattern="^[1-9][0-9]{0,8}$"), text="The most providers of a page of whole trees."),
+        Field("after", string(pattern=f"^(-?[0-9]{{1,30}}:)?{paging.ID}$"), text=paging.AFTER),
+        Field("root", IDENTIFIER, text="The tree of this provider, by uuid or name."),
+        Field("class", IDENTIFIER, text="Trees with a provider that has inventory of this resource class."),
+        Field("aggregate", _AGGREGATE, text="Trees with a provider that is in this aggregate."),
+        Field("trait", IDENTIFIER, text="Trees with a provider that has this trait."),
+        Field(
+            "sort",
+            string(pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$"),
+            text="The amount of a resource class by which trees are ordered, most first; with a minus least first.",
+        ),
+        Field(
+            "over_committed",
+            string(enum=["1", "true"]),
+            text="Trees with a provider on which more is used than the capacity.",
+        ),
     )
 )
 

@@ -11,10 +11,11 @@ from placement.schemas.declarations import Field, string
 MAX_CONSUMERS, CONSUMERS = 1000, 100
 #: An id; every database can compare it, also if it is no id of a row.
 ID = "[0-9]{1,18}"
+AFTER = "The mark of the page before, as in its field next."
 #: What a list of consumers takes.
 OF_CONSUMERS = (
-    Field("limit", string(pattern="^([1-9][0-9]{0,2}|1000)$")),
-    Field("after", string(pattern=f"^{ID}$")),
+    Field("limit", string(pattern="^([1-9][0-9]{0,2}|1000)$"), text="The most consumers of a page."),
+    Field("after", string(pattern=f"^{ID}$"), text=AFTER),
 )
 
 

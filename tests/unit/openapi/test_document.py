@@ -133,6 +133,17 @@ def test_failures_follow_from_the_form_of_the_endpoint(declaration, method, path
     assert " ".join(described(declared, path=path, method=method)["responses"]) == expected
 
 
+@each_document
+def test_every_parameter_of_a_query_says_what_it_means(api, version):
+    found = [
+        (path, parameter["name"], parameter.get("description", ""))
+        for _, path, operation in operations(describe(api, version, label="1"))
+        for parameter in operation["parameters"]
+        if parameter["in"] == "query"
+    ]
+    assert [each for each in found if not each[2].endswith(".")] == []
+
+
 def test_a_write_with_a_dry_run_may_answer_with_that():
     declared = endpoint(replies=(Success(204),), dry_run=lambda _req: ())(lambda _req: no_content())
     operation = described(declared, path="/things", method="PUT")
