@@ -81,6 +81,16 @@ def test_a_foreign_marker_is_an_unknown_one(client, member, path, order):
     assert client("GET", f"{path}?marker={foreign}{order}").status == 200
 
 
+@pytest.mark.parametrize("path", ["/nodes", "/nodes/detail"])
+@pytest.mark.parametrize("query", [f"project={YOU}", f"owner={YOU}"])
+def test_a_filter_by_a_foreign_project_shows_no_foreign_node(client, member, path, query):
+    client.node("foreign", owner=YOU)
+    client.node("leased", owner=YOU, lessee=ME)
+    client.node("mine", owner=ME)
+    assert [node["name"] for node in member("GET", f"{path}?{query}").body["nodes"]] == ["leased"]
+    assert len(client("GET", f"{path}?{query}").body["nodes"]) == 2
+
+
 def test_a_marker_need_not_match_the_other_filters(client, member):
     """A node that has changed since its page was shown still ends it."""
     marker = client.node("a", owner=ME, resource_class="other")

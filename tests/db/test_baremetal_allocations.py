@@ -112,11 +112,12 @@ def test_candidates_limit_the_choice(metal):
     assert (record.node_uuid, record.candidate_nodes) == (nodes[2], [nodes[2], missing, nodes[2]])
 
 
-def test_the_order_of_candidates_is_no_preference(metal):
+@pytest.mark.parametrize("name", [None, "mine"])
+def test_the_order_of_candidates_is_no_preference(metal, name):
     nodes = [metal.node() for _ in range(2)]
     chosen = set()
     for _ in range(60):
-        record = metal.allocate(candidate_nodes=nodes)
+        record = metal.allocate(candidate_nodes=nodes, name=name)
         chosen.add(record.node_uuid)
         metal.end(record.uuid)
         if len(chosen) == 2:

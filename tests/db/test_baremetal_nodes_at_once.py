@@ -1,4 +1,4 @@
-"""Clients that change one node at the same time: no change is lost, and one of them gets the node."""
+"""Clients that change one node, or one allocation, at the same time: no change is lost, and one of them gets the node."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def test_no_patch_is_lost(client):
     answers = at_once(30, lambda number: client("PATCH", f"/nodes/{node}", add(f"/extra/k{number}", number)))
     assert {answer.status for answer in answers} == {200}
     assert client("GET", f"/nodes/{node}").body["extra"] == {f"k{number}": number for number in range(30)}
+
+
+def test_no_patch_of_an_allocation_is_lost(client):
+    made = client.created()["uuid"]
+    answers = at_once(20, lambda number: client("PATCH", f"/allocations/{made}", add(f"/extra/k{number}", number)))
+    assert {answer.status for answer in answers} == {200}
+    assert client("GET", f"/allocations/{made}").body["extra"] == {f"k{number}": number for number in range(20)}
 
 
 def test_no_trait_is_lost(client):
