@@ -1,4 +1,4 @@
-"""Clients that change one node, or one allocation, at the same time: no change is lost, and one of them gets the node."""
+"""Clients that change one node or one allocation at the same time: no change is lost, and one of them gets the node."""
 
 from __future__ import annotations
 

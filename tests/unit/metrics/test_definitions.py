@@ -179,6 +179,7 @@ def test_a_class_that_an_earlier_process_may_have_shown_is_set_to_zero(registry)
 def test_counters_of_rare_events_start_at_zero(registry):
     assert registry.get_sample_value("placement_index_reloads_total", {"cause": "feed_lost"}) == 0
     assert registry.get_sample_value("placement_database_errors_total", {"error": "lost"}) == 0
+    assert registry.get_sample_value("placement_baremetal_allocations_total", {"outcome": "contended"}) == 0
 
 
 def test_a_process_without_metrics_still_serves(app, caplog):

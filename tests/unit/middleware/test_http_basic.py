@@ -105,6 +105,7 @@ def test_the_scheme_is_case_insensitive_and_the_header_is_removed(app):
         as_user("former", "right"),
         {"authorization": "Basic"},
         {"authorization": "Basic !"},
+        {"authorization": "Basic !" + base64.b64encode(b"nova:right").decode()},
         {"authorization": "Basic " + base64.b64encode(b"nova").decode()},
         {"authorization": "Basic " + base64.b64encode(b"\xff:right").decode()},
         {"authorization": "Bearer " + base64.b64encode(b"nova:right").decode()},
