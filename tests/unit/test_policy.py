@@ -130,6 +130,14 @@ def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
     assert len(policy._verdicts) == 3
 
 
+def test_a_verdict_with_a_long_key_is_not_cached():
+    """Clients choose the roles and ids of some callers: the cache has a limit in bytes."""
+    policy = Policy(web.configuration())
+    for _ in range(2):
+        assert allows(policy, ORDINARY[0], caller("admin", project_id="p" * 3000))
+    assert policy._verdicts == {}
+
+
 def test_legacy_defaults_do_not_override_a_policy_file(tmp_path):
     policy = policy_of(tmp_path, '"service_api": "role:boss"\n', oslo_policy__enforce_new_defaults=False)
     assert allows(policy, RESHAPE, caller("boss"))

@@ -176,6 +176,14 @@ def test_a_class_that_an_earlier_process_may_have_shown_is_set_to_zero(registry)
     assert registry.get_sample_value("placement_used", {"resource_class": "PGPU"}) == 0
 
 
+def test_amounts_outlive_their_process_and_the_size_of_its_index_does_not(registry):
+    """Files of the process are merged by these modes; see test_directory."""
+    gauges = [metric for metric in registry._collector_to_names if metric._type == "gauge"]
+    modes = {metric._name.removeprefix("placement_"): metric._multiprocess_mode for metric in gauges}
+    amounts = dict.fromkeys(("capacity", "used", "reserved"), "mostrecent")
+    assert modes == {**amounts, "index_providers": "livemostrecent", "build_info": "livemax"}
+
+
 def test_counters_of_rare_events_start_at_zero(registry):
     assert registry.get_sample_value("placement_index_reloads_total", {"cause": "feed_lost"}) == 0
     assert registry.get_sample_value("placement_database_errors_total", {"error": "lost"}) == 0
