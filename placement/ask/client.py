@@ -16,6 +16,8 @@ from placement.ask import failures, paging
 from placement.ask.address import ServiceAddress, UsageError
 
 Pairs = Sequence[tuple[str, str]]
+#: A field that the document at each path has.
+_FIELDS = {"/explain": "summary", "/capacity": "count", "/overview": "providers", "/consumers": "consumers"}
 
 
 class ServiceError(Exception):
@@ -54,7 +56,7 @@ class Client:
         """Return the document below /v1 at this path.
 
         Args:
-            path: It begins with a slash.
+            path: One of ``_FIELDS``.
             query: The query string, as it is sent.
 
         Raises:
@@ -74,8 +76,8 @@ class Client:
             document = json.loads(content)
         except ValueError:
             document = None
-        if not isinstance(document, dict):
-            raise ServiceError(f"{address.url} does not answer with JSON: it is no Placement service.")
+        if not isinstance(document, dict) or _FIELDS[path] not in document:
+            raise ServiceError(f"{address.url} does not answer as this service does: it is the URL of another one.")
         return document
 
     def pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:

@@ -36,7 +36,10 @@ class Asking(command.Lister):
             raise exceptions.CommandError(str(error)) from error
         if reply.status_code != 200:
             raise exceptions.CommandError(f"{_detail(reply)} (HTTP {reply.status_code})")
-        document: dict[str, Any] = reply.json()
+        try:
+            document: dict[str, Any] = reply.json()
+        except ValueError as error:
+            raise exceptions.CommandError(f"{reply.url} does not answer with JSON.") from error
         return document
 
     def pages(self, path: str, pairs: Sequence[tuple[str, str]]) -> Iterator[Document]:

@@ -83,9 +83,10 @@ def failed(done, sentence):
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (200, b"<html>", "{url} does not answer with JSON"),
-        (200, b"[1, 2]", "{url} does not answer with JSON"),
-        (204, b"", "{url} does not answer with JSON"),
+        (200, b"<html>", "{url} does not answer as this service does"),
+        (200, b'{"versions": []}', "{url} does not answer as this service does"),
+        (200, b"[1, 2]", "{url} does not answer as this service does"),
+        (204, b"", "{url} does not answer as this service does"),
         (500, b"{}", "500 Internal Server Error."),
         (502, b'{"errors": []}', "502 Bad Gateway."),
         (
@@ -101,6 +102,19 @@ def failed(done, sentence):
 def test_a_reply_that_is_no_document(ask, status, body, sentence):
     with answering(status, body) as (url, _):
         failed(ask(url), sentence.format(url=url))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (200, b"<html>", "{url}/v1/consumers?limit=1000 does not answer with JSON."),
+        (502, b"<html>", "Bad Gateway (HTTP 502)"),
+    ],
+)
+def test_the_client_of_openstack_says_a_sentence(openstack_command, status, body, sentence):
+    with answering(status, body) as (url, _):
+        done = openstack_command(f"--os-auth-type none --os-endpoint {url} resource provider consumers".split())
+        assert (done.returncode, done.stderr) == (1, f"{sentence.format(url=url)}\n")
 
 
 def test_which_credentials_are_missing_is_said(ask):
