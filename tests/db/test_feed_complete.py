@@ -39,6 +39,7 @@ def begun(write, database):
     return lambda: service(*call)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 def test_each_commit_names_what_it_changes(database, write):
     """The story and the request, and an index that follows the feed is the one that is built anew."""

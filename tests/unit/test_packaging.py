@@ -139,6 +139,10 @@ def build(kind, source, target):
     return target / done.stdout.splitlines()[-1]
 
 
+#: One process builds the distributions, and runs all tests of them.
+built_once = pytest.mark.xdist_group("distributions")
+
+
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory):
     """The source distribution of the files in the repository, unpacked."""
@@ -167,12 +171,14 @@ def wheel(sdist, tmp_path_factory):
     return target
 
 
+@built_once
 def test_the_sdist_has_all_files_of_the_repository(sdist):
     packed = {str(path.relative_to(sdist)) for path in sdist.rglob("*") if path.is_file()}
     assert {name for name in git_files() if not name.startswith((".ci/", ".gitignore"))} - packed == set()
     assert not any(name.endswith((".pyc", ".sqlite")) for name in packed)
 
 
+@built_once
 def test_the_wheel_has_the_package_the_samples_and_the_licence(wheel):
     packed = {str(path.relative_to(wheel)) for path in wheel.rglob("*") if path.is_file()}
     version = SETUP["metadata"]["version"]
@@ -186,6 +192,7 @@ def test_the_wheel_has_the_package_the_samples_and_the_licence(wheel):
     assert not any(name.startswith(("tests/", "bench/", "tools/")) for name in packed)
 
 
+@built_once
 def test_the_commands_of_the_wheel_run(wheel, tmp_path):
     environment = os.environ | {
         "PYTHONPATH": str(wheel),
