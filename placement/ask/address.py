@@ -148,4 +148,4 @@ def _basic(username: str, environment: Mapping[str, str]) -> str:
             password = getpass.getpass(f"Password of {username}: ")
     if password is None:
         raise UsageError(f"The password of {username} is missing: set $OS_PASSWORD.")
-    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode(errors="surrogateescape")).decode()

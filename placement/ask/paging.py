@@ -15,7 +15,7 @@ def pages(
     Args:
         get: Returns the document at a path below /v1, with this query string.  Its exceptions are raised.
     """
-    text = urlencode(query)
+    text = urlencode(query, errors="surrogateescape")  # bytes that are no UTF-8, too
     while True:
         document = get(path, text)
         yield document

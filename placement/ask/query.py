@@ -15,6 +15,8 @@ _RESOURCE = re.compile(r"[A-Z0-9_]+[:=][0-9]+")
 _GROUP = re.compile(r"[A-Za-z0-9_-]{1,63}")
 #: Parameters whose values, joined by commas, are one value.
 _JOINED = ("resources", "required", "root_required")
+#: Bytes of an argument that are no UTF-8 are sent as they are; the service refuses them.
+_BYTES = "surrogateescape"
 #: Characters of a query that are sent as they are typed.
 _AS_TYPED = "%=&:,!~*'()-._+?/@;$"
 
@@ -99,8 +101,8 @@ def query_string(query: str, terms: Iterable[Term] = ()) -> str:
         if joined:
             places[name] = len(pairs)
         pairs.append((name, value))
-    of_options = urlencode(pairs, safe=":,!")
-    return "&".join(part for part in (quote(query.lstrip("?"), _AS_TYPED), of_options) if part)
+    of_options = urlencode(pairs, safe=":,!", errors=_BYTES)
+    return "&".join(part for part in (quote(query.lstrip("?"), _AS_TYPED, errors=_BYTES), of_options) if part)
 
 
 def _resource(text: str) -> str:

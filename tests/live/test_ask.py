@@ -139,6 +139,7 @@ def test_what_fits_nowhere_ends_with_1(ask):
         (["capacity", "resources=VCPU:x"], "placement-ask: 400 Bad Request: Requested resource VCPU expected positive"),
         (["capacity", "resources=VCPU:1", "--until", "0"], "'0' is not a number of at least 1"),
         (["overview", "--root", "nothing"], "placement-ask: 400 Bad Request"),
+        (["overview", "--root", "\udcff"], "placement-ask: 400 Bad Request"),
         (["consumers", "--older-than", "x"], "placement-ask: 400 Bad Request"),
         (["nonsense"], "invalid choice: 'nonsense'"),
         ([], "the following arguments are required"),

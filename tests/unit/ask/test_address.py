@@ -50,6 +50,8 @@ def test_a_service_of_this_directory_is_found(directory):
 
 def test_a_user_name_is_for_http_basic():
     assert found("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
+    # Bytes that are no UTF-8 are sent as they are.
+    assert found("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (URL, {"Authorization": "Basic bWU6/w=="})
     environment = {"OS_AUTH_TYPE": "http_basic", "OS_USERNAME": "me", "OS_PASSWORD": "s", "OS_ENDPOINT": URL}
     assert found(**environment) == (URL, basic("me", "s"))
     assert found("--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})

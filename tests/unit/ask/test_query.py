@@ -42,6 +42,7 @@ def parsed(*words):
         ),
         (["--group", "1", "--root-required", "A", "--root-required", "!B"], "root_required=A,!B"),
         (["required=A B&x=\u00e9#"], "required=A%20B&x=%C3%A9%23"),
+        (["member_of=\udcff", "--in-tree", "\udcff"], "member_of=%FF&in_tree=%FF"),
         ([], ""),
     ],
 )
