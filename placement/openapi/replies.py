@@ -176,28 +176,25 @@ def _of_version(api: Api, version: Version) -> Iterator[tuple[str, JSONSchema]]:
 
 def _error_list(api: Api, version: Version, status: HTTPStatus) -> JSONSchema:
     """Return the schema of the error document of ``ErrorList``."""
-    error: dict[str, JSONSchema] = {
+    common: dict[str, JSONSchema] = {
         "status": {"const": status.value},
         "title": {"const": status.phrase},
         "detail": {"type": "string"},
         "request_id": {"type": ["string", "null"]},
     }
-    required = [*error]
     form = api.error_documents
-    if isinstance(form, ErrorList) and version >= form.codes_since:
-        error["code"] = {"type": "string", "enum": _codes(status)}
-        required.append("code")
+    has_code = isinstance(form, ErrorList) and version >= form.codes_since
+    items = [_record({**common, "code": {"type": "string", "enum": _codes(status)}} if has_code else common)]
     if status is HTTPStatus.NOT_ACCEPTABLE and api.versioning.headers(version):
         # A refusal of the version names those that there are, instead of a code.
-        error |= {"max_version": {"type": "string"}, "min_version": {"type": "string"}}
-        required = [name for name in required if name != "code"]
-    item = {"type": "object", "properties": error, "required": required, "additionalProperties": False}
-    return {
-        "type": "object",
-        "properties": {"errors": {"type": "array", "items": item, "minItems": 1, "maxItems": 1}},
-        "required": ["errors"],
-        "additionalProperties": False,
-    }
+        items.append(_record({**common, "max_version": {"type": "string"}, "min_version": {"type": "string"}}))
+    item = items[0] if len(items) == 1 else {"anyOf": items}
+    return _record({"errors": {"type": "array", "items": item, "minItems": 1, "maxItems": 1}})
+
+
+def _record(fields: dict[str, JSONSchema]) -> JSONSchema:
+    """Return the schema of an object that has exactly these fields."""
+    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
 def _codes(status: HTTPStatus) -> list[str]:

@@ -187,3 +187,14 @@ def test_errors_have_codes_since_the_version_that_brought_them():
     assert "code" not in fields(Version(1, 22))
     codes = fields(Version(1, 23))["code"]["enum"]
     assert {"placement.concurrent_update", "placement.inventory.inuse"} <= set(codes)
+
+
+def test_a_refusal_of_the_version_names_the_versions_and_has_no_code():
+    schema = describe(PLACEMENT, mv.LATEST, label="1")["components"]["schemas"]["Errors406"]
+    valid = jsonschema_rs.Draft202012Validator(schema).is_valid
+    common = {"status": 406, "title": "Not Acceptable", "detail": "", "request_id": "req-1"}
+    versions = {"max_version": "1.39", "min_version": "1.0"}
+    assert valid({"errors": [common | versions]})
+    assert valid({"errors": [common | {"code": "placement.undefined_code"}]})
+    assert not valid({"errors": [common]})
+    assert not valid({"errors": [common | versions | {"code": "placement.undefined_code"}]})
