@@ -52,8 +52,9 @@ class Kept:
             connection.execute(sa.update(resource_providers).values(root_provider_id=None, parent_provider_id=None))
             for table, rows in reversed(self._at_first.items()):
                 key = table.primary_key.columns[0]
-                connection.execute(sa.delete(table).where(key.not_in([getattr(row, key.name) for row in rows])))
-            return all(_rows(connection, table) == rows for table, rows in self._at_first.items())
+                new = key.not_in([getattr(row, key.name) for row in rows]) if rows else sa.true()
+                connection.execute(sa.delete(table).where(new))
+            return all(_rows(connection, table) == rows for table, rows in self._at_first.items() if rows)
 
 
 def _rows(connection: sa.Connection, table: sa.Table) -> list[sa.Row[Any]]:
