@@ -16,7 +16,7 @@ from placement.baremetal.objects.node import Node
 from placement.baremetal.objects.placing import AllocationRequest
 from placement.baremetal.objects.record import Record
 from placement.baremetal.objects.record_page import SORT_KEYS
-from placement.db import retry
+from placement.db import retry, sweep
 from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
@@ -281,6 +281,25 @@ def test_a_consumer_that_holds_something_gets_an_error(metal):
         f"it cannot be associated with this other node {node}"
     )
     assert metal.read(node).instance_uuid is None
+
+
+def test_a_record_whose_consumer_comes_back_during_a_sweep_stays(metal, monkeypatch):
+    node = metal.node()
+    record = metal.allocate()
+    metal.claim(record.uuid)
+    read, found = metal.database.read, []
+
+    def read_and_then(work):
+        rows = read(work)
+        if rows == [record.id] and not found:
+            found.append(rows)
+            metal.claim(record.uuid, node)
+        return rows
+
+    monkeypatch.setattr(metal.database, "read", read_and_then)
+    removed = {swept.table: swept.removed for swept in sweep.sweep(metal.database)}
+    assert (len(found), removed["baremetal_allocations"]) == (1, 0)
+    assert metal.record(record.uuid) == record
 
 
 # --- names and uuids -------------------------------------------------------------------------------------------------

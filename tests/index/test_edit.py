@@ -119,6 +119,21 @@ def test_a_step_size_that_comes_later_counts(room: int) -> None:
         assert sorted(snapshot.provider(slot).uuid for slot in slots) == fitting
 
 
+def test_amounts_beyond_32_bits_are_the_greatest() -> None:
+    """SQLite stores them."""
+    great = Stock(2**40, reserved=2**35, min_unit=2**33, max_unit=2**34, step_size=2**32)
+    world = World()
+    world.host("built", DISK_GB=great)
+    snapshot = world.snapshot()
+    world.host("edited", DISK_GB=great)
+    snapshot = with_providers(snapshot, [world.ids["edited"]], world.rows(["edited"]))
+    column = snapshot.column("DISK_GB")
+    assert column is not None
+    for name in ("built", "edited"):
+        amounts = column.amounts(snapshot.by_uuid[name])
+        assert amounts == (2.0**40 - 2**35, 0, *[2**31 - 1] * 5, 1.0)
+
+
 def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
     world = World()
     world.host("host", DISK_GB=Stock(10, step_size=5))
