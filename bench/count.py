@@ -3,10 +3,11 @@
 
     python bench/count.py [--hosts 10000] [--repeat 30]
 
-The clouds, each with usage that differs from host to host:
+The clouds; usage differs from host to host:
 
     flat      one provider for each host: VCPU, MEMORY_MB, DISK_GB, a trait, 50 aggregates
     nested    hosts with two NUMA nodes, each with a device
+    mixed     the same with two devices for each node, and random usage
     pool      flat hosts without disks, and one shared pool for all
 
 A line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median of the processor
@@ -16,7 +17,9 @@ time of this process: of the count, and of the document of the reply with 1,000 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -56,6 +59,20 @@ def nested(hosts: int) -> World:
     return world
 
 
+def mixed(hosts: int) -> World:
+    """Return hosts with two NUMA nodes of two devices each, and random usage of everything."""
+    world, order = World(), random.Random(1)
+    for number in range(hosts):
+        world.host(f"host{number}", DISK_GB=Stock(2000, used=order.randint(0, 2000)))
+        for node in range(2):
+            name = f"node{number}-{node}"
+            used = order.randint(0, 32), order.randint(0, 131072)
+            world.host(name, f"host{number}", VCPU=Stock(32, used=used[0]), MEMORY_MB=Stock(131072, used=used[1]))
+            for device in range(2):
+                world.host(f"device{number}-{node}-{device}", name, PGPU=Stock(4, used=order.randint(0, 4)))
+    return world
+
+
 def pool(hosts: int) -> World:
     """Return hosts without disks, and a pool."""
     world = World()
@@ -70,6 +87,10 @@ def group(suffix: str, *required: str, **resources: int) -> Group:
 
 
 NODE = group("_node", VCPU=2, MEMORY_MB=2048)
+BELOW = SearchQuery(
+    (group("", DISK_GB=10), NODE, group("_device", PGPU=1)), same_subtrees=(frozenset({"_node", "_device"}),)
+)
+UNEQUAL = group("_a", VCPU=3, MEMORY_MB=5000), group("_b", VCPU=1, MEMORY_MB=9000)
 QUERIES = {
     flat: {
         "three classes": SearchQuery((group("", VCPU=2, MEMORY_MB=4096, DISK_GB=20),)),
@@ -78,10 +99,18 @@ QUERIES = {
     nested: {
         "a disk and a node": SearchQuery((group("", DISK_GB=10), NODE)),
         "two isolated nodes": SearchQuery((NODE, group("_other", VCPU=2, MEMORY_MB=2048)), isolate=True),
-        "a device below its node": SearchQuery(
-            (group("", DISK_GB=10), NODE, group("_device", PGPU=1)),
-            same_subtrees=(frozenset({"_node", "_device"}),),
+        "a device below its node": BELOW,
+    },
+    mixed: {
+        "a device below its node": BELOW,
+        "two isolated devices below their node": replace(
+            BELOW,
+            groups=(*BELOW.groups, group("_other", PGPU=1)),
+            same_subtrees=(frozenset({"_node", "_device", "_other"}),),
+            isolate=True,
         ),
+        "two unequal nodes": SearchQuery(UNEQUAL, isolate=True),
+        "two unequal demands of any nodes": SearchQuery(UNEQUAL),
     },
     pool: {
         "enough for all": SearchQuery((group("", VCPU=2, DISK_GB=1),)),

@@ -233,6 +233,8 @@ def test_groups_that_may_share_a_device_are_bounded_by_its_largest_unit() -> Non
     query = SearchQuery(tuple(group(str(number), VGPU=1) for number in range(3)))
     # Each placement takes at least one of the other device.
     assert count(query, world.snapshot()).count == 2
+    unequal = SearchQuery((group("1", VGPU=1), group("2", VGPU=2)))
+    assert count(unequal, world.snapshot()).count == 2
 
 
 @pytest.mark.parametrize(
