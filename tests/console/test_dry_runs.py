@@ -139,6 +139,14 @@ def test_a_name_is_text_in_the_answer_too(app, uuids):
     assert HOSTILE not in reply.text
 
 
+@pytest.mark.parametrize("claim", ['{"allocations": {"<hostile>": {}}}', '{"allocations": {}, "<hostile>": 1}'])
+def test_a_claim_never_becomes_an_element(app, uuids, claim):
+    reply = web.ask(app, "POST", "/console/query", {**FORM, **CALLER}, urlencode({"claim": claim}).encode())
+    assert 'id="dry-run"' in reply.text
+    assert "&lt;hostile&gt;" in reply.text
+    assert "<hostile" not in reply.text
+
+
 # --- inventories ---
 
 

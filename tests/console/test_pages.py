@@ -6,12 +6,13 @@ import html
 import json
 import re
 import shlex
-from importlib import metadata
+from importlib import metadata, resources
 from urllib.parse import parse_qsl, quote
 
 import pytest
 
 from placement import microversion as mv
+from placement.console import pages
 from placement.console.api import CONTENT_SECURITY_POLICY
 from placement.openapi import examples
 from placement.openapi.document import endpoints_at
@@ -91,6 +92,66 @@ def test_what_was_searched_for_is_text(app, uuids, field):
 def test_what_was_queried_is_text(app, uuids):
     text = page(app, "/query?raw=" + quote('resources="><script>1</script>'), 400)
     assert "<script>1" not in text
+
+
+#: A text that would end an attribute, a text area or a title, and begin an element.
+ELEMENT = "\"'></textarea></title><hostile>"
+TYPED = [
+    "/?class={}",
+    "/providers/{}",
+    *(f"/providers?{name}={{}}" for name in ("name", "class", "trait", "aggregate", "page", "{}")),
+    *(
+        f"/query?{name}={{}}"
+        for name in (
+            "raw",
+            "resources",
+            "required",
+            "in_tree",
+            "member_of",
+            "same_subtree",
+            "limit",
+            "group_policy",
+            "{}",
+        )
+    ),
+    "/query?raw={}%3D1%26resources%3DVCPU%3A1",
+    "/query?raw=resources{}%3DVCPU%3A1",
+    "/query?raw=resources_{}%3DVCPU%3A1%26group_policy={}",
+    "/query?resources=VCPU:1&in_tree={}",
+    "/query/form?raw=resources{}%3D{}",
+    *(
+        f"/consumers?{name}={{}}"
+        for name in ("project", "user", "type", "provider", "class", "older_than", "newer_than", "after", "{}")
+    ),
+    "/api?of={}",
+    "/api?of=placement&version={}",
+    "/api?version={}",
+    "/{}",
+    "/assets/{}",
+]
+
+
+@pytest.mark.parametrize("path", TYPED)
+def test_what_was_typed_never_becomes_an_element(app, uuids, path):
+    reply = web.ask(app, "GET", "/console" + path.replace("{}", quote(ELEMENT, safe="")))
+    assert reply.status_int in (200, 400, 404, 406)
+    assert reply.headers["content-type"].startswith("text/html")
+    assert "<hostile" not in reply.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/?class=VCPU", "/providers", "/providers/{}", "/consumers", "/query?resources=VCPU:9999"]
+)
+def test_a_name_never_becomes_an_element(app, uuids, path):
+    text = page(app, path.format(uuids[HOSTILE]))
+    assert ESCAPED in text
+    assert re.findall("<script[^>]*>", text) == ['<script type="module" src="/console/assets/console.js">']
+
+
+def test_no_template_can_leave_out_the_escape(backend):
+    assert pages._TEMPLATES.autoescape is True
+    for template in resources.files("placement.console").joinpath("templates").iterdir():
+        assert not re.search(r"\bsafe\b|autoescape|Markup", template.read_text()), template.name
 
 
 # --- the overview ---
