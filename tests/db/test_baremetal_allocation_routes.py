@@ -12,6 +12,7 @@ from placement import errors, signals
 from placement.baremetal.objects import placing
 from placement.baremetal.objects.node import Node
 from placement.baremetal.objects.record import Record
+from placement.baremetal.schemas import query as queries
 from placement.db.transaction import Collision
 from tests import web
 from tests.db.faults import Plan, planted
@@ -275,10 +276,15 @@ def test_what_matches_nothing(client, query):
     assert client("GET", f"/allocations?{query}").body == {"allocations": []}
 
 
-def test_the_limit_is_capped(client):
-    client.created()
-    answer = client("GET", "/allocations?limit=100000")
-    assert (len(answer.body["allocations"]), "next" in answer.body) == (1, False)
+@pytest.mark.parametrize("kind", ["allocations", "nodes"])
+@pytest.mark.parametrize("limit", ["", "limit=100000&"])
+def test_the_limit_is_capped_and_the_order_of_creation_may_be_turned(client, monkeypatch, kind, limit):
+    monkeypatch.setattr(queries, "MAX_LIMIT", 2)
+    made = [client.created(resource_class="x")["uuid"] if kind == "allocations" else client.node() for _ in range(3)]
+    for direction, expected in (("asc", made[:2]), ("desc", made[:0:-1])):
+        answer = client("GET", f"/{kind}?{limit}sort_dir={direction}").body
+        assert [shown["uuid"] for shown in answer[kind]] == expected
+        assert "&limit=2&" in answer["next"]
 
 
 def test_next_repeats_the_whole_query(client):

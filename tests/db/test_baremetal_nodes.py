@@ -11,6 +11,7 @@ from placement.baremetal import failures
 from placement.baremetal.objects import holding
 from placement.baremetal.objects.locked_node import LockedNode
 from placement.baremetal.objects.node import UNCLASSIFIED, Node, traits_of
+from placement.baremetal.objects.node_page import NodeFilter, NodePage
 from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -65,6 +66,12 @@ def held(database, uuid=NODE):
     """Return what is held on the provider, by consumer."""
     found = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, uuid)))
     return {consumer: share.resources for consumer, share in found.shares.items()}
+
+
+def listed(database, consumer):
+    """Return the nodes that a list limited to this instance shows."""
+    page = NodePage(limit=5, columns=["uuid"], filter=NodeFilter(instance_uuid=consumer))
+    return [row["uuid"] for row in database.read(page.read)]
 
 
 def traits(database, uuid=NODE):
@@ -239,8 +246,10 @@ def test_of_several_holders_the_first_one_counts(database):
         replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 2))
         claim(database, consumer, {NODE: {"CUSTOM_BM_LARGE": 1}})
     assert read(database).instance_uuid == YOU
+    assert [listed(database, consumer) for consumer in (YOU, ME)] == [[NODE], []]
     database.write(lambda db: ClaimSet.release(db, YOU))
     assert read(database).instance_uuid == ME
+    assert [listed(database, consumer) for consumer in (YOU, ME)] == [[], [NODE]]
 
 
 def test_only_an_available_node_is_given_unless_that_is_asked_for(database):
