@@ -68,6 +68,7 @@ class Api:
         error_documents: The form of its errors.
         open_paths: Paths that need no authentication, as in ``routes``.
         rules: The policy rules of its endpoints.
+        failures: The failures that no other API has, for the OpenAPI document.
         layers: Layers of this API alone, outermost first, inside of the shared ones.
         cache_headers_since: The first version whose replies state their age (docs: api-cache-headers).
         anonymous_is_admin: Whether noauth2 takes a request without a token for an administrator's, and one with the
@@ -87,6 +88,7 @@ class Api:
     error_documents: ErrorDocuments
     open_paths: frozenset[str] = frozenset({"/"})
     rules: Sequence[policy.RuleDefault] = ()
+    failures: tuple[type[errors.Failure], ...] = ()
     layers: tuple[Layer, ...] = ()
     cache_headers_since: Version = OLDEST
     anonymous_is_admin: bool = False

@@ -7,10 +7,10 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from placement import errors
+from placement.http import failures
 from placement.http.api import Api
 from placement.http.endpoint import Endpoint
 from placement.http.error_list import ErrorList
-from placement.http.failures import status_of
 from placement.http.response import JSON
 from placement.openapi.components import Components
 from placement.openapi.examples import Example
@@ -25,6 +25,9 @@ _ALWAYS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR, H
 _OF_CALLERS = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
 _OF_BODIES = frozenset({HTTPStatus(413), HTTPStatus.UNSUPPORTED_MEDIA_TYPE})
 _OF_QUERIES = frozenset({HTTPStatus(414)})
+
+#: The modules with failures that every API can have.
+_SHARED = (errors.__name__, failures.__name__)
 
 _TEXT: JSONSchema = {"schema": {"type": "string"}}
 _REQUEST_ID: dict[str, Any] = {
@@ -184,7 +187,7 @@ def _error_list(api: Api, version: Version, status: HTTPStatus) -> JSONSchema:
     }
     form = api.error_documents
     has_code = isinstance(form, ErrorList) and version >= form.codes_since
-    items = [_record({**common, "code": {"type": "string", "enum": _codes(status)}} if has_code else common)]
+    items = [_record({**common, "code": {"type": "string", "enum": _codes(api, status)}} if has_code else common)]
     if status is HTTPStatus.NOT_ACCEPTABLE and api.versioning.headers(version):
         # A refusal of the version names those that there are, instead of a code.
         items.append(_record({**common, "max_version": {"type": "string"}, "min_version": {"type": "string"}}))
@@ -197,9 +200,10 @@ def _record(fields: dict[str, JSONSchema]) -> JSONSchema:
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
-def _codes(status: HTTPStatus) -> list[str]:
-    """Return the codes of all failures with this status."""
-    return sorted({kind.code for kind in _kinds(errors.Failure) if status_of(kind.__new__(kind)) == status})
+def _codes(api: Api, status: HTTPStatus) -> list[str]:
+    """Return the codes of all failures with this status that the API can have."""
+    shared = (kind for kind in _kinds(errors.Failure) if kind.__module__ in _SHARED)
+    return sorted({kind.code for kind in (*shared, *api.failures) if failures.status_of(kind.__new__(kind)) == status})
 
 
 def _kinds(kind: type[errors.Failure]) -> Iterator[type[errors.Failure]]:

@@ -9,7 +9,7 @@ from placement.http.api import Api, Table
 from placement.http.error_list import ErrorList
 from placement.http.versioning import Unversioned
 from placement.routes import PLACEMENT
-from placement.v1 import policy
+from placement.v1 import failures, policy
 from placement.v1.handlers import capacity, consumer, explain, openapi, overview, provider, root
 from placement.version_history import OLDEST
 
@@ -36,5 +36,6 @@ V1 = Api(
     error_documents=ErrorList(OLDEST, OLDEST, codes_since=OLDEST),
     open_paths=frozenset({"/", "/openapi.json", "/openapi-placement.json"}),
     rules=policy.RULES,
+    failures=(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
     anonymous_is_admin=True,
 )

@@ -7,6 +7,7 @@ import dataclasses
 import jsonschema_rs
 import pytest
 
+from placement import errors
 from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
@@ -16,6 +17,7 @@ from placement.routes import PLACEMENT
 from placement.schemas.declarations import Field, Object, PatternField, string
 from placement.schemas.document import Body, Query
 from placement.schemas.success import Success, ok
+from placement.v1 import failures
 from placement.v1.api import V1
 from placement.version_history import OLDEST, Version
 from tests.described import APIS, resolved
@@ -187,6 +189,22 @@ def test_errors_have_codes_since_the_version_that_brought_them():
     assert "code" not in fields(Version(1, 22))
     codes = fields(Version(1, 23))["code"]["enum"]
     assert {"placement.concurrent_update", "placement.inventory.inuse"} <= set(codes)
+
+
+def test_codes_are_those_of_the_failures_of_the_api():
+    """What other APIs have been imported does not matter."""
+
+    def codes(api, status):
+        schema = describe(api, mv.LATEST, label="1")["components"]["schemas"][f"Errors{status}"]
+        items = schema["properties"]["errors"]["items"]
+        return items["properties"]["code"]["enum"]
+
+    assert codes(PLACEMENT, 404) == ["placement.undefined_code"]
+    assert codes(V1, 404) == [errors.PROVIDER_NOT_FOUND, "placement.undefined_code"]
+    declared = {
+        each for each in vars(failures).values() if isinstance(each, type) and each.__module__ == failures.__name__
+    }
+    assert {*V1.failures} == declared
 
 
 def test_a_refusal_of_the_version_names_the_versions_and_has_no_code():
