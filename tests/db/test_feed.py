@@ -167,6 +167,15 @@ def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
     assert number_of[2][1] == 1
 
 
+def test_a_commit_whose_answer_is_lost_has_all_writers_of_the_process_replaced(database):
+    for writer in [database.writers.borrow(database.engine) for _ in range(2)]:
+        database.writers.give_back(writer)
+    planted(database, Plan(at="COMMIT", faults=[faults.lose]))
+    with pytest.raises(errors.OutcomeUnknown):
+        touch(database, 1)
+    assert [*database.writers.idle] == []
+
+
 def test_the_id_of_a_writer_whose_birth_was_lost_is_not_given_again(database):
     """Its process may go on, and would write under the same id as another one."""
     state = rewound.noted(database)
