@@ -169,6 +169,14 @@ def test_the_overview_sums_each_class(app, uuids):
     assert numbers["VGPU"] == ("0", "8")
 
 
+def test_hosts_are_shown_by_the_class_that_was_chosen(app, uuids):
+    text = page(app, "/?class=DISK_GB")
+    assert "Hosts by DISK_GB</h2>" in text
+    fullest = text.partition('<h2 id="fullest">')[2].partition("</section>")[0]
+    assert re.findall(r"<a [^>]*>([^<]*)</a>", fullest) == ["pool"]
+    assert "Hosts by VCPU</h2>" in page(app, "/")
+
+
 def test_the_overview_names_what_needs_attention(app, uuids):
     over, disabled = (page(app, "/").partition(f'<h2 id="{place}">')[2][:400] for place in ("over", "disabled"))
     assert uuids[HOSTILE] in over
@@ -211,6 +219,19 @@ def test_providers_are_found(app, uuids, query, names):
 
 def test_a_provider_is_found_by_its_uuid(app, uuids):
     assert ">pool</a>" in page(app, f"/providers?name={uuids['pool'].upper()}")
+
+
+def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch):
+    monkeypatch.setattr("placement.console.handlers.provider._ROWS", 3)
+    address, names, steps = "/providers?class=&name=", [], 0
+    while address:
+        text = page(app, address)
+        names += re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
+        assert ('rel="prev"' in text) == (steps > 0)
+        found = re.search(r'rel="next" href="/console([^"]*)"', text)
+        address, steps = html.unescape(found[1]) if found else "", steps + 1
+    assert steps == 3
+    assert sorted(map(html.unescape, names)) == sorted(uuids)
 
 
 def test_the_list_has_pages(app, uuids):

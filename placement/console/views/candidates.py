@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from placement.console.views.tree import DrawnTree, draw_used
-from placement.index.snapshot import Snapshot
+from placement.index.snapshot import SHARES, Snapshot
 from placement.search.find import Found
 from placement.search.solver.problem import Candidate
 
@@ -35,8 +35,10 @@ def cards(found: Found) -> Iterator[Card]:
         for suffix, slots in mappings.items():
             for slot in slots:
                 groups[slot] = (*groups.get(slot, ()), suffix)
-        roots = {snapshot.provider(slot).root: len(groups.get(slot, ())) for slot in {*amounts, *groups}}
-        order = sorted(roots, key=lambda root: (snapshot.provider(root).name or "", root))
+        used = {*amounts, *groups}
+        own = {snapshot.provider(slot).root for slot in used if SHARES not in snapshot.provider(slot).traits}
+        roots = {snapshot.provider(slot).root for slot in used}
+        order = sorted(roots, key=lambda root: (root not in own, snapshot.provider(root).name or "", root))
         trees = tuple(draw_used(snapshot, root, amounts, groups) for root in order)
         yield Card(number, trees, _claim(snapshot, candidate))
 

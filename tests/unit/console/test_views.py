@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from placement.console.views import cloud, tree
+from placement import microversion as mv
+from placement.console.views import candidates, cloud, tree
 from placement.console.views.level import ClassLevel
 from placement.console.views.query_form import QueryForm, parse_text, query_string, without_blanks
+from placement.schemas.document import Parameters
+from placement.search.find import find
+from placement.search.query import parse
 from tests.world import Stock, World
 
 
@@ -55,6 +59,23 @@ def test_a_tenth_holds_its_lower_end_and_what_is_full_is_not_over():
 def test_what_needs_attention_is_counted_and_named():
     assert cloud.over_committed(a_rack(), 5) == cloud.Attention(1, [cloud.Named("h11-numa0", "h11-numa0")])
     assert cloud.disabled(a_rack(), 0) == cloud.Attention(1, [])
+
+
+def test_examples_of_what_needs_attention_are_the_first_by_name():
+    world = World()
+    for name in ("b", "c", "a"):
+        world.host(name, VCPU=1, traits=["COMPUTE_STATUS_DISABLED"])
+    found = cloud.disabled(world.snapshot(), 2)
+    assert (found.count, [each.name for each in found.examples]) == (3, ["a", "b"])
+
+
+def test_the_own_tree_of_a_candidate_comes_before_those_of_sharing_providers():
+    world = World()
+    world.host("a-pool", DISK_GB=100, traits=["MISC_SHARES_VIA_AGGREGATE"], aggregates=["x"])
+    world.host("host", VCPU=4, aggregates=["x"])
+    query = parse.search_query(Parameters([("resources", "VCPU:1,DISK_GB:1")]), mv.LATEST)
+    [card] = candidates.cards(find(query, world.snapshot()))
+    assert [drawn.root.name for drawn in card.trees] == ["host", "a-pool"]
 
 
 def test_sums_are_those_of_all_providers():
