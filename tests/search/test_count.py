@@ -316,6 +316,17 @@ def test_hosts_with_a_choice_leave_a_pool_to_those_without() -> None:
     assert dict(counted.aggregates) == {"A0": 4, "A1": 4}
 
 
+def test_a_pool_serves_only_the_hosts_of_its_aggregates() -> None:
+    world = World()
+    world.sharing("one", DISK_GB=20, aggregates=["A0"])
+    world.sharing("other", DISK_GB=30, aggregates=["A1"])
+    for number in range(2):
+        world.host(f"host{number}", VCPU=4, aggregates=[f"A{number}"])
+    counted = count(QUERY, world.snapshot())
+    assert (counted.count, counted.exact) == (5, True)
+    assert by_root(counted) == {"host0": 2, "host1": 3}
+
+
 def test_what_hosts_have_themselves_spares_the_pool() -> None:
     counted = count(QUERY, pool(20, 3, DISK_GB=25).snapshot())
     assert (counted.count, counted.exact) == (8, True)
