@@ -931,6 +931,15 @@ def test_an_ended_record_does_not_come_back_with_its_uuid(client, claims, alloca
     assert client("GET", "/allocations/mine").status == 404
 
 
+def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(client, claims, allocated):
+    consumer = allocated["instance_uuid"]
+    assert claims("DELETE", f"/allocations/{consumer}", 39).status == 204
+    assert client("DELETE", "/nodes/n0").status == 204
+    node = create(client, uuid=allocated["uuid"], instance_uuid=consumer)
+    assert (node["instance_uuid"], node["allocation_uuid"]) == (consumer, None)
+    assert client("GET", "/allocations/mine").status == 404
+
+
 MEMBER = {"HTTP_X_AUTH_TOKEN": "user:tenant", "HTTP_X_ROLES": "member,reader"}
 
 
