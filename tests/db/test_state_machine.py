@@ -321,15 +321,15 @@ def one_of(held, thing):
     return things[thing % len(things)]
 
 
-def run(call, part):
-    """Run the state machine, with a share of the profile's examples."""
+def run(call, part, **members):
+    """Run the state machine, with a share of the profile's examples; ``members`` replace those of the same names."""
     settings = hypothesis.settings(
         max_examples=int(hypothesis.settings().max_examples * part),
         stateful_step_count=25,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     clear(call)
-    run_state_machine_as_test(type("Writers", (Writers,), {"call": staticmethod(call)}), settings=settings)
+    run_state_machine_as_test(type("Writers", (Writers,), {"call": staticmethod(call), **members}), settings=settings)
 
 
 if URL:
