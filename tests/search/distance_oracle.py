@@ -1,4 +1,4 @@
-"""How far trees are from a query, by brute force (docs: v1-explain, Near misses).
+"""How far trees are from a query, by brute force (docs: v1-explain).
 
 Nothing here uses the search or the index.
 """

@@ -167,3 +167,12 @@ def test_a_sharing_provider_is_in_its_own_aggregates_only() -> None:
     missing = {explanation.snapshot.provider(near.root).uuid: near.missing for near in explanation.near_misses}
     assert [lack.text for lack in missing["host"]] == ["pool has room for 1 of 4 VCPU"]
     assert [lack.text for lack in missing["owner"]] == ["child has room for 3 of 4 VCPU"]
+
+
+def test_a_root_in_a_forbidden_aggregate_bars_all_providers_alike() -> None:
+    world = World()
+    world.host("root", aggregates=["A"], VCPU=2)
+    world.host("child", parent="root", VCPU=1)
+    query = SearchQuery((Group("", {"VCPU": 4}, aggregates=NameCondition((), frozenset({"A"}))),))
+    (near,) = explain(query, world.snapshot()).near_misses
+    assert [lack.text for lack in near.missing] == ["root is in A", "root has room for 2 of 4 VCPU"]

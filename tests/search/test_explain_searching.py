@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from placement.index.slots import SlotSet
 from placement.search.budget import Budget
 from placement.search.explain import searching
+from placement.search.explain.amounts import AmountsByClass
 from placement.search.explain.equal_trees import LARGEST, _Rows, are_comparable, equal_trees, of_few_providers
 from placement.search.explain.explaining import explain
-from placement.search.explain.searching import search
+from placement.search.explain.relaxations import relaxations
+from placement.search.explain.searching import Outcome, Searches, search
 from placement.search.find import Settings, find
 from placement.search.narrow.narrowing import narrow
 from placement.search.narrow.tree_problems import TreeProblems
@@ -185,3 +187,25 @@ def test_slots_of_trees_stay_sorted_sets() -> None:
     equal = equal_trees(narrowed, SlotSet.sparse(narrowed.roots.slots()), Budget())
     assert equal.others([]).slots().tolist() == sorted(equal.others([]).slots().tolist())
     assert len(equal.others([])) == 4
+
+
+def test_equal_groups_are_relaxed_by_one_search() -> None:
+    """Of many equal groups each relaxation is offered for each, though one is searched."""
+    world = World()
+    world.host("host")
+    for number in range(3):
+        world.host(f"gpu-{number}", parent="host", PGPU=2)
+    groups = tuple(Group(f"_{number}", {"PGPU": 2}) for number in range(4))
+    snapshot, runs = world.snapshot(), []
+
+    class Counted(Searches):
+        def run(self, query: SearchQuery, limit: int, *more: object) -> Outcome:
+            runs.append(query)
+            return super().run(query, limit, *more)
+
+    query = SearchQuery(groups, isolate=True)
+    refusals = search(query, snapshot, 10, Budget()).refusals
+    found = relaxations(query, refusals, Counted(snapshot, 50_000, 20_000), AmountsByClass(snapshot))
+    assert {each.text: each.found for each in found} == {f"without resources_{n}=PGPU:2": 6 for n in range(4)}
+    # Without one group, with less of it, and without group_policy.
+    assert len(runs) == 3

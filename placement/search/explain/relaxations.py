@@ -110,6 +110,13 @@ def _may_matter(
     return ({"trait": "required", "aggregate": "member_of"}.get(condition.kind, condition.kind), suffix) in removed
 
 
+def _interchangeable(query: SearchQuery) -> object:
+    """Return a value that is equal for queries that differ in the suffixes of groups that no same_subtree names."""
+    named = frozenset().union(*query.same_subtrees, {UNSUFFIXED})
+    groups = Counter((_rules(group), group.suffix if group.suffix in named else None) for group in query.groups)
+    return frozenset(groups.items()), query.isolate, query.same_subtrees, query.root_traits
+
+
 class _Relaxing:
     """Tries changes of one query."""
 
@@ -120,18 +127,26 @@ class _Relaxing:
         self._before = {(refusal.rule, refusal.suffix): refusal.before for refusal in refusals.narrowing}
         self._searches = searches
         self._amounts = amounts
+        #: Outcomes by what is searched for: equal groups give equal numbers, whichever of them is changed.
+        self._known: dict[object, Outcome] = {}
 
-    def _search(self, query: SearchQuery | None) -> Outcome | None:
-        """Return the outcome of a search that found candidates; None if there is none."""
+    def _search(self, query: SearchQuery | None, *, candidates: bool = False) -> Outcome | None:
+        """Return the outcome of a search that found candidates; None if there is none.
+
+        Args:
+            candidates: Whether to return those of this very query; otherwise equal groups can have each other's.
+        """
         if query is None:
             return None
-        outcome = self._searches.run(query, COUNTED)
-        return outcome if outcome.found else None
+        key = write.query_string(query) if candidates else _interchangeable(query)
+        if key not in self._known:
+            self._known[key] = self._searches.run(query, COUNTED)
+        return self._known[key] if self._known[key].found else None
 
     def of(self, condition: Condition) -> Iterator[Relaxation]:
         """Yield the changes of one condition that give candidates."""
         relaxed = without(self._query, condition)
-        outcome = self._search(relaxed)
+        outcome = self._search(relaxed, candidates=condition.kind == "aggregate")
         if relaxed is not None and outcome is None:
             return
         if condition.kind == "amount":

@@ -47,12 +47,14 @@ class TreeScores:
         self._query = query
         self._snapshot = snapshot
         self._forest = snapshot.forest
+        self._roots = snapshot.forest.all_roots.slots()
         self._amounts = amounts
         first = [*islice(conditions(query), _CONDITIONS + 1)]
         self.conditions = first[:_CONDITIONS]
         self.complete = len(first) <= _CONDITIONS
         self.demands: tuple[Demand, ...] = Requirements.of(query).demands
         self._known: dict[object, _Scores] = {}
+        self._of_amounts: dict[Condition, _Scores] = {}
         self._of_demands = [self._scores_of(number) for number in range(len(self.demands))]
 
     def conditions_of(self, number: int) -> list[Condition]:
@@ -76,14 +78,16 @@ class TreeScores:
             slots: The providers that can supply the tree.
         """
         distances = self._of_demands[number][list(slots)].round(DECIMALS).tolist()
+        # A root in a forbidden aggregate bars all providers alike.
+        alike = any(one.forbidden and one.kind == "aggregate" for one in self.conditions_of(number))
         for position, slot in enumerate(slots):
-            if self._snapshot.provider(slot).root != root:
-                distances[position] = self._of_sharing(number, slot, root)
+            if alike or self._snapshot.provider(slot).root != root:
+                distances[position] = self._in_tree(number, slot, root)
         nearest = [slot for slot, distance in zip(slots, distances, strict=True) if distance == min(distances)]
         return min(nearest, key=lambda slot: (self._lack_of_inventory(number, slot), slot))
 
-    def _of_sharing(self, number: int, slot: int, root: int) -> float:
-        """Return the distance of a sharing provider; the arrays have that in its own tree, which can be smaller."""
+    def _in_tree(self, number: int, slot: int, root: int) -> float:
+        """Return the distance of a provider in a tree; the arrays know no aggregates of roots of other trees."""
         distance = 0.0
         for condition in self.conditions_of(number):
             if condition.kind == "amount":
@@ -134,19 +138,19 @@ class TreeScores:
             combined: The roots of trees that lack nothing but a combination.
             count: Of so many trees.
         """
-        total: _Scores = CONDITION * combined.mask(self._forest.size).astype(np.float64)
         sharing = self._sharing()
-        total += self._bound_of_unsuffixed(sharing)
+        bounds = np.where(combined.mask(self._forest.size)[self._roots], CONDITION, 0.0)
+        if any(demand.suffix == UNSUFFIXED for demand in self.demands):
+            bounds += self._bound_of_unsuffixed(sharing)
         for demand, scores in zip(self.demands, self._of_demands, strict=True):
             if demand.suffix != UNSUFFIXED:
-                total += self._of_trees(scores, sharing)
+                bounds += self._of_trees(scores, sharing)
         for condition in self.conditions:
             if condition.kind == "root_required":
-                total += CONDITION * (self._having(condition) == condition.forbidden)
+                bounds += CONDITION * (self._having(condition)[self._roots] == condition.forbidden)
             elif condition.kind == "trait" and condition.suffix == UNSUFFIXED and not condition.forbidden:
-                total += self._of_trees(np.where(self._having(condition), 0.0, CONDITION), sharing)
-        roots = self._forest.all_roots.slots()
-        bounds = total[roots].round(DECIMALS)
+                bounds += self._of_trees(np.where(self._having(condition), 0.0, CONDITION), sharing)
+        bounds, roots = bounds.round(DECIMALS), self._roots
         if len(roots) > count:
             last = np.partition(bounds, count - 1)[count - 1]
             nearer, equal = np.flatnonzero(bounds < last), np.flatnonzero(bounds == last)
@@ -155,9 +159,9 @@ class TreeScores:
         return sorted(zip(bounds.tolist(), roots.tolist(), strict=True))
 
     def _bound_of_unsuffixed(self, sharing: list[tuple[int, Slots]]) -> _Scores:
-        """Return a bound for what the unsuffixed group lacks at each root: conditions of all its classes count once."""
-        added: _Scores = np.zeros(self._forest.size)
-        greatest: _Scores = np.zeros(self._forest.size)
+        """Return a bound for what the unsuffixed group lacks in each tree: conditions of all its classes count once."""
+        added: _Scores = np.zeros(len(self._roots))
+        greatest: _Scores = np.zeros(len(self._roots))
         for number, demand in enumerate(self.demands):
             if demand.suffix != UNSUFFIXED:
                 continue
@@ -168,11 +172,11 @@ class TreeScores:
             greatest = np.maximum(greatest, whole)
         for condition in self.conditions:
             if condition.kind == "aggregate" and condition.suffix == UNSUFFIXED and condition.forbidden:
-                greatest = np.maximum(greatest, np.where(self._having(condition), CONDITION, 0.0))
+                greatest = np.maximum(greatest, np.where(self._having(condition)[self._roots], CONDITION, 0.0))
         return np.maximum(added, greatest)
 
     def _sharing(self) -> list[tuple[int, Slots]]:
-        """Return sharing providers with the roots of the trees that they share with."""
+        """Return sharing providers with the trees that they share with, as positions of their roots."""
         found: list[tuple[int, Slots]] = []
         roots: dict[str, SlotSet] = {}
         pairs = 0
@@ -184,29 +188,30 @@ class TreeScores:
                 break
             for name in aggregates - roots.keys():
                 roots[name] = self._forest.roots_of(self._snapshot.in_aggregate(name))
-            found.append((slot, SlotSet.union([roots[name] for name in aggregates], self._forest.size).slots()))
+            shared = SlotSet.union([roots[name] for name in aggregates], self._forest.size).slots()
+            found.append((slot, np.searchsorted(self._roots, shared)))
         return found
 
     def _of_trees(self, scores: _Scores, sharing: list[tuple[int, Slots]]) -> _Scores:
-        """Return, at each root, the best score of the providers that can supply its tree."""
-        best: _Scores = scores.copy()
-        children, tops, starts = self._children
+        """Return, for each tree, the least score of the providers that can supply it."""
+        least: _Scores = scores[self._roots]
+        children, trees, starts = self._children
         if len(children):
-            best[tops] = np.minimum(best[tops], np.minimum.reduceat(scores[children], starts))
-        for slot, roots in sharing:
-            best[roots] = np.minimum(best[roots], scores[slot])
-        return best
+            least[trees] = np.minimum(least[trees], np.minimum.reduceat(scores[children], starts))
+        for slot, shared in sharing:
+            least[shared] = np.minimum(least[shared], scores[slot])
+        return least
 
     @cached_property
     def _children(self) -> tuple[Slots, Slots, Slots]:
-        """The children of all trees, tree by tree; the roots of these trees, and where each begins."""
+        """The children of all trees, tree by tree; the positions of the roots of these trees, and where each begins."""
         children = self._forest.children
         roots = self._forest.roots(children)
         if (roots[1:] < roots[:-1]).any():
             order = np.argsort(roots, kind="stable")
             children, roots = children[order], roots[order]
         starts = np.flatnonzero(np.diff(roots, prepend=-1))
-        return children, roots[starts], starts
+        return children, np.searchsorted(self._roots, roots[starts]), starts
 
     # --- providers ---
 
@@ -242,6 +247,11 @@ class TreeScores:
         return having.mask(self._forest.size)
 
     def _amount(self, condition: Condition) -> _Scores:
+        if condition not in self._of_amounts:
+            self._of_amounts[condition] = self._missing_part(condition)
+        return self._of_amounts[condition]
+
+    def _missing_part(self, condition: Condition) -> _Scores:
         scores: _Scores = np.full(self._forest.size, CONDITION + 1.0)
         stocks = self._amounts.stocks(condition.resource_class)
         if stocks is None:
