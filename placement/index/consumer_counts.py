@@ -46,9 +46,7 @@ class ConsumerCounts:
             known = np.flatnonzero(~changed)
             counts[known] = kept[1][known]
         for provider_id, number in self._read(snapshot, changed).items():
-            slot = snapshot.by_id.get(provider_id)
-            if slot is not None:
-                counts[slot] = number
+            counts[snapshot.by_id[provider_id]] = number
         self._kept = snapshot, counts
         return counts
 

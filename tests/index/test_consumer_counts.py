@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.tables import resource_providers
+from placement.db.tables import allocations, resource_providers
 from placement.index.live import LiveIndex
 from placement.objects import holders
 from placement.objects.claim import Claim
@@ -38,7 +38,7 @@ def test_the_numbers_are_those_of_the_database_after_any_write(database):
         for _ in range(150):
             for _ in range(writer.chance.choice((1, 1, 2, 5))):
                 writer.write()
-            assert counted(index) == database.read(lambda db: holders.count_by_provider(db, all_ids(db)))
+            assert counted(index) == database.read(distinct)
 
 
 def test_another_process_deletes_all_that_a_consumer_holds(database):
@@ -112,6 +112,18 @@ def test_only_what_changed_is_read_again(database, monkeypatch):
     assert [len(ids) for ids in read[1:]] == [1]
 
 
+def test_a_consumer_of_several_classes_is_one(database):
+    """Where all that is held is of one class the allocations are counted, elsewhere the consumers."""
+    furnish(database)
+    both = ({"VCPU": 1, "DISK_GB": 1}, {"VCPU": 1}, {"DISK_GB": 1})
+    held = {"one": both[:1], "two": both[1:2] * 2, "three": both, "four": both[1:]}
+    for name, several in held.items():
+        for amounts in several:
+            claim(database, name, **amounts)
+    assert counted(LiveIndex(database)) == database.read(distinct)
+    assert [*database.read(distinct).values()] == [1, 2, 3, 2]
+
+
 @pytest.mark.parametrize("wanted", [[], [1], [2, 3], [1, 4], [1, 2, 3, 4], [4, 99]])
 @pytest.mark.parametrize("many", [1, 2, 999])
 def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, many):
@@ -128,6 +140,12 @@ def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch
     }
 
 
+def distinct(db):
+    """The numbers as one statement counts them."""
+    on, consumer = allocations.c.resource_provider_id, allocations.c.consumer_id
+    return dict(db.execute(sa.select(on, sa.func.count(sa.distinct(consumer))).group_by(on)).all())
+
+
 def all_ids(db):
     return sorted(db.execute(sa.select(resource_providers.c.id)).scalars())
 
@@ -135,13 +153,14 @@ def all_ids(db):
 def furnish(database, *names):
     def work(db):
         for name in names or NAMES:
-            LockedProvider.create(db, uuid=name, name=name).replace_inventories([Inventory("VCPU", 8)])
+            inventories = [Inventory("VCPU", 8), Inventory("DISK_GB", 8)]
+            LockedProvider.create(db, uuid=name, name=name).replace_inventories(inventories)
 
     database.write(work)
 
 
-def claim(database, provider, amount=1):
+def claim(database, provider, amount=1, **amounts):
     consumer = str(uuid.uuid4())
-    allocations = {provider: {"VCPU": amount}}
-    database.write(lambda db: ClaimSet(db, [Claim(consumer, allocations, OWNER)]).place())
+    wanted = {provider: amounts or {"VCPU": amount}}
+    database.write(lambda db: ClaimSet(db, [Claim(consumer, wanted, OWNER)]).place())
     return consumer
