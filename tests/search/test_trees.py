@@ -1,0 +1,95 @@
+"""The trees of the overview are those of the definition, in its order, over random forests."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from placement.search.trees import Amount, TreeFilter, TreeOrder, depth_first, find_trees
+from tests.strategies import AGGREGATES, CLASSES, TRAITS, examples, worlds
+from tests.world import Member, Stock, World
+
+
+def capacity(stock: Stock) -> int:
+    return math.trunc((stock.total - stock.reserved) * stock.allocation_ratio)
+
+
+AMOUNTS = {
+    Amount.CAPACITY: lambda stock: max(capacity(stock), 0),
+    Amount.USED: lambda stock: stock.used,
+    Amount.FREE: lambda stock: max(capacity(stock) - stock.used, 0),
+}
+
+
+def is_over(stock: Stock) -> bool:
+    return stock.used > (stock.total - stock.reserved) * stock.allocation_ratio
+
+
+def meets(member: Member, wanted: TreeFilter) -> bool:
+    """Whether one provider has all that the filter asks for, but for the tree."""
+    asked = [stock for name, stock in member.stock.items() if wanted.resource_class in (None, name)]
+    return (
+        (wanted.resource_class is None or bool(asked))
+        and (wanted.trait is None or wanted.trait in member.traits)
+        and (wanted.aggregate is None or wanted.aggregate in member.aggregates)
+        and (not wanted.over_committed or any(map(is_over, asked)))
+    )
+
+
+def sums(world: World, order: TreeOrder) -> dict[str, int]:
+    """The sum of each tree that has the class, by the name of its root."""
+    found: dict[str, int] = {}
+    for member in world.members.values():
+        if order.resource_class in member.stock:
+            root = world.root(member.name)
+            found[root] = found.get(root, 0) + AMOUNTS[order.amount](member.stock[order.resource_class])
+    return found
+
+
+def expected(world: World, wanted: TreeFilter, root: str | None, order: TreeOrder | None) -> list[str]:
+    roots = {world.root(member.name) for member in world.members.values() if meets(member, wanted)}
+    roots &= {root} if root else roots
+    if order is None:
+        return sorted(roots, key=lambda name: world.ids[name])
+    amounts, sign = sums(world, order), 1 if order.least_first else -1
+    return sorted(roots & amounts.keys(), key=lambda name: (sign * amounts[name], world.ids[name]))
+
+
+def either(*values: object) -> st.SearchStrategy:
+    """One of the values; most often none, so that several conditions at once leave something."""
+    return st.sampled_from((*[None] * 3 * max(len(values), 1), *values))
+
+
+@given(st.data())
+@examples(400)
+def test_trees_are_those_of_the_definition(data):
+    world = data.draw(worlds())
+    snapshot = world.snapshot()
+    root = data.draw(either(*sorted({world.root(name) for name in world.members})))
+    wanted = TreeFilter(
+        root=None if root is None else snapshot.by_uuid[root],
+        resource_class=data.draw(either(*sorted(world.classes))) if world.classes else None,
+        aggregate=data.draw(either(*AGGREGATES)),
+        trait=data.draw(either(*TRAITS)),
+        over_committed=data.draw(st.sampled_from((False, False, True))),
+    )
+    order = data.draw(
+        st.none() | st.builds(TreeOrder, st.sampled_from(Amount), st.sampled_from(CLASSES), st.booleans())
+    )
+    limit = data.draw(st.none() | st.integers(1, 4))
+    found, after, slots = [], None, []
+    while True:
+        page = find_trees(snapshot, wanted, order, limit, after)
+        members = [slot for slot in page.roots for slot in depth_first(snapshot, slot)]
+        assert limit is None or len(members) <= limit or len(page.roots) == 1
+        assert len(found) <= len(world.members), "a tree is on two pages"
+        found += [snapshot.provider(slot).uuid for slot in page.roots]
+        slots += members
+        after = page.last
+        if after is None:
+            break
+    assert found == expected(world, wanted, root, order)
+    assert len(slots) == len(set(slots)) == sum(world.root(name) in found for name in world.members)
+    event(f"{len(found)} trees")
