@@ -249,3 +249,19 @@ def test_what_the_budget_ends_is_not_complete() -> None:
     searches = Searches(world.snapshot(), 1, 1)
     assert not searches.run(SearchQuery(groups, isolate=True), 1).found
     assert not searches.complete
+
+
+def test_a_tree_that_exists_is_no_mistake_and_what_the_root_must_have_can_be_one() -> None:
+    world = World()
+    world.host("cn0", VCPU=4)
+    assert explained(world, Group("", {"VCPU": 5}, in_tree="cn0")).mistakes[0].kind == "amount"
+    assert explained(world, Group("", {"VCPU": 1}, in_tree="cn0")).mistakes == ()
+    (mistake,) = explained(world, Group("", {"VCPU": 1}), root_traits=traits("NEW")).mistakes
+    assert mistake.text == "No provider has the trait NEW."
+
+
+def test_no_amount_is_suggested_where_none_is_allowed() -> None:
+    world = World()
+    world.host("cn0", VCPU=Stock(4, reserved=4))
+    (mistake,) = explained(world, Group("", {"VCPU": 1})).mistakes
+    assert mistake.suggestion is None
