@@ -54,7 +54,7 @@ def clamp(amount: Any) -> Any:
     return np.clip(amount, -_LARGEST, _LARGEST)
 
 
-def whole(amounts: npt.NDArray[np.float64]) -> list[int]:
+def without_fractions(amounts: npt.NDArray[np.float64]) -> list[int]:
     """Return amounts without their fractions; those of absurd ratios have more than 64 bits."""
     if not len(amounts) or np.abs(amounts).max() <= _EXACT:
         return amounts.astype(np.int64).tolist()  # type: ignore[no-any-return]
@@ -192,7 +192,7 @@ class Column:
         """Return capacities, rounded down, and usages of providers that all have the class."""
         rows, _ = self._rows(slots)
         capacity, used = self._arrays[0].take(rows), self._arrays[1].take(rows)
-        return whole(capacity), used.astype(np.int64).tolist()
+        return without_fractions(capacity), used.astype(np.int64).tolist()
 
     def inventories(self) -> Inventories:
         """Return the inventories of all providers that have the class."""

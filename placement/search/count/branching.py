@@ -13,7 +13,7 @@ STATES = 4_000
 
 
 class Weights(NamedTuple):
-    """Whole numbers of which the free amounts, weighted, have no room for more patterns than ``bound``.
+    """Integers numbers of which the free amounts, weighted, have no room for more patterns than ``bound``.
 
     Attributes:
         weights: By row.

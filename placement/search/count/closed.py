@@ -13,7 +13,7 @@ import numpy as np
 
 from placement.index.slots import Slots, SlotSet
 from placement.index.snapshot import Snapshot
-from placement.search.count.supply import MOST, Kind, Supply, Whole
+from placement.search.count.supply import MOST, Integers, Kind, Supply
 from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
 from placement.search.solver.problem import Requirements
 
@@ -37,7 +37,7 @@ class Least:
         self.ending = np.zeros(trees, np.int64)
         self.rules: list[str] = []
 
-    def limit(self, rule: str, most: Whole | int) -> None:
+    def limit(self, rule: str, most: Integers | int) -> None:
         """Apply the numbers that a rule allows; of equal numbers the first rule counts."""
         if rule not in self.rules:
             self.rules.append(rule)
@@ -103,7 +103,7 @@ def bounds(
     return least
 
 
-def rounds(copies: Whole, at_once: Whole, times: int, tree: Slots, trees: int) -> Whole:
+def rounds(copies: Integers, at_once: Integers, times: int, tree: Slots, trees: int) -> Integers:
     """Return how many rounds each tree has copies for, where a round takes a number of copies.
 
     n rounds are possible if and only if the sum of min(copies, at_once * n) over the providers of the tree is at least
@@ -129,7 +129,7 @@ def rounds(copies: Whole, at_once: Whole, times: int, tree: Slots, trees: int) -
     return low
 
 
-def _sums(numbers: Whole, tree: Slots, trees: int) -> Whole:
+def _sums(numbers: Integers, tree: Slots, trees: int) -> Integers:
     """Return the sum of the numbers of each tree."""
-    sums: Whole = np.bincount(tree, weights=numbers, minlength=trees).astype(np.int64)
+    sums: Integers = np.bincount(tree, weights=numbers, minlength=trees).astype(np.int64)
     return sums

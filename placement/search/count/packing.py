@@ -25,7 +25,7 @@ from placement.index.slots import Slots
 from placement.search.budget import Budget, Exhausted
 from placement.search.count import simplex
 from placement.search.count.branching import Branching, Weights
-from placement.search.count.supply import Whole
+from placement.search.count.supply import Integers
 
 #: The greatest denominator of prices, and the greatest weight.
 _DENOMINATOR, _GREATEST = 2**12, 2**24
@@ -44,11 +44,11 @@ _AT_ONCE = 500
 class Packed(NamedTuple):
     """By tree: how often each pattern is placed, and a number that no way to place exceeds."""
 
-    times: Whole
-    bounds: Whole
+    times: Integers
+    bounds: Integers
 
 
-def pack(patterns: Whole, free: Whole, most: Whole, effort: Budget) -> Packed:
+def pack(patterns: Integers, free: Integers, most: Integers, effort: Budget) -> Packed:
     """Return a good way to place the patterns in each tree; it is the best one where its sum is the bound.
 
     Args:
@@ -67,22 +67,22 @@ def pack(patterns: Whole, free: Whole, most: Whole, effort: Budget) -> Packed:
     masks, which = np.unique(binding, axis=0, return_inverse=True)
     for number, mask in enumerate(masks):
         trees = np.flatnonzero(which.ravel() == number)
-        for part in _parts(patterns[:, mask]):
-            rows = np.flatnonzero(mask & patterns[part].any(axis=0))
+        for component in _components(patterns[:, mask]):
+            rows = np.flatnonzero(mask & patterns[component].any(axis=0))
             if not len(rows):
-                times[np.ix_(trees, part[:1])] = most[trees, None]
+                times[np.ix_(trees, component[:1])] = most[trees, None]
                 bounds[trees] += most[trees]
                 continue
-            inside = _Part(patterns[np.ix_(part, rows)], free[np.ix_(trees, rows)], effort)
-            times[np.ix_(trees, part)] = inside.times[inside.inverse]
+            inside = _Component(patterns[np.ix_(component, rows)], free[np.ix_(trees, rows)], effort)
+            times[np.ix_(trees, component)] = inside.times[inside.inverse]
             bounds[trees] += inside.bounds[inside.inverse]
     # More than ``most`` may fit into the rows that are left.
     before = np.cumsum(times, axis=1) - times
     return Packed(np.minimum(times, np.maximum(most[:, None] - before, 0)), np.minimum(bounds, most))
 
 
-def _parts(patterns: Whole) -> list[Slots]:
-    """Return the indices of the patterns in parts that have no row in common."""
+def _components(patterns: Integers) -> list[Slots]:
+    """Return the indices of the patterns of each component: no two of them have a row in common."""
     names = np.arange(len(patterns))
     for row in patterns.T:
         joined = np.unique(names[row > 0])
@@ -90,7 +90,7 @@ def _parts(patterns: Whole) -> list[Slots]:
     return [np.flatnonzero(names == name) for name in np.unique(names)]
 
 
-class _Part:
+class _Component:
     """Patterns that depend on each other, for several trees.
 
     Attributes:
@@ -99,27 +99,27 @@ class _Part:
         bounds: A number that no way to place exceeds, by free amounts.
     """
 
-    def __init__(self, patterns: Whole, free: Whole, effort: Budget) -> None:
+    def __init__(self, patterns: Integers, free: Integers, effort: Budget) -> None:
         """Place the patterns."""
         self._patterns = patterns
         self._free, _, self.inverse = distinct(free)
         self._effort = effort
         self._weights: list[Weights] = []
         alone = [self._fitting(pattern, self._free) for pattern in patterns]
-        self.bounds: Whole = np.sum(alone, axis=0)
+        self.bounds: Integers = np.sum(alone, axis=0)
         self.times = np.zeros((len(self._free), len(patterns)), np.int64)
         self._keep_better(np.arange(len(self._free)), self.times)
         with contextlib.suppress(Exhausted):
             self._improve()
 
     @staticmethod
-    def _fitting(pattern: Whole, left: Whole) -> Whole:
+    def _fitting(pattern: Integers, left: Integers) -> Integers:
         """Return how often a pattern fits, by tree."""
         rows = np.flatnonzero(pattern)
-        fitting: Whole = (left[:, rows] // pattern[rows]).min(axis=1)
+        fitting: Integers = (left[:, rows] // pattern[rows]).min(axis=1)
         return fitting
 
-    def _filled(self, trees: Slots, times: Whole) -> Whole:
+    def _filled(self, trees: Slots, times: Integers) -> Integers:
         """Return solutions to which no pattern can be added: each is added in turn, as often as it fits."""
         times = times.copy()
         left = self._free[trees] - times @ self._patterns
@@ -156,7 +156,7 @@ class _Part:
         if optimum is None:
             return
         free = self._free[trees]
-        weights = _whole(optimum.prices)
+        weights = _integers(optimum.prices)
         least = int((self._patterns @ weights).min())
         if least > 0 and float(free.max()) * float(weights.sum()) < _MOST_SUM:
             self._weights.append(Weights(tuple(weights.tolist()), least))
@@ -186,14 +186,14 @@ class _Part:
             self.bounds[tree] = sum(search.times)
         self._effort.spend(_STATE * search.states)
 
-    def _keep_better(self, trees: Slots, times: Whole) -> None:
+    def _keep_better(self, trees: Slots, times: Integers) -> None:
         """Add what fits beside solutions, and keep those that are better than what is known."""
         times = self._filled(trees, times)
         better = times.sum(axis=1) > self.times[trees].sum(axis=1)
         self.times[trees[better]] = times[better]
 
 
-def distinct(rows: Whole) -> tuple[Whole, Slots, Slots]:
+def distinct(rows: Integers) -> tuple[Integers, Slots, Slots]:
     """Return the distinct rows, the index of the first of each, and for each row the index of its equal in them."""
     rows = np.ascontiguousarray(rows)
     whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
@@ -201,7 +201,7 @@ def distinct(rows: Whole) -> tuple[Whole, Slots, Slots]:
     return rows[first], first, inverse.ravel()
 
 
-def _whole(prices: simplex.Floats) -> Whole:
+def _integers(prices: simplex.Floats) -> Integers:
     """Return whole numbers in the ratios of the prices, or nearly: prices are fractions of small denominators."""
     fractions = [Fraction(price).limit_denominator(_DENOMINATOR) for price in prices.tolist()]
     common = math.lcm(*(fraction.denominator for fraction in fractions))

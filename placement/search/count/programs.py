@@ -18,7 +18,7 @@ from placement.search.count.closed import bounds
 from placement.search.count.packing import Packed, distinct, pack
 from placement.search.count.placing import Placing, Taken
 from placement.search.count.shapes import Shape, Shapes
-from placement.search.count.supply import Kind, Supply, Whole
+from placement.search.count.supply import Integers, Kind, Supply
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.solver.cache import SolutionCache
 from placement.search.solver.combine import combine
@@ -40,9 +40,9 @@ class Placed(NamedTuple):
         left: What is free afterwards, by tree and place.
     """
 
-    times: Whole
-    bounds: Whole
-    left: Whole
+    times: Integers
+    bounds: Integers
+    left: Integers
 
 
 class Programs:
@@ -66,7 +66,7 @@ class Programs:
         self._budget = budget
         self._effort = Budget(budget.operations // _EFFORT, budget.memory // _EFFORT)
         #: The patterns of each shape; None where they are too many.
-        self._known: dict[Hashable, Whole | None] = {}
+        self._known: dict[Hashable, Integers | None] = {}
         #: For each kind, the position of its first demand.
         self._positions = [narrowed.eligible.index(kind.eligible) for kind in kinds]
 
@@ -110,7 +110,7 @@ class Programs:
         packed = self._pack(rows, free, [name for _, name in columns])
         return int(packed.times.sum()), packed.bounds.item(0)
 
-    def _pack(self, patterns: Whole, free: Whole, classes: Sequence[str]) -> Packed:
+    def _pack(self, patterns: Integers, free: Integers, classes: Sequence[str]) -> Packed:
         """Solve a program with what is left of the effort.
 
         Args:
@@ -142,7 +142,7 @@ class Programs:
             rules.append(self._placing.place(self._shapes.problem(shape.roots.item(tree)), used)[1])
         return [rules[number] for number in inverse.tolist()]
 
-    def _patterns(self, shape: Shape) -> Whole | None:
+    def _patterns(self, shape: Shape) -> Integers | None:
         """Return the amounts of the candidates by place, each once; None if they are too many."""
         if shape.form not in self._known:
             self._effort.operations = operations = min(self._effort.operations, self._budget.operations)
@@ -150,7 +150,7 @@ class Programs:
             self._budget.spend(operations - self._effort.operations)
         return self._known[shape.form]
 
-    def _find_patterns(self, shape: Shape) -> Whole | None:
+    def _find_patterns(self, shape: Shape) -> Integers | None:
         columns = {
             (shape.providers.item(0, number), name): column for column, (number, name) in enumerate(shape.places)
         }
@@ -169,7 +169,7 @@ class Programs:
             return None
         return None if self._effort.shortage else np.array(list(patterns), np.int64).reshape(-1, len(columns))
 
-    def _place(self, shape: Shape, free: Whole) -> Placed:
+    def _place(self, shape: Shape, free: Integers) -> Placed:
         """Place candidates until there is none, once for all trees with the same free amounts."""
         free, first, inverse = distinct(free)
         times, limits, left = np.zeros(len(free), np.int64), np.zeros(len(free), np.int64), free.copy()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from placement.index.slots import Slots, SlotSet
 from placement.search.budget import Budget
 from placement.search.count.packing import distinct
-from placement.search.count.supply import Supply, Whole
+from placement.search.count.supply import Integers, Supply
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.solver.canonical_form import canonical_form
@@ -125,13 +125,13 @@ class Shapes:
             order = np.argsort(inverse, kind="stable")
             yield from (slots[each] for each in np.split(order, np.bincount(inverse)[:-1].cumsum()))
 
-    def _facts_of(self, slots: Slots) -> Whole:
+    def _facts_of(self, slots: Slots) -> Integers:
         """Return what the solver reads of each tree, if nothing was used, as numbers.
 
         Args:
             slots: The providers, by tree and place in it.
         """
-        facts: list[Whole] = [mask[slots].astype(np.int64) for mask in self._masks]
+        facts: list[Integers] = [mask[slots].astype(np.int64) for mask in self._masks]
         for name in self._requirements.summed_classes:
             facts.append(np.minimum(self._supply.largest[name][slots], self._requirements.total[name]))
         if self._requirements.same_subtrees or not self._requirements.nested:
@@ -148,7 +148,7 @@ class Shapes:
         places = {(numbers[one], name): None for demand, domain in demands for one in domain for name in demand.amounts}
         return tuple(places)
 
-    def free(self, shape: Shape) -> Whole:
+    def free(self, shape: Shape) -> Integers:
         """Return what is free, by tree and place."""
         columns = [self._supply.free[name][shape.providers[:, number]] for number, name in shape.places]
         return np.stack(columns, axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 from placement.index.slots import EMPTY, Slots, SlotSet
 from placement.search.budget import Budget
 from placement.search.count.closed import GROUP, Least, bounds
-from placement.search.count.supply import Kind, Supply, Whole
+from placement.search.count.supply import Integers, Kind, Supply
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.solver.constraints import SummedAmounts
 from placement.search.solver.problem import Requirements
@@ -107,7 +107,7 @@ class Sharing:
                     return False
         return True
 
-    def bound(self, roots: Slots, each: Whole, providers: Slots) -> Least:
+    def bound(self, roots: Slots, each: Integers, providers: Slots) -> Least:
         """Return a number that trees together do not exceed, and the rule that it comes from.
 
         What exceeds the local copies of a tree comes from the sharing providers: all trees together take no more of a

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placement.search.count.supply import Whole
+from placement.search.count.supply import Integers
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class Optimum(NamedTuple):
     pivots: int
 
 
-def solve(patterns: Whole, free: Whole, most_pivots: int) -> Optimum | None:
+def solve(patterns: Integers, free: Integers, most_pivots: int) -> Optimum | None:
     """Maximise the sum of x, where ``x @ patterns <= free`` and no x is negative.
 
     The primal simplex method with the rule of Bland, "New finite pivoting rules for the simplex method", Mathematics

@@ -14,7 +14,7 @@ from placement.search.narrow.narrowing import Eligible, Narrowed
 from placement.search.query.query import UNSUFFIXED
 from placement.search.solver.problem import Requirements
 
-Whole = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 
 #: More copies than this on one provider are counted as so many: sums over all providers stay exact as floats.
 MOST = 2**36
@@ -57,8 +57,8 @@ class Supply:
         """Read the columns of the classes."""
         self.size = snapshot.size
         self.rounded = False
-        self.free: dict[str, Whole] = {}
-        self.largest: dict[str, Whole] = {}
+        self.free: dict[str, Integers] = {}
+        self.largest: dict[str, Integers] = {}
         for name in classes:
             self.free[name], self.largest[name] = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
             column = snapshot.column(name)
@@ -70,14 +70,14 @@ class Supply:
             self.free[name][inventories.slots] = free
             self.largest[name][inventories.slots] = inventories.max_unit
 
-    def copies(self, amounts: Mapping[str, int], slots: Slots) -> Whole:
+    def copies(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
         """Return how many times each provider could supply the amounts; ``MOST`` where there are none."""
         copies = np.full(len(slots), MOST, np.int64)
         for name, amount in amounts.items():
             np.minimum(copies, self.free[name][slots] // amount, out=copies)
         return copies
 
-    def at_once(self, amounts: Mapping[str, int], slots: Slots) -> Whole:
+    def at_once(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
         """Return how many times each provider could supply the amounts to one consumer, free amounts aside."""
         at_once = np.full(len(slots), MOST, np.int64)
         for name, amount in amounts.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from placement.index.column import Inventories, whole
+from placement.index.column import Inventories, without_fractions
 from placement.index.snapshot import Snapshot
 from placement.objects.holders import Holder
 from placement.schemas.declarations import Object
@@ -69,7 +69,7 @@ def _inventories(held: Inventories) -> Iterator[tuple[int, dict[str, Any]]]:
         held.used.astype(np.int64),
     )
     for slot, total, reserved, min_unit, max_unit, step_size, ratio, used, capacity in zip(
-        *(column.tolist() for column in columns), whole(held.capacity), strict=True
+        *(column.tolist() for column in columns), without_fractions(held.capacity), strict=True
     ):
         yield (
             slot,
