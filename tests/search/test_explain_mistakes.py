@@ -137,6 +137,20 @@ def test_names_that_do_not_exist_are_compared_with_those_that_do() -> None:
     ]
 
 
+def test_names_that_no_provider_has_are_compared_with_those_that_some_provider_has() -> None:
+    world = World()
+    world.host("cn0", MEMORY_MB=4, VGPU_A=1, traits=["HW_CPU_X86_AVX2"])
+    snapshot = world.snapshot()
+    query = SearchQuery((Group("", {"VGPU_B": 1}, traits("HW_CPU_X86_AVX")),))
+    snapshot.class_ids = {**snapshot.class_ids, "VGPU_B": 900, "VGPU_C": 901}
+    names = Names(frozenset(), ["HW_CPU_X86_AVX", "HW_CPU_X86_AVX1", "HW_CPU_X86_AVX2"])
+    explanation = explain(query, snapshot, names=names)
+    assert [(mistake.kind, mistake.text, mistake.suggestion) for mistake in explanation.mistakes] == [
+        ("resource_class", "No provider has inventory of VGPU_B.", "VGPU_A"),
+        ("trait", "No provider has the trait HW_CPU_X86_AVX.", "HW_CPU_X86_AVX2"),
+    ]
+
+
 def test_a_class_without_inventory_an_aggregate_without_members_and_a_tree_that_does_not_exist() -> None:
     world = World()
     world.classes["PGPU"] = 0

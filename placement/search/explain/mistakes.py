@@ -72,27 +72,24 @@ def _similar(name: str, known: Collection[str]) -> str | None:
 
 
 def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: AmountsByClass) -> Iterator[Mistake]:
-    misspelt = 0
-    for name in islice(sorted(query.resource_classes), _NAMED):
-        if name not in snapshot.class_ids:
-            misspelt += 1
-            similar = _similar(name, snapshot.class_ids) if misspelt <= _MISSPELT else None
-            yield Mistake("resource_class", f"There is no resource class {name}.", similar)
-            continue
-        if amounts.stocks(name) is None:
-            yield Mistake("resource_class", f"No provider has inventory of {name}.")
+    wrong = [name for name in sorted(query.resource_classes)[:_NAMED] if amounts.stocks(name) is None]
+    for number, name in enumerate(wrong):
+        exists = name in snapshot.class_ids
+        # In the place of one that exists, only one that some provider has is better.
+        known = [other for other in snapshot.class_ids if not exists or (other != name and snapshot.column(other))]
+        similar = _similar(name, known) if number < _MISSPELT else None
+        text = f"No provider has inventory of {name}." if exists else f"There is no resource class {name}."
+        yield Mistake("resource_class", text, similar)
 
 
 def _of_traits(query: SearchQuery, snapshot: Snapshot, names: Names) -> Iterator[Mistake]:
-    misspelt = 0
     required = query.root_traits.names.union(*(group.traits.names for group in query.groups))
-    for name in islice(sorted(name for name in required if not snapshot.with_trait(name)), _NAMED):
-        if name in names.unknown_traits:
-            misspelt += 1
-            similar = _similar(name, names.traits) if misspelt <= _MISSPELT else None
-            yield Mistake("trait", f"There is no trait {name}.", similar)
-        else:
-            yield Mistake("trait", f"No provider has the trait {name}.")
+    for number, name in enumerate(sorted(name for name in required if not snapshot.with_trait(name))[:_NAMED]):
+        exists = name not in names.unknown_traits
+        known = [other for other in snapshot.traits if snapshot.with_trait(other)] if exists else names.traits
+        similar = _similar(name, known) if number < _MISSPELT else None
+        text = f"No provider has the trait {name}." if exists else f"There is no trait {name}."
+        yield Mistake("trait", text, similar)
 
 
 def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
