@@ -106,7 +106,7 @@ class _Tree:
             outcome = self._search(self._query)
             if not (outcome.found or number):
                 # What has to be relaxed so that demands combine counts as one condition, however much it is.
-                self.distance += CONDITION
+                self.distance = round(self.distance + CONDITION, DECIMALS)
             if outcome.found:
                 return NearMiss(self._root, tuple(self._missing.values()), self._query, tuple(self._changes.values()))
             if not outcome.complete or not self._relax_combination(outcome):
