@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,6 +28,8 @@ _BAD_REQUEST = 400
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Ask the service, print the answer; return the exit code."""
+    # No KeyboardInterrupt: Python ignores one that is raised in a callback, and the program would go on.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     arguments = _parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # names may have characters that the encoding of the terminal lacks
@@ -44,8 +47,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):  # the reader of the output, such as head, has ended
             return UNREAD
         return _failed(f"The answer cannot be written: {error.strerror}.", SERVICE)
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
