@@ -13,7 +13,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, created, listed, newest, no_content, ok
 from placement.index.snapshot import Snapshot
-from placement.objects.locked_provider import LockedProvider
+from placement.objects.locked_provider import CREATE_ATTEMPTS, LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import provider as schema
 from placement.schemas.replies import provider as replies
@@ -51,7 +51,8 @@ def create(req: Request) -> Reply:
     uuid = str(uuid_module.UUID(body["uuid"])) if "uuid" in body else str(uuid_module.uuid4())
     parent_uuid = body.get("parent_provider_uuid")
     provider = req.write(
-        lambda db: LockedProvider.create(db, uuid=uuid, name=body["name"], parent_uuid=parent_uuid).record
+        lambda db: LockedProvider.create(db, uuid=uuid, name=body["name"], parent_uuid=parent_uuid).record,
+        attempts=CREATE_ATTEMPTS,
     )
     location = req.absolute_url(f"/resource_providers/{uuid}")
     if req.version >= mv.PROVIDER_BODY:

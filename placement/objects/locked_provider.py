@@ -29,6 +29,10 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
+#: A creation collides each time its parent was moved between the read and the lock: with ten attempts one of 700 was
+#: refused beside a client that moved the parent without a pause.
+CREATE_ATTEMPTS = 30
+
 
 class LockedProvider:
     """A provider in the one transaction that has its row locked.  ``record`` is its state with all changes made here.
