@@ -262,6 +262,19 @@ def test_the_form_follows_the_text(open_page):
     assert "4 candidates" in page.inner_text("main")
 
 
+def test_the_page_of_a_query_begins_with_its_result(open_page):
+    from playwright.sync_api import expect
+
+    page = open_page(PAGES["none"])
+    page.set_viewport_size({"width": 360, "height": 640})
+    for heading, press in (
+        ("No candidate", page.locator("form", has=page.locator("#raw")).get_by_role("button")),
+        ("It fits", page.locator("a.button").first),
+    ):
+        press.click()
+        expect(page.get_by_role("heading", name=heading)).to_be_in_viewport()
+
+
 # --- dry runs ---
 
 
