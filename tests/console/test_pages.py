@@ -424,7 +424,7 @@ def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids
         assert each["text"] in shown
     for near in explained["near_misses"]:
         assert f'href="/console/providers/{near["root"]["uuid"]}"' in shown
-    links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"]*)"', text)]
+    links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"#]*)#result"', text)]
     assert len(links) == len(explained["relaxations"])
     for link in links:
         assert '<li class="card">' in page(app, link)
