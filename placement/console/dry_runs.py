@@ -6,7 +6,6 @@ import io
 import json
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl
 
 from placement import errors, routes
 from placement import microversion as mv
@@ -14,7 +13,7 @@ from placement.console.views import commands
 from placement.console.views.dry_run import DryRunAnswer
 from placement.handlers import allocation
 from placement.handlers import inventory as inventories
-from placement.http import body, dry_run
+from placement.http import body, dry_run, urlencoded
 from placement.http.endpoint import Endpoint
 from placement.http.environ import API, ROUTE, VERSION
 from placement.http.request import Request
@@ -29,13 +28,7 @@ def form_of(req: Request) -> Parameters:
         InvalidQuery: They are not UTF-8, or hold NUL.
     """
     content = body.read(req.environ, req.conf.api.max_request_body_size)
-    try:
-        pairs = parse_qsl(content.decode("ascii"), keep_blank_values=True, errors="strict")
-    except UnicodeError as error:
-        raise errors.InvalidQuery(reason=error) from None
-    if any("\0" in text for pair in pairs for text in pair):
-        raise errors.InvalidQuery(reason="NUL in a field")
-    return Parameters(pairs)
+    return Parameters(urlencoded.pairs(content, "ascii", "field"))
 
 
 def claim(req: Request, consumer: str, document: Any) -> DryRunAnswer:

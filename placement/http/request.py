@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 import webob
 from oslo_config import cfg
@@ -15,6 +15,7 @@ from placement.db import retry
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.transaction import Reading, Transaction
+from placement.http import urlencoded
 from placement.http.environ import CONTEXT, SEARCH, SERVICE, VERSION
 from placement.http.service import Service
 from placement.index.live import LiveIndex
@@ -108,14 +109,7 @@ class Request(webob.Request):
         Raises:
             InvalidQuery: The query is not UTF-8, or holds NUL.
         """
-        try:
-            text = self.environ.get("QUERY_STRING", "").encode("latin-1").decode()
-            pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
-        except UnicodeError as error:
-            raise errors.InvalidQuery(reason=error) from None
-        if any("\0" in name or "\0" in value for name, value in pairs):
-            raise errors.InvalidQuery(reason="NUL in a parameter")
-        return pairs
+        return urlencoded.pairs(self.environ.get("QUERY_STRING", "").encode("latin-1"), "utf-8", "parameter")
 
     def unchecked_parameter(self, name: str) -> str | None:
         """Return a parameter as sent, before any check; None also if the query cannot be decoded."""
