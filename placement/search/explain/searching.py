@@ -7,8 +7,8 @@ problems the solver searches one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from placement.search.solver.problem import Candidate, TreeProblem
 
 #: Trees are searched one by one until so many have no candidate; then the others are compared with each other.
 _FRUITLESS = 16
+
+#: Returns the first candidates of narrowed trees, so many at most, and records those that have none.
+_Combine = Callable[[Narrowed, int, Budget, Refusals], list[Candidate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,19 @@ def search(query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, r
     Args:
         root: The only tree to look at; None for all.
     """
+    return _search(query, snapshot, limit, budget, _combined, root)
+
+
+def patient_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -> Outcome:
+    """Return the first candidate that ``find`` has with its whole budget, searched for in the same way."""
+    budget = Budget(settings.operations, settings.memory)
+    outcome = _search(query, snapshot, 1, budget, _combined_one_by_one)
+    return replace(outcome, complete=budget.shortage is None and not outcome.found)
+
+
+def _search(
+    query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, combine: _Combine, root: int | None = None
+) -> Outcome:
     refusals = Refusals()
     candidates: list[Candidate] = []
     narrowed = None
@@ -64,24 +80,11 @@ def search(query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, r
         narrowed = narrow(query, snapshot, budget, refusals)
         if root is not None:
             narrowed = narrowed._replace(roots=narrowed.roots & SlotSet.sparse(np.array([root], np.intp)))
-        candidates = _combined(narrowed, limit, budget, refusals)
+        candidates = combine(narrowed, limit, budget, refusals)
     except Exhausted:
         pass
     complete = budget.shortage is None or len(candidates) == limit
     return Outcome(candidates, len(candidates) == limit, complete, refusals, narrowed)
-
-
-def patient_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -> Outcome:
-    """Return the first candidate that ``find`` has with its whole budget, searched for in the same way."""
-    refusals, budget = Refusals(), Budget(settings.operations, settings.memory)
-    candidates: list[Candidate] = []
-    narrowed = None
-    try:
-        narrowed = narrow(query, snapshot, budget, refusals)
-        candidates = choose(tree_problems(narrowed, None, budget, refusals), 1, budget=budget, refused=refusals.refused)
-    except Exhausted:
-        pass
-    return Outcome(candidates, bool(candidates), budget.shortage is None and not candidates, refusals, narrowed)
 
 
 class Searches:
@@ -116,6 +119,12 @@ class Searches:
         self._operations -= given - max(budget.operations, 0)
         self.complete &= outcome.complete
         return outcome
+
+
+def _combined_one_by_one(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
+    """Return the first candidates of all trees, of which the solver searches each."""
+    problems = tree_problems(narrowed, None, budget, refusals)
+    return choose(problems, limit, budget=budget, refused=refusals.refused)
 
 
 def _combined(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
