@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 
 #: An admin reads and writes, a service reshapes (docs: policy).
 ROLES = "admin,service"
+#: What the body of a claim says of a new consumer, beside its allocations.
+NEW_CONSUMER = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
 
 
 class Answer(NamedTuple):

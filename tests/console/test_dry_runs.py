@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests import servers, web
+from tests.caller import NEW_CONSUMER
 from tests.console.conftest import console
 from tests.console.fleet import HOSTILE, send
 
@@ -70,9 +71,8 @@ def test_each_candidate_can_be_tried_and_the_room_is_what_the_api_says(app, uuid
         body = json.loads(claim)
         assert {amount for each in body["allocations"].values() for amount in each["resources"]} == {"VCPU", "VGPU"}
         assert body["mappings"].keys() == {"1", "2"}
-        owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
         path = "/allocations/0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a099?dry_run=true"
-        room = send(app, "PUT", path, {**body, **owner})["room"]
+        room = send(app, "PUT", path, {**body, **NEW_CONSUMER})["room"]
         expected = sorted(
             (name, level["used"], level["capacity"]) for of in room.values() for name, level in of.items()
         )

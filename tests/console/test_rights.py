@@ -96,7 +96,7 @@ def test_every_route_is_in_the_table(backend):
 @pytest.mark.parametrize("name", CALLERS)
 def test_each_caller_sees_what_the_table_says(app, uuids, page, name):
     roles, project = CALLERS[name]
-    reply = ask(app, page, {"x-auth-token": f"somebody:{project}", "x-roles": roles})
+    reply = ask(app, page, {"x-auth-token": f"caller:{project}", "x-roles": roles})
     if not page.rules or {"admin", "service"} & {*roles.split(",")}:
         assert reply.status_int == STATUSES.get(page.path, 200)
     else:
@@ -107,7 +107,7 @@ def test_each_caller_sees_what_the_table_says(app, uuids, page, name):
 
 @EVERY_PAGE
 def test_a_token_of_the_system_is_refused(app, uuids, page):
-    headers = {"x-auth-token": "somebody:blue", "x-roles": ADMIN, "openstack-system-scope": "all"}
+    headers = {"x-auth-token": "caller:blue", "x-roles": ADMIN, "openstack-system-scope": "all"}
     reply = ask(app, page, headers)
     assert reply.status_int == (403 if page.rules else 200)
     if page.rules:
@@ -128,7 +128,7 @@ def granting(module_database_url, tmp_path):
 
 @pytest.mark.parametrize("rules", sorted({page.rules for page in PAGES if page.rules}))
 def test_a_page_needs_exactly_the_rules_of_the_table(granting, uuids, rules):
-    reader = {"x-auth-token": "somebody:blue", "x-roles": "reader"}
+    reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     pages = [page for page in PAGES if page.rules == rules]
     app = granting(*rules)
     for page in pages:
@@ -144,7 +144,7 @@ def test_a_page_needs_exactly_the_rules_of_the_table(granting, uuids, rules):
 
 def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(granting, uuids):
     app = granting(CANDIDATES)
-    reader = {"x-auth-token": "somebody:blue", "x-roles": "reader"}
+    reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     for headers, whole in ((reader, False), (reader | {"x-roles": "admin,reader"}, True)):
         found = web.ask(app, "GET", "/console/query?resources=VCPU:1", headers).text
         none = web.ask(app, "GET", "/console/query?resources=VCPU:4000", headers).text

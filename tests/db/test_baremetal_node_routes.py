@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from tests.caller import NEW_CONSUMER
 from tests.db import watch
 from tests.db.in_process import placement
 from tests.db.metal import DATE, ME, NODE, YOU
@@ -1047,13 +1048,7 @@ def test_a_placement_client_sees_and_takes_nodes(client, claims):
     maintain(client)
     assert claims("GET", search, 39).body["allocation_requests"] == []
     client("DELETE", "/nodes/n0/maintenance")
-    body = {
-        "allocations": {node: {"resources": {"CUSTOM_BM": 1}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-    }
+    body = {"allocations": {node: {"resources": {"CUSTOM_BM": 1}}}, **NEW_CONSUMER}
     assert claims("PUT", f"/allocations/{YOU}", 39, body).status == 204
     assert holder(client) == (YOU, None)
     assert client.created(name="none")["state"] == "error"
@@ -1073,13 +1068,7 @@ def test_the_holder_of_an_adopted_provider_is_that_of_the_node(client, claims):
     assert claims("POST", "/resource_providers", 39, {"uuid": NODE, "name": NODE}).status == 200
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
     assert claims("PUT", f"/resource_providers/{NODE}/inventories", 39, stock).status == 200
-    body = {
-        "allocations": {NODE: {"resources": {"VCPU": 1}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-    }
+    body = {"allocations": {NODE: {"resources": {"VCPU": 1}}}, **NEW_CONSUMER}
     assert claims("PUT", f"/allocations/{YOU}", 39, body).status == 204
     new = {"driver": DRIVER, "uuid": NODE, "resource_class": "bm"}
     answer = client("POST", "/nodes", {**new, "instance_uuid": ME})

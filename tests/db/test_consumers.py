@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from placement.db.tables import allocations, consumers
 from placement.objects.consumer import Consumer
+from tests.caller import NEW_CONSUMER
 from tests.db import watch
 from tests.db.in_process import placement
 
@@ -155,7 +156,6 @@ def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, ser
 def test_new_consumers_are_created_and_locked_in_one_order(database, service):
     """Otherwise two requests deadlock if each has created a consumer of the other one."""
     names = [f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c02{number}" for number in (3, 1, 2)]
-    owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
     held = {"allocations": {HOST: {"resources": {"VCPU": 1}}}}
     body = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 9}}}
     assert service("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status == 200
@@ -166,7 +166,7 @@ def test_new_consumers_are_created_and_locked_in_one_order(database, service):
         if getattr(statement, "table", None) is consumers:
             written.append([row["uuid"] for row in many])
 
-    assert service("POST", "/allocations", 39, dict.fromkeys(names, owner | held)).status == 204
+    assert service("POST", "/allocations", 39, dict.fromkeys(names, NEW_CONSUMER | held)).status == 204
     database.write(lambda db: Consumer.lock_all(db, names))
     # The first attempt of the claim is rolled back: it finds no project of that name.
     assert written == [sorted(names)] * 3

@@ -14,6 +14,7 @@ from placement import deploy
 from placement.db.database import opened
 from placement.db.tables import inventories, placement_aggregates, resource_provider_traits, resource_providers
 from tests import web
+from tests.caller import NEW_CONSUMER
 from tests.costs import cost
 from tests.length import LONG
 
@@ -23,7 +24,6 @@ SECONDS, MEBIBYTES, REPLY_SIZE = 20, 300, 200_000
 #: The limits of a body.
 LIMIT = 2**24
 GUARD = {"resource_provider_generation": 0}
-OWNER = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
 STATE = [
     sa.select(sa.func.count()).select_from(table)
     for table in (resource_providers, inventories, placement_aggregates, resource_provider_traits)
@@ -49,7 +49,7 @@ def keyed(make: Callable[[int], tuple[str, Any]]) -> dict[str, Any]:
 
 
 def claims(numbers: Iterable[int]) -> dict[str, Any]:
-    return {uuid(number): {"allocations": {HOST: {"resources": {"VCPU": 1}}}, **OWNER} for number in numbers}
+    return {uuid(number): {"allocations": {HOST: {"resources": {"VCPU": 1}}}, **NEW_CONSUMER} for number in numbers}
 
 
 #: Method, path, body, status.
@@ -79,7 +79,7 @@ BODIES: dict[str, tuple[str, str, Callable[[], Any], int]] = {
     "classes of a claim": (
         "PUT",
         f"/allocations/{uuid(1)}",
-        lambda: {"allocations": {HOST: {"resources": keyed(lambda n: (f"CUSTOM_{n:060}", 1))}}, **OWNER},
+        lambda: {"allocations": {HOST: {"resources": keyed(lambda n: (f"CUSTOM_{n:060}", 1))}}, **NEW_CONSUMER},
         400,
     ),
     "too many consumers": ("POST", "/allocations", lambda: claims(range(40_000)), 400),

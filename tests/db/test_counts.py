@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+from tests.caller import NEW_CONSUMER
 from tests.db.in_process import placement
 
 TRAIT = "HW_NUMA_ROOT"
@@ -43,8 +44,7 @@ class Cloud:
         if not candidates:
             return False
         chosen = self.order.choice(candidates)
-        holding = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
-        self.write("PUT", f"/allocations/{uuid.uuid4()}", chosen | holding)
+        self.write("PUT", f"/allocations/{uuid.uuid4()}", chosen | NEW_CONSUMER)
         return True
 
     def claims(self, query):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placement.db.database import Database
 from placement.search.query.query import SearchQuery
-from tests.caller import Caller
+from tests.caller import NEW_CONSUMER, Caller
 from tests.db.in_process import placement
 from tests.search import oracle
 from tests.search.query import query_string
@@ -78,8 +78,7 @@ class Mirror:
         """Claim as a new consumer, and return its uuid."""
         consumer = str(uuid.uuid4())
         self._consumers.append(consumer)
-        owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
-        self._done("PUT", f"/allocations/{consumer}", {"allocations": allocations, **more, **owner})
+        self._done("PUT", f"/allocations/{consumer}", {"allocations": allocations, **more, **NEW_CONSUMER})
         return consumer
 
     def remove(self) -> None:
