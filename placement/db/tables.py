@@ -21,8 +21,8 @@ LARGEST_RATIO = 3.40282e38
 class Ratio(sa.types.TypeDecorator[float]):
     """An allocation ratio, which is read as a finite number.
 
-    PostgreSQL and SQLite store whatever other programs write: infinities, which are read as the greatest ratio, and on
-    PostgreSQL NaN, which is read as 0.
+    PostgreSQL and SQLite store every value that other programs write: infinities, which are read as the greatest ratio,
+    and on PostgreSQL NaN, which is read as 0.
     """
 
     impl = sa.Float

@@ -13,7 +13,7 @@ STATES = 4_000
 
 
 class Weights(NamedTuple):
-    """Integers numbers of which the free amounts, weighted, have no room for more patterns than ``bound``.
+    """Whole numbers by which amounts are weighted: no more patterns fit than the free amounts have of ``least``.
 
     Attributes:
         weights: By row.

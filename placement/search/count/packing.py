@@ -161,7 +161,7 @@ class _Component:
         if least > 0 and float(free.max()) * float(weights.sum()) < _MOST_SUM:
             self._weights.append(Weights(tuple(weights.tolist()), least))
             self.bounds[trees] = np.minimum(self.bounds[trees], free @ weights // least)
-        # The vertex, rounded down, where the basis is feasible, and whatever fits beside it.
+        # The vertex, rounded down, where the basis is feasible, and all that fits beside it.
         values = free @ optimum.solved.T
         rounded = np.zeros((len(trees), count), np.int64)
         used = optimum.basis < count

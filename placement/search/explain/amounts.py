@@ -74,7 +74,7 @@ class Stocks:
 
     @cached_property
     def _bound(self) -> _Floats:
-        """Above it no allocation fits, whatever its units."""
+        """Above it no allocation fits, with any units."""
         return np.minimum(self._capacity - self._inventories.used, self.max_unit)
 
     @cached_property
