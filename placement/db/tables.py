@@ -1,7 +1,7 @@
-"""The tables: those of every Placement database, then those of the feed and of bare metal (docs: database-schema).
+"""The tables: those of every Placement database, then those of the feed, of claims and of bare metal.
 
 Other implementations read and write the first kind, so their names, types and indexes are fixed.  The other tables are
-only ours, and can be created and dropped without touching the first.
+only ours, and can be created and dropped without touching the first (docs: database-schema).
 """
 
 from __future__ import annotations
@@ -254,12 +254,38 @@ feed_instance = sa.Table(
     sa.Column("uuid", sa.String(36), primary_key=True, nullable=False),
 )
 
-# --- bare metal -------------------------------------------------------------------------------------------------------
+# --- claims -----------------------------------------------------------------------------------------------------------
 
 
 def _precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
     """Return a column of dates with microseconds, which MySQL does not keep by default."""
     return sa.Column(name, sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb"), **options)
+
+
+# What is known of a consumer's claim beside what it holds: which request it answers, and when it ends.  The row goes
+# with the consumer's, whichever program deletes that.
+claims = sa.Table(
+    "claims",
+    metadata,
+    sa.Column(
+        "consumer_id",
+        sa.Integer,
+        sa.ForeignKey("consumers.id", name="claims_consumer_id_fkey", ondelete="CASCADE"),
+        primary_key=True,
+        nullable=False,
+        autoincrement=False,
+    ),
+    # The SHA-256 digest of the request, in hexadecimal; null if the claim was only given an end here.
+    sa.Column("content", sa.String(64), nullable=True),
+    # The generation that the claim gave the consumer; while it has it, the mappings are those of what it holds.
+    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("mappings", sa.JSON, nullable=False),
+    # By the database's clock; null: it has no end.
+    _precise("expires_at", nullable=True),
+    sa.Index("claims_expires_at_idx", "expires_at"),
+)
+
+# --- bare metal -------------------------------------------------------------------------------------------------------
 
 
 def _exact(length: int) -> sa.types.TypeEngine[str]:
@@ -339,4 +365,4 @@ RECORD_IS_LIVE = sa.or_(
 )
 
 #: The tables that other implementations do not know.
-OURS = (change_writers, provider_changes, feed_instance, baremetal_nodes, baremetal_allocations)
+OURS = (change_writers, provider_changes, feed_instance, claims, baremetal_nodes, baremetal_allocations)
