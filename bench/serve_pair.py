@@ -17,6 +17,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,10 +38,10 @@ sync_on_startup = true
 
 @contextlib.contextmanager
 def database_server(kind: str) -> Iterator[servers.ServerProcess]:
-    """Provide a private database server; at the end, stop all children.  Exit if the server is not installed."""
-    children.begin_run()
+    """Provide a private, durable database server; at the end, stop all children.  Exit if it is not installed."""
+    children.begin_run(in_memory=False)
     try:
-        with servers.private(kind) as server:
+        with servers.private(kind, durable=True) as server:
             yield server
     except servers.Missing as missing:
         raise SystemExit(str(missing)) from None
@@ -56,22 +57,27 @@ class Service(NamedTuple):
     pid: int
 
 
-def start_ours(database: str, workers: int, options: str = "") -> Service:
+#: The threads of a worker in etc/uwsgi/placement.ini.
+THREADS = 4
+
+
+def start_ours(database: str, workers: int, options: str = "", threads: int = THREADS) -> Service:
     """Start this project under uWSGI and wait until it answers.  SIGHUP reloads it without losing a request.
 
     Args:
         options: More of the configuration file.
+        threads: Of each worker.
     """
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
         raise SystemExit(f"there is no {uwsgi}: pip install uwsgi")
-    directory = children.run_directory() / "ours"
-    directory.mkdir()
+    directory = Path(tempfile.mkdtemp(prefix="ours-", dir=children.run_directory()))
     (directory / "placement.conf").write_text(CONFIGURATION.format(database=database) + options)
     port = children.free_port()
     command = [
         *(str(uwsgi), "--http-socket", f"127.0.0.1:{port}", "--module", "placement.wsgi.api:application"),
-        *("--processes", str(workers), "--master", "--need-app", "--disable-logging", "--die-on-term"),
+        *("--processes", str(workers), "--enable-threads", "--threads", str(threads), "--listen", "100"),
+        *("--master", "--need-app", "--disable-logging", "--die-on-term"),
         *("--buffer-size", "65535", "--pythonpath", str(ROOT)),
     ]
     return _start("ours", command, port, dict(os.environ, OS_PLACEMENT_CONFIG_DIR=str(directory)))
@@ -106,11 +112,12 @@ def main() -> int:
     parser.add_argument("--peer", metavar="COMMAND")
     parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
     parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
+    parser.add_argument("--threads", type=int, default=THREADS, help="of each of these processes")
     parser.add_argument("command", nargs="*")
     arguments = parser.parse_args()
     with database_server(arguments.database) as server:
         urls = [start_peer(arguments.peer, server.create_database()).url] if arguments.peer else []
-        urls.append(start_ours(server.create_database(), arguments.workers).url)
+        urls.append(start_ours(server.create_database(), arguments.workers, threads=arguments.threads).url)
         if arguments.command:
             return subprocess.run([*arguments.command, *urls]).returncode
         print("serving until interrupted", flush=True)

@@ -29,10 +29,15 @@ _GRACE = 5.0
 _watcher: subprocess.Popen[bytes] | None = None
 
 
-def begin_run() -> None:
-    """Make the run's directory and start its watcher; for the main process of the run."""
+def begin_run(*, in_memory: bool = True) -> None:
+    """Make the run's directory and start its watcher; for the main process of the run.
+
+    Args:
+        in_memory: Whether files may be in memory; if not, they are where the system has temporary files.
+    """
     global _watcher
-    directory = tempfile.mkdtemp(prefix="placement-tests-", dir=_IN_MEMORY if _has_room(_IN_MEMORY) else None)
+    place = _IN_MEMORY if in_memory and _has_room(_IN_MEMORY) else None
+    directory = tempfile.mkdtemp(prefix="placement-tests-", dir=place)
     os.chmod(directory, 0o711)  # databases run as other users, and need access to their directories in it
     os.mkdir(f"{directory}/children")
     os.environ[_DIRECTORY] = directory

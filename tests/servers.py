@@ -1,8 +1,8 @@
 """Private database servers for the tests: MariaDB, PostgreSQL, and SQLite with the same interface.
 
 A server has its data in the run's directory, and listens on a free port of 127.0.0.1 and a socket there.  Every COMMIT
-is written to its log, so that it survives SIGKILL; nothing is flushed to the disk, because no test cuts the power.  As
-root it runs as another user, because the servers refuse root.
+is written to its log, so that it survives SIGKILL; nothing is flushed to the disk, because no test cuts the power, but
+by a server for measurements, which is durable.  As root it runs as another user, because the servers refuse root.
 `shared` returns the one of this run, started on first use; `private` provides one that a test may kill.
 """
 
@@ -88,8 +88,11 @@ class ServerProcess(Server):
     query: ClassVar[dict[str, str]] = {}
     child: children.Child
 
-    def __init__(self, directory: Path, port: int | None = None, password: str | None = None) -> None:
+    def __init__(
+        self, directory: Path, port: int | None = None, password: str | None = None, *, durable: bool = False
+    ) -> None:
         super().__init__(directory)
+        self.durable = durable
         self.port = port or children.free_port()
         self.password = password or secrets.token_hex(16)
         self.url = sa.URL.create(
@@ -197,6 +200,9 @@ class ServerProcess(Server):
         raise Missing(f"there is no user {self.user} to run as: {self.kind} refuses to run as root")
 
 
+_NOT_FLUSHING = ("--loose-innodb-flush-method=nosync", "--loose-debug-no-sync")
+
+
 class MariaDB(ServerProcess):
     kind = "mariadb"
     driver = "mysql+pymysql"
@@ -226,8 +232,8 @@ class MariaDB(ServerProcess):
             *(f"--socket={self.directory / 'socket'}", f"--pid-file={self.directory / 'pid'}"),
             *("--bind-address=127.0.0.1", f"--port={self.port}", f"--init-file={self.directory / 'start.sql'}"),
             *("--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4"),
-            *("--innodb-buffer-pool-size=64M", "--innodb-log-file-size=48M", "--innodb-flush-log-at-trx-commit=1"),
-            *("--loose-innodb-flush-method=nosync", "--loose-debug-no-sync"),
+            *(f"--innodb-buffer-pool-size={'1G' if self.durable else '64M'}", "--innodb-log-file-size=48M"),
+            *("--innodb-flush-log-at-trx-commit=1", *(() if self.durable else _NOT_FLUSHING)),
         ]
 
     def _disconnect(self, name: str) -> None:
@@ -260,8 +266,8 @@ class PostgreSQL(ServerProcess):
             "port": self.port,
             "unix_socket_directories": self.directory,
             "max_connections": 300,
-            "shared_buffers": "64MB",
-            "fsync": "off",
+            "shared_buffers": "1GB" if self.durable else "64MB",
+            "fsync": "on" if self.durable else "off",
             "synchronous_commit": "on",
         }
         flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
@@ -295,12 +301,17 @@ def shared(kind: str) -> Server:
 
 
 @contextlib.contextmanager
-def private(kind: str) -> Iterator[ServerProcess]:
-    """Provide a server that the caller may kill and restart; raises Missing."""
+def private(kind: str, *, durable: bool = False) -> Iterator[ServerProcess]:
+    """Provide a server that the caller may kill and restart; raises Missing.
+
+    Args:
+        durable: A COMMIT returns when its log is on the disk, as by the server's defaults; and the data of a large
+            cloud fit into the buffers, as an operator's do.
+    """
     cls = KINDS[kind]
     assert issubclass(cls, ServerProcess), f"{kind} has no server"
     cls.check_installed()
-    server = cls(children.run_directory() / f"{kind}-{secrets.token_hex(4)}")
+    server = cls(children.run_directory() / f"{kind}-{secrets.token_hex(4)}", durable=durable)
     server.start()
     try:
         yield server
