@@ -18,6 +18,7 @@ from placement.db.transaction import Transaction
 from placement.http.endpoint import Endpoint
 from placement.index.refresh import loaded
 from placement.routes import TABLE
+from placement.v1.api import V1
 from tests.db import watch
 from tests.db.calls import Names, Write
 from tests.db.feed_audit import audited
@@ -83,19 +84,19 @@ def changed_of(commits):
 
 
 def writing_endpoints():
-    """(method, path, endpoint) of every endpoint of both APIs that is not for GET."""
-    tables = {"": TABLE, BAREMETAL.prefix: BAREMETAL.routes}
+    """(method, path, endpoint) of every endpoint of all APIs that is not for GET."""
+    tables = {"": TABLE, BAREMETAL.prefix: BAREMETAL.routes, V1.prefix: V1.routes}
     for prefix, table in tables.items():
         for path, methods in table.items():
             for method, found in methods.items():
-                for one in (found,) if isinstance(found, Endpoint) else found:
-                    if method != "GET":
+                if method != "GET":
+                    for one in (found,) if isinstance(found, Endpoint) else found:
                         yield method, prefix + path, one
 
 
 def endpoint_of(write: Write):
     """The endpoint that serves the write's request."""
-    method, path = write.call.what.split()
+    method, path = write.call.what.partition("?")[0].split()
     version = mv.Version(1, write.call.minor)
     for served, template, one in writing_endpoints():
         pattern = re.sub(r"\{\w+\}", "[^/]+", template)

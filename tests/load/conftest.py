@@ -43,12 +43,21 @@ def storm(service):
 
 
 @pytest.fixture
-def deadlocks(service):
+def counter(service):
+    """A function of a sample's name, with its labels, that returns a function of its value at all workers so far."""
+
+    def of(sample):
+        def asked():
+            text, _ = Directory(str(service.metrics)).text()
+            found = re.search(rf"^{re.escape(sample)} (\S+)".encode(), text, re.MULTILINE)
+            return float(found[1]) if found else 0.0
+
+        return asked
+
+    return of
+
+
+@pytest.fixture
+def deadlocks(counter):
     """A function that returns the number of deadlocks of the service so far."""
-
-    def asked():
-        text, _ = Directory(str(service.metrics)).text()
-        found = re.search(rb'^placement_database_errors_total{error="deadlock"} (\S+)', text, re.MULTILINE)
-        return float(found[1]) if found else 0.0
-
-    return asked
+    return counter('placement_database_errors_total{error="deadlock"}')

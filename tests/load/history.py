@@ -70,7 +70,16 @@ def _shown(event: Event) -> Iterator[tuple[str, int]]:
         if generation is not None:
             yield _provider(event), generation
     elif event.call.path.startswith("/allocations/"):
-        yield from ((provider, entry["generation"]) for provider, entry in body["allocations"].items())
+        yield from _generations(body["allocations"])
+    elif event.call.path == "/v1/claims":
+        for result in body["results"]:
+            yield from _generations(result.get("allocations", {}))
+    elif event.call.path.startswith("/v1/claims/"):
+        yield from _generations(body["allocations"])
+
+
+def _generations(allocations: Any) -> Iterator[tuple[str, int]]:
+    return ((provider, entry["generation"]) for provider, entry in allocations.items())
 
 
 # --- consumers -------------------------------------------------------------------------------------------------------

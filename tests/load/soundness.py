@@ -48,6 +48,11 @@ _NOWHERE = {
         AND uuid NOT IN (SELECT uuid FROM baremetal_allocations WHERE node_uuid IS NOT NULL)""",
     "a record that is neither active nor in error": """
         SELECT uuid FROM baremetal_allocations WHERE (node_uuid IS NULL) = (last_error IS NULL)""",
+    "a claim of no consumer": """
+        SELECT consumer_id FROM claims WHERE consumer_id NOT IN (SELECT id FROM consumers)""",
+    "a claim that wrote a generation which its consumer has not reached": """
+        SELECT consumers.uuid FROM claims JOIN consumers ON consumers.id = claims.consumer_id
+        WHERE claims.generation > consumers.generation""",
     "inventory of no class": """
         SELECT id FROM inventories WHERE resource_class_id NOT IN (SELECT id FROM resource_classes)""",
     "inventory of no provider": """
