@@ -31,7 +31,8 @@ PARTIAL_CHANGES = {
 }
 #: The modules of placement/objects that write.  All others are records, which can only be read.
 WRITERS = {
-    *("claim_set", "consumer", "locked_provider", "provider_rows", "resource_class", "trait", "tree"),
+    *("claim_set", "consumer", "leases", "locked_provider", "provider_rows", "release", "resource_class", "trait"),
+    "tree",
 }
 
 
@@ -76,7 +77,7 @@ def test_only_objects_and_the_database_record_in_the_feed():
         for _, name, arguments in calls(module)
         if name == "changed" and any(getattr(getattr(one, "value", None), "id", "") == "feed" for one in arguments)
     }
-    assert recording == {"db/online", "db/standard", *(f"objects/{name}" for name in WRITERS - {"consumer"})}
+    assert recording == {"db/online", "db/standard", *(f"objects/{name}" for name in WRITERS - {"consumer", "leases"})}
 
 
 def test_only_the_listed_modules_write():
@@ -94,7 +95,9 @@ def test_unchecked_writes_are_used_only_by_objects_that_check():
         *("objects/claim_set", "objects/locked_provider", "objects/tree"),
     }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}
-    assert importers("placement.objects.consumer.Consumer") == {"objects/claim_set"}
+    assert importers("placement.objects.consumer.Consumer") == {
+        *("objects/claim_set", "objects/leases", "objects/release"),
+    }
 
 
 def test_a_provider_record_has_only_methods_that_read():

@@ -1,0 +1,113 @@
+"""Leases: claims that have an end, after which what they hold is given back.
+
+The end is a time of the database's clock, and is compared with no other, so that the clocks of workers do not matter.
+A lease belongs to the consumer's row: whatever deletes that ends the lease, and a consumer that is made anew has none.
+
+Every transaction that decides by the end of a lease writes the consumer's row, and reads the end once it has the lock
+on it.  So of an extension and the end of the time exactly one takes effect, and a lease is given back once (ADR 39).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import clock
+from placement.db.clock import CLOCK
+from placement.db.tables import allocations, claims, consumers, touch_of, touched
+from placement.db.transaction import Reading, Transaction
+from placement.objects import release
+from placement.objects.consumer import Consumer
+
+#: Consumers that one transaction gives back; MariaDB makes a table of a list of a thousand or more.
+BATCH = 500
+#: The generation in rows that only have an end: no consumer has it, so no mappings are shown.
+_NO_GENERATION = -1
+
+#: Whether the time of a lease is over; null, and so not true, for a claim without an end.
+IS_DUE: sa.ColumnElement[bool] = claims.c.expires_at <= CLOCK
+
+
+def end_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
+    """Return the time so many seconds from now, for ``claims.expires_at``; None if there is to be no end."""
+    return None if seconds is None else clock.now(db) + datetime.timedelta(seconds=seconds)
+
+
+def some_due(db: Reading) -> bool:
+    """Return whether there is a lease whose time is over."""
+    return db.execute(_SOME_DUE).first() is not None
+
+
+def give_back(db: Transaction, providers: Collection[int] | None = None) -> int:
+    """Give back what expired leases hold, a batch of them, those that ended first before others.
+
+    Args:
+        providers: Ids; only leases that hold something on one of these.  None for all.
+
+    Returns:
+        The number of consumers that ended.  It may be 0 where another transaction was faster.
+    """
+    due = db.execute(_DUE) if providers is None else db.execute(_DUE_ON, {"providers": sorted(providers)})
+    locked = release.lock(db, due.scalars().all())
+    # An extension may have been committed before the lock was ours.
+    still = set(db.execute(_STILL_DUE, {"ids": [consumer.id for consumer in locked]}).scalars()) if locked else set()
+    ending = [consumer for consumer in locked if consumer.id in still]
+    release.end(db, ending)
+    return len(ending)
+
+
+def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
+    """Give a consumer's claim an end so many seconds from now, or none; also if another program has claimed for it.
+
+    Raises:
+        NoAllocations: The consumer holds nothing, or the time of its lease is over.
+    """
+    db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()})
+    consumer = Consumer.read_all(db, [consumer_uuid])[consumer_uuid]
+    if not consumer.exists:
+        raise errors.NoAllocations(uuid=consumer_uuid)
+    of_claim = {"consumer": consumer.id}
+    known = db.execute(_IS_DUE, of_claim).first()
+    if known is not None and known.due:
+        raise errors.NoAllocations(uuid=consumer_uuid)
+    expires_at = end_after(db, seconds)
+    if known is not None:
+        db.execute(_EXTEND, of_claim | {"ends": expires_at})
+    elif expires_at is not None:
+        new: dict[str, Any] = {
+            "consumer_id": consumer.id,
+            "generation": _NO_GENERATION,
+            "mappings": [],
+            "expires_at": expires_at,
+        }
+        db.execute(sa.insert(claims), new)
+
+
+def _among(name: str) -> sa.BindParameter[Any]:
+    return sa.bindparam(name, expanding=True)
+
+
+_C = claims.c
+_DUE = (
+    sa.select(consumers.c.uuid)
+    .join(claims, _C.consumer_id == consumers.c.id)
+    .where(IS_DUE)
+    .order_by(_C.expires_at, _C.consumer_id)
+    .limit(BATCH)
+)
+_DUE_ON = _DUE.where(
+    sa.exists().where(
+        allocations.c.consumer_id == consumers.c.uuid,
+        allocations.c.resource_provider_id.in_(_among("providers")),
+    )
+)
+_SOME_DUE = sa.select(_C.consumer_id).where(IS_DUE).limit(1)
+_STILL_DUE = sa.select(_C.consumer_id).where(_C.consumer_id.in_(_among("ids")), IS_DUE)
+_TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
+_OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
+_IS_DUE = sa.select(sa.func.coalesce(IS_DUE, sa.false()).label("due")).where(_OF_CLAIM)
+_EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("ends"))

@@ -1,0 +1,50 @@
+"""Releases: consumers that end, many in one transaction.
+
+A consumer's row is locked before anything else is decided: from then on no other transaction can change what it holds.
+Providers are not locked, since giving back only makes room (placement/objects/claim_set.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.db import feed
+from placement.db.tables import allocations, consumers
+from placement.db.transaction import Transaction
+from placement.objects.consumer import Consumer
+
+
+def lock(db: Transaction, uuids: Collection[str]) -> list[Consumer]:
+    """Lock the rows of consumers in the order of their uuids, and return those that have one, with what they hold."""
+    if not uuids:
+        return []
+    db.execute(_LOCK, {"uuids": sorted(uuids)}).all()
+    return [consumer for consumer in Consumer.read_all(db, uuids).values() if consumer.id is not None]
+
+
+def end(db: Transaction, ending: Collection[Consumer]) -> None:
+    """Delete locked consumers with all that they hold, and record it in the feed.
+
+    The row is deleted, and not only locked, because between Galera nodes a lock excludes nothing: of two transactions
+    about one consumer the later one is refused only where both have written its row (docs/adr/0012).
+    """
+    if not ending:
+        return
+    db.execute(_DELETE_ALLOCATIONS, {"uuids": [consumer.uuid for consumer in ending]})
+    db.execute(_DELETE_ROWS, {"ids": sorted(consumer.id for consumer in ending if consumer.id is not None)})
+    for consumer in ending:
+        for provider_id in consumer.held_on:
+            db.changed(provider_id, feed.USAGE)
+
+
+def _among(name: str) -> sa.BindParameter[Any]:
+    return sa.bindparam(name, expanding=True)
+
+
+_LOCK = sa.select(consumers.c.id).where(consumers.c.uuid.in_(_among("uuids")))
+_LOCK = _LOCK.order_by(consumers.c.uuid).with_for_update()
+_DELETE_ALLOCATIONS = sa.delete(allocations).where(allocations.c.consumer_id.in_(_among("uuids")))
+_DELETE_ROWS = sa.delete(consumers).where(consumers.c.id.in_(_among("ids")))

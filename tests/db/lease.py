@@ -1,0 +1,28 @@
+"""Leases as tests need them: over at once, and counted."""
+
+from __future__ import annotations
+
+import datetime
+
+import sqlalchemy as sa
+
+from placement.db import clock
+from placement.db.tables import claims, consumers
+
+
+def expire(database, consumer, seconds=0):
+    """Move the end of a consumer's lease to so many seconds ago, by the database's clock."""
+    of_consumer = (
+        claims.c.consumer_id == sa.select(consumers.c.id).where(consumers.c.uuid == consumer).scalar_subquery()
+    )
+
+    def work(db):
+        ended = clock.now(db) - datetime.timedelta(seconds=seconds)
+        return db.execute(sa.update(claims).where(of_consumer).values(expires_at=ended)).rowcount
+
+    assert database.write(work) == 1
+
+
+def count(database):
+    """Return the number of claims that have a row, with or without an end."""
+    return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(claims)).scalar_one())

@@ -1,0 +1,133 @@
+"""Leases, without a request: ends by the database's clock, extensions, and what is given back."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import clock
+from placement.db.tables import claims, consumers
+from placement.objects import leases
+from placement.objects.allocation import ConsumerAllocations
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.provider import ResourceProvider
+from placement.objects.usage import Usage
+from tests.db import lease
+
+HOST, TOTAL = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c010", 8
+OWNER = Owner("project", "user")
+
+
+@pytest.fixture
+def host(database):
+    """A provider with eight VCPU."""
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", TOTAL)])
+    )
+
+
+def claimed(database, amount=1, seconds=3600):
+    """Return a consumer that holds this amount for so many seconds."""
+    consumer = str(uuid.uuid4())
+    database.write(lambda db: ClaimSet(db, [Claim(consumer, {HOST: {"VCPU": amount}}, OWNER)]).place())
+    database.write(lambda db: leases.extend(db, consumer, seconds))
+    return consumer
+
+
+def used(database):
+    return database.read(lambda db: Usage.of_provider(db, ResourceProvider.get(db, HOST)))["VCPU"]
+
+
+def end_of(database, consumer):
+    ends = sa.select(claims.c.expires_at).join(consumers).where(consumers.c.uuid == consumer)
+    return database.read(lambda db: db.execute(ends).scalar_one_or_none())
+
+
+def test_the_clock_is_in_utc_with_fractions(database):
+    before = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    times = [database.read(clock.now) for _ in range(20)]
+    after = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    # SQLite cuts the time to milliseconds.
+    assert before - datetime.timedelta(milliseconds=1) <= times[0] <= times[-1] <= after
+    assert times == sorted(times)
+    assert any(time.microsecond for time in times)
+
+
+@pytest.mark.usefixtures("host")
+def test_a_lease_lasts_from_now_on_until_its_end(database):
+    consumer = claimed(database, seconds=60)
+    left = end_of(database, consumer) - database.read(clock.now)
+    assert datetime.timedelta(seconds=30) < left <= datetime.timedelta(seconds=60)
+    database.write(lambda db: leases.extend(db, consumer, 600))
+    assert end_of(database, consumer) - database.read(clock.now) > datetime.timedelta(seconds=500)
+    database.write(lambda db: leases.extend(db, consumer, None))
+    assert end_of(database, consumer) is None
+
+
+@pytest.mark.usefixtures("host")
+def test_only_leases_whose_time_is_over_are_given_back(database):
+    staying, endless, over = claimed(database, 1), claimed(database, 2), claimed(database, 4)
+    database.write(lambda db: leases.extend(db, endless, None))
+    assert not database.read(leases.some_due)
+    assert database.write(leases.give_back) == 0
+    lease.expire(database, over)
+    assert database.read(leases.some_due)
+    assert (database.write(leases.give_back), database.write(leases.give_back)) == (1, 0)
+    assert not database.read(leases.some_due)
+    assert used(database) == 3
+    assert database.read(lambda db: ConsumerAllocations.find(db, over)) is None
+    assert database.read(lambda db: ConsumerAllocations.find(db, staying)) is not None
+    assert lease.count(database) == 2, "the row of the lease ends with its consumer"
+
+
+@pytest.mark.usefixtures("host")
+def test_a_lease_whose_time_is_over_is_not_extended(database):
+    consumer = claimed(database)
+    lease.expire(database, consumer)
+    with pytest.raises(errors.NoAllocations):
+        database.write(lambda db: leases.extend(db, consumer, 600))
+    with pytest.raises(errors.NoAllocations):
+        database.write(lambda db: leases.extend(db, str(uuid.uuid4()), 600))
+
+
+@pytest.mark.usefixtures("host")
+def test_leases_are_given_back_in_batches_the_oldest_first(database, monkeypatch):
+    several = [claimed(database) for _ in range(5)]
+    for seconds, consumer in enumerate(several):
+        lease.expire(database, consumer, seconds)
+    monkeypatch.setattr(leases, "_DUE", leases._DUE.limit(2))
+    assert [database.write(leases.give_back) for _ in range(4)] == [2, 2, 1, 0]
+
+
+@pytest.mark.usefixtures("host")
+def test_leases_are_given_back_on_one_provider_alone(database):
+    consumer = claimed(database)
+    lease.expire(database, consumer)
+    host_id = database.read(lambda db: ResourceProvider.get(db, HOST)).id
+    assert database.write(lambda db: leases.give_back(db, [host_id + 1])) == 0
+    assert database.write(lambda db: leases.give_back(db, [host_id])) == 1
+
+
+@pytest.mark.usefixtures("host")
+def test_a_consumer_keeps_its_lease_until_it_ends_and_has_none_when_it_is_made_anew(database):
+    consumer = claimed(database)
+    ends = end_of(database, consumer)
+
+    def place(amount):
+        resources = {HOST: {"VCPU": amount}} if amount else {}
+        database.write(lambda db: ClaimSet(db, [Claim(consumer, resources, OWNER)]).place())
+
+    place(3)
+    assert end_of(database, consumer) == ends
+    place(0)
+    assert lease.count(database) == 0
+    place(1)
+    assert end_of(database, consumer) is None
