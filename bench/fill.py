@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Fill a Placement database with hosts, directly by SQL.
 
-    python bench/fill.py DATABASE_URL flat|nested|devices [--hosts 10000] [--used 0.95]
+    python bench/fill.py DATABASE_URL flat|nested|devices|numa [--hosts 10000] [--used 0.95]
 
     flat      a host has VCPU, MEMORY_MB and DISK_GB, three traits and three aggregates
     nested    a host has DISK_GB and two NUMA nodes, each with VCPU, MEMORY_MB and two children: an FPGA, a VGPU
     devices   a host has VCPU, MEMORY_MB and DISK_GB, and eight children of one PGPU each
+    numa      a host has DISK_GB and two NUMA nodes, each with VCPU, MEMORY_MB and three children: two boards of four
+              PGPU, and a NIC of eight SRIOV_NET_VF
 
 The database of any Placement service can be filled once the service has started, because the start inserts the standard
 names.  Running services of this project reload their index.
@@ -61,10 +63,19 @@ def _numa(place: int, number: int) -> tuple[Node, ...]:
     )
 
 
+def _boards(place: int, number: int) -> tuple[Node, ...]:
+    return (
+        Node(f"numa{number}", _COMPUTE, traits=["HW_NUMA_ROOT"]),
+        *(Node(f"numa{number}-gpu{board}", {"PGPU": (4, 1.0)}, place) for board in range(2)),
+        Node(f"numa{number}-nic", {"SRIOV_NET_VF": (8, 1.0)}, place),
+    )
+
+
 TOPOLOGIES: dict[str, tuple[Node, ...]] = {
     "flat": (Node("", _COMPUTE | _DISK, None),),
     "nested": (Node("", _DISK, None), *_numa(1, 0), *_numa(4, 1)),
     "devices": (Node("", _COMPUTE | _DISK, None), *(Node(f"gpu{n}", {"PGPU": (1, 1.0)}) for n in range(8))),
+    "numa": (Node("", _DISK, None), *_boards(1, 0), *_boards(5, 1)),
 }
 
 

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Fill a cloud from empty to nearly full: clients find candidates and claim them.
 
-    python bench/until_full.py [--hosts 10000] [--clients 4] [--until 0.95] [--workers 2] [--database mariadb]
+    python bench/until_full.py [--one-call] [--hosts 10000] [--clients 4] [--until 0.95] [--workers 2]
 
 A private database server gets hosts of one kind, and this project serves them under uWSGI.  Every client asks for an
-eighth or a quarter of a host, with limit=10, and claims one of the candidates.  For each tenth of the capacity the
-report has the latency of searches and claims, the number of refused claims, and the rate of searches with a claim: a
-service that tries the hosts one by one becomes slower as the cloud fills up.
+eighth or a quarter of a host, with limit=10, and claims one of the candidates; with --one-call the service does both.
+For each tenth of the capacity the report has the latency of searches and claims, the number of refused claims, and the
+rate of places taken: a service that tries the hosts one by one becomes slower as the cloud fills up.
+
+Nothing is given back during the run.  A refusal is therefore wrong if as much was claimed by a request that began after
+it, or fits on a host at the end.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ import dataclasses
 import json
 import math
 import random
+import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -27,6 +31,8 @@ import candidates
 import claims
 import fill
 import load
+import placing_checks
+import placing_requests
 import serve_pair
 
 #: The number of reported stages.
@@ -51,17 +57,41 @@ class Stage:
 
 
 def _spread(seconds: list[float]) -> str:
-    ordered = sorted(seconds)
+    ordered = sorted(seconds or [math.nan])
     return "  ".join(f"{1000 * ordered[int(len(ordered) * share)]:8.2f}" for share in (0.5, 0.99))
+
+
+@dataclasses.dataclass
+class Refusals:
+    """The requests for which no place was found, and the claims, by the time and the share of a host."""
+
+    refused: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    #: With the time at which the request began.
+    claimed: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+
+    def wrong(self, free: float) -> int:
+        """Return how many were refused while there was room.
+
+        Args:
+            free: the largest share of a host that is free at the end.
+        """
+        last = {
+            share: max((began for began, other in self.claimed if other >= share), default=-math.inf)
+            for _, share in self.refused
+        }
+        return sum(share <= free or last[share] > ended for ended, share in self.refused)
 
 
 class Cloud:
     """The usage of the cloud, and the measurements by stage."""
 
-    def __init__(self, hosts: int, until: float) -> None:
+    def __init__(self, hosts: int, until: float, replies: placing_requests.Replies | None = None) -> None:
+        """Prepare a run; with `replies`, a place is found and claimed in one call, and the replies are added there."""
         self._hosts, self._until = hosts, until
         self._taken = 0.0
+        self._replies = replies
         self.stages = [Stage() for _ in range(_STAGES)]
+        self.refusals = Refusals()
 
     @property
     def full(self) -> bool:
@@ -78,32 +108,70 @@ class Cloud:
             share = chance.choice((0.125, 0.25))
             began = time.perf_counter()
             stage.began = min(stage.began, began)
-            answer = yield server.request("GET", f"/allocation_candidates?resources={_part_of_a_host(share)}&limit=10")
-            found = json.loads(answer.body)["allocation_requests"]
-            searched = time.perf_counter()
-            stage.searches.append(searched - began)
-            if not found:
-                # The free capacity of every host is too small for this request.
-                stage.refused["nothing found"] += 1
-                continue
-            body = {**chance.choice(found), **candidates.OWNER}
-            answer = yield server.request("PUT", f"/allocations/{claims.new_uuid()}", body)
+            place = self._in_one_call if self._replies else self._found_and_claimed
+            claimed = yield from place(server, share, stage, chance)
             stage.ended = time.perf_counter()
-            stage.claims.append(stage.ended - searched)
-            if answer.status == 204:
+            if claimed:
                 self._taken += share
-            else:
-                stage.refused[answer.status] += 1
+                self.refusals.claimed.append((began, share))
+
+    def _found_and_claimed(
+        self, server: load.Server, share: float, stage: Stage, chance: random.Random
+    ) -> Generator[bytes, load.Answer, bool]:
+        began = time.perf_counter()
+        answer = yield server.request("GET", f"/allocation_candidates?{_part_of_a_host(share)}&limit=10")
+        found = json.loads(answer.body)["allocation_requests"]
+        searched = time.perf_counter()
+        stage.searches.append(searched - began)
+        if not found:
+            # The free capacity of every host is too small for this request.
+            self._refused(stage, "nothing found", share)
+            return False
+        body = {**chance.choice(found), **candidates.OWNER}
+        answer = yield server.request("PUT", f"/allocations/{claims.new_uuid()}", body)
+        stage.claims.append(time.perf_counter() - searched)
+        if answer.status != 204:
+            stage.refused[answer.status] += 1
+        return answer.status == 204
+
+    def _in_one_call(
+        self, server: load.Server, share: float, stage: Stage, _: random.Random
+    ) -> Generator[bytes, load.Answer, bool]:
+        assert self._replies is not None
+        began = time.perf_counter()
+        answer = yield server.request("POST", "/v1/claims", placing_requests.body(_part_of_a_host(share), 1))
+        stage.claims.append(time.perf_counter() - began)
+        self._replies.keep(answer)
+        if answer.status != 200:
+            self._refused(stage, answer.status, share)
+        return answer.status == 200
+
+    def _refused(self, stage: Stage, status: int | str, share: float) -> None:
+        stage.refused[status] += 1
+        self.refusals.refused.append((time.perf_counter(), share))
+
+    def report(self) -> None:
+        """Print the measurements of all stages."""
+        print(f"{'':11}{'search, p50, p99':>21}{'claim, p50, p99':>21}  (milliseconds)")
+        for number, stage in enumerate(self.stages):
+            if stage.claims:
+                print(f"{number / _STAGES:4.0%} - {(number + 1) / _STAGES:4.0%}{stage.line()}")
+
+    def growth(self) -> float:
+        """Return how many times the median latency of claims of the first stage the greatest of the later ones is."""
+        first, *others = [statistics.median(stage.claims) for stage in self.stages if stage.claims]
+        return max(others) / first
 
 
 def _part_of_a_host(share: float) -> str:
     (host,) = fill.TOPOLOGIES["flat"]
     amounts = {name: int(total * ratio * share) for name, (total, ratio) in host.inventory.items()}
-    return ",".join(f"{name}:{amount}" for name, amount in amounts.items())
+    return "resources=" + ",".join(f"{name}:{amount}" for name, amount in amounts.items())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--one-call", action="store_true", help="POST /v1/claims in place of a search and a claim")
     parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--until", type=float, default=0.95, help="the fraction of the capacity to be used at the end")
@@ -115,16 +183,15 @@ def main() -> int:
         url = database.create_database()
         service = serve_pair.start_ours(url, arguments.workers).url
         fill.fill(url, "flat", arguments.hosts)
-        cloud = Cloud(arguments.hosts, arguments.until)
+        cloud = Cloud(arguments.hosts, arguments.until, placing_requests.Replies() if arguments.one_call else None)
         server = claims.reached(service, "admin")
-        search = f"/allocation_candidates?resources={_part_of_a_host(0.25)}&limit=1"
+        search = f"/allocation_candidates?{_part_of_a_host(0.25)}&limit=1"
         load.run(server, [claims.reader(server, search) for _ in range(4 * arguments.workers)], 0)
         load.run(server, cloud.clients(server, arguments.clients), math.inf)
-    print(f"{'':11}{'search, p50, p99':>21}{'claim, p50, p99':>21}  (milliseconds)")
-    for number, stage in enumerate(cloud.stages):
-        if stage.claims:
-            print(f"{number / _STAGES:4.0%} - {(number + 1) / _STAGES:4.0%}{stage.line()}")
-    return 0
+        wrong = cloud.refusals.wrong(placing_checks.largest_free_share(url))
+    cloud.report()
+    print(f"{wrong} of {len(cloud.refusals.refused)} refused while there was room")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

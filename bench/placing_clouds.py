@@ -1,0 +1,80 @@
+"""Clouds to place consumers in: a database with hosts of one kind, and this project that serves it under uWSGI."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+import claims
+import fill
+import load
+import placing_checks
+import serve_pair
+from placing_requests import Replies
+
+from tests import children, servers
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cloud:
+    """A running service and its database, and the replies of all runs on it."""
+
+    topology: str
+    hosts: int
+    server: load.Server
+    pid: int
+    database_url: str
+    replies: Replies = dataclasses.field(default_factory=Replies)
+
+    def failures(self) -> list[str]:
+        """Return what is wrong in the database after all runs, as sentences."""
+        together = self.topology == "numa"
+        found = placing_checks.failures(self.database_url, self.replies.held(), together)
+        return [f"{self.topology}, {self.hosts:,} hosts: {sentence}" for sentence in found]
+
+
+class Clouds:
+    """The clouds of a run, on one database server."""
+
+    def __init__(self, database: servers.ServerProcess, workers: int, threads: int) -> None:
+        self._database, self._workers, self._threads = database, workers, threads
+        self._kept: dict[tuple[str, int], Cloud] = {}
+        self.made: list[Cloud] = []
+
+    def get(self, topology: str, hosts: int) -> Cloud:
+        """Return the cloud of this topology and number of hosts; it is made when first asked for."""
+        if (topology, hosts) not in self._kept:
+            self._kept[topology, hosts] = self.new(topology, hosts)
+        return self._kept[topology, hosts]
+
+    def new(self, topology: str, hosts: int) -> Cloud:
+        """Make an empty cloud; all workers of its service have loaded their index."""
+        began = time.perf_counter()
+        url = self._database.create_database()
+        service = serve_pair.start_ours(url, self._workers, threads=self._threads)
+        fill.fill(url, topology, hosts)
+        server = claims.reached(service.url, "admin")
+        search = "/allocation_candidates?resources=VCPU:1&limit=1"
+        load.run(server, [claims.reader(server, search) for _ in range(8 * self._workers)], 0)
+        self.made.append(Cloud(topology, hosts, server, service.pid, url))
+        print(f"{topology}, {hosts:,} hosts: ready after {time.perf_counter() - began:.0f} s", flush=True)
+        return self.made[-1]
+
+    def empty_database(self) -> str:
+        """Return the URL of a new, empty database on the same server."""
+        return self._database.create_database()
+
+    def processor_seconds(self, cloud: Cloud) -> tuple[float, float]:
+        """Return the processor time so far of the processes of a cloud's service, and of the database server."""
+        service = [cloud.pid, *children.descendants(cloud.pid)]
+        return sum(map(_processor_seconds, service)), _processor_seconds(self._database.child.pid)
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a process, of the user and of the system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -1,0 +1,74 @@
+"""Requests of ``POST /v1/claims``, and what their replies say that consumers hold."""
+
+from __future__ import annotations
+
+import collections
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import claims
+import load
+
+#: A small part of a flat host of ``fill.py``.
+FLAT = "resources=VCPU:1,DISK_GB:10,MEMORY_MB:256"
+#: Two devices of different boards and a NIC, with processors, on one NUMA node of a host of the kind "numa".
+NUMA = (
+    "resources_N=VCPU:2,MEMORY_MB:2048&resources_G=PGPU:1&resources_H=PGPU:1&resources_V=SRIOV_NET_VF:1"
+    "&group_policy=isolate&same_subtree=_N,_G,_H,_V"
+)
+
+#: What a consumer holds: amounts by class, by the uuid of a provider.
+Held = Mapping[str, Mapping[str, int]]
+
+
+def body(query: str, count: int, strategy: str = "spread") -> dict[str, Any]:
+    """Return the body of a call that claims the same for a number of new consumers."""
+    owner = {"consumer_type": "INSTANCE", "project_id": "bench-project", "user_id": "bench-user"}
+    requests = [{"consumer": claims.new_uuid(), **owner, "query": query} for _ in range(count)]
+    return {"requests": requests, "strategy": strategy}
+
+
+class Replies:
+    """The replies of a run, kept as they came: they are parsed after it, and not by the measured load generator."""
+
+    def __init__(self) -> None:
+        self._kept: list[load.Answer] = []
+
+    def client(self, server: load.Server, query: str, count: int = 1, calls: int | None = None) -> load.Client:
+        """Claim for `count` new consumers with each call; without end unless `calls` is given."""
+        sent = 0
+        while calls is None or sent < calls:
+            sent += 1
+            self.keep((yield server.request("POST", "/v1/claims", body(query, count))))
+
+    def keep(self, answer: load.Answer | None) -> None:
+        """Add a reply."""
+        if answer is not None:
+            self._kept.append(answer)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def results(self, first: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield the results of all consumers, from a reply on; a reply without any is one refused result."""
+        for status, data in self._kept[first:]:
+            try:
+                yield from json.loads(data)["results"]
+            except (ValueError, KeyError):
+                yield {"status": status, "outcome": "no result", "error": {"code": data[:200].decode(errors="replace")}}
+
+    def held(self) -> dict[str, Held]:
+        """Return what each consumer was told that it holds."""
+        return {
+            result["consumer"]: {provider: of["resources"] for provider, of in result["allocations"].items()}
+            for result in self.results()
+            if result["status"] == 200
+        }
+
+    def outcomes(self, first: int = 0) -> collections.Counter[str]:
+        """Return the number of results, from a reply on, by "claimed" or by the status and the code of the error."""
+        return collections.Counter(
+            "claimed" if result["status"] == 200 else f"{result['status']} {result['error']['code']}"
+            for result in self.results(first)
+        )

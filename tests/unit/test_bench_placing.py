@@ -1,0 +1,144 @@
+"""What a measurement of claims counts and checks: results of replies, refusals, and the database afterwards."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import tables
+
+BENCH = Path(__file__).parents[2] / "bench"
+FIRST, SECOND = (f"c0000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that imports a script, which finds the others in its own directory."""
+    monkeypatch.syspath_prepend(BENCH)
+    return lambda name: importlib.import_module(f"bench.{name}")
+
+
+# --- what was refused ---
+
+
+@pytest.mark.parametrize(
+    ("refused", "claimed", "free", "wrong"),
+    [
+        ([(5.0, 0.25)], [], 0.0, 0),
+        ([(5.0, 0.25)], [], 0.25, 1),
+        ([(5.0, 0.25)], [(6.0, 0.125)], 0.125, 0),
+        ([(5.0, 0.125)], [(6.0, 0.25)], 0.0, 1),
+        ([(5.0, 0.25)], [(4.0, 0.25)], 0.0, 0),
+    ],
+    ids=["full", "room at the end", "less was claimed", "more was claimed later", "claimed by an earlier request"],
+)
+def test_a_refusal_is_wrong_if_as_much_was_free_later(
+    module: Any, refused: Any, claimed: Any, free: float, wrong: int
+) -> None:
+    assert module("until_full").Refusals(refused, claimed).wrong(free) == wrong
+
+
+# --- what replies say ---
+
+
+def answer(load: Any, status: int, document: Any) -> Any:
+    return load.Answer(status, json.dumps(document).encode() if document is not None else b"<html>")
+
+
+def test_results_are_counted_and_not_calls(module: Any) -> None:
+    replies, load = module("placing_requests").Replies(), module("load")
+    claimed = {"consumer": FIRST, "status": 200, "allocations": {"p": {"resources": {"VCPU": 1}, "generation": 2}}}
+    refused = {"consumer": SECOND, "status": 409, "error": {"code": "placement.v1.no_room"}}
+    replies.keep(answer(load, 200, {"results": [claimed, refused]}))
+    replies.keep(answer(load, 503, None))
+    assert replies.outcomes() == {"claimed": 1, "409 placement.v1.no_room": 1, "503 <html>": 1}
+    assert replies.outcomes(1) == {"503 <html>": 1}
+    assert replies.held() == {FIRST: {"p": {"VCPU": 1}}}
+
+
+# --- what the database has ---
+
+
+class Stored:
+    """A database with a host of one NUMA node of eight processors, and one with two of them."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._engine = sa.create_engine(url)
+        tables.metadata.create_all(self._engine)
+        self._add(tables.resource_classes, {"id": 0, "name": "VCPU"})
+        for number, (root, parent) in enumerate([(1, None), (1, 1), (3, None), (3, 3), (3, 3)], 1):
+            ids = {"id": number, "uuid": f"p{number}", "name": f"n{number}", "generation": 0}
+            self._add(tables.resource_providers, {**ids, "root_provider_id": root, "parent_provider_id": parent})
+        sizes = {"total": 10, "reserved": 2, "min_unit": 1, "max_unit": 10, "step_size": 1, "allocation_ratio": 1.0}
+        for provider in (2, 4, 5):
+            self._add(tables.inventories, {**sizes, "resource_provider_id": provider, "resource_class_id": 0})
+
+    def _add(self, table: sa.Table, row: dict[str, Any]) -> None:
+        with self._engine.begin() as db:
+            db.execute(sa.insert(table), [row])
+
+    def use(self, consumer: str, provider: int, amount: int) -> None:
+        ids = {"resource_provider_id": provider, "resource_class_id": 0}
+        self._add(tables.allocations, {**ids, "consumer_id": consumer, "used": amount})
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Stored:
+    return Stored(f"sqlite:///{tmp_path}/placement.sqlite")
+
+
+def test_a_database_as_it_should_be(module: Any, stored: Stored) -> None:
+    stored.use(FIRST, 2, 8)
+    held = {FIRST: {"p2": {"VCPU": 8}}}
+    assert module("placing_checks").failures(stored.url, held, together=True) == []
+
+
+def test_usage_beyond_a_capacity_is_found(module: Any, stored: Stored) -> None:
+    stored.use(FIRST, 2, 5)
+    stored.use(SECOND, 2, 4)
+    assert module("placing_checks").failures(stored.url, {}, together=False) == ["provider 2, class 0: 9 of 10 used"]
+
+
+def test_usage_without_an_inventory_is_found(module: Any, stored: Stored) -> None:
+    stored.use(FIRST, 1, 1)
+    assert module("placing_checks").failures(stored.url, {}, together=False) == ["provider 1, class 0: 1 of None used"]
+
+
+@pytest.mark.parametrize("told", [{"p2": {"VCPU": 2}}, {"p4": {"VCPU": 1}}, {"p2": {"VCPU": 1}, "p4": {"VCPU": 1}}])
+def test_a_consumer_that_holds_other_than_it_was_told_is_found(module: Any, stored: Stored, told: Any) -> None:
+    stored.use(FIRST, 2, 1)
+    (sentence,) = module("placing_checks").failures(stored.url, {FIRST: told}, together=False)
+    assert sentence == f"consumer {FIRST} was told {told}, and holds {{'p2': {{'VCPU': 1}}}}"
+
+
+def test_a_consumer_of_two_nodes_is_found(module: Any, stored: Stored) -> None:
+    stored.use(FIRST, 4, 1)
+    stored.use(FIRST, 5, 1)
+    held = {FIRST: {"p4": {"VCPU": 1}, "p5": {"VCPU": 1}}}
+    check = module("placing_checks").failures
+    assert check(stored.url, held, together=False) == []
+    assert check(stored.url, held, together=True) == [f"consumer {FIRST} has providers of several NUMA nodes"]
+
+
+def test_the_largest_free_share_is_that_of_the_emptiest_provider(module: Any, stored: Stored) -> None:
+    stored.use(FIRST, 2, 8)
+    stored.use(FIRST, 4, 6)
+    stored.use(SECOND, 5, 4)
+    assert module("placing_checks").largest_free_share(stored.url) == 0.5
+
+
+# --- the report ---
+
+
+def test_the_readme_names_every_case(module: Any) -> None:
+    placing = module("placing")
+    text = (BENCH / "README.rst").read_text()
+    assert [
+        name for name in (*(case.name for case in placing.CASES), placing.FILLING) if f"``{name}``" not in text
+    ] == []
