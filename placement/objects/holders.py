@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from placement.db.tables import (
     allocations,
+    claims,
     consumer_types,
     consumers,
     projects,
@@ -76,6 +77,8 @@ class Holder:
     consumer_type: str
     #: Since when it holds something, if that was recorded: naive, UTC.
     created_at: datetime.datetime | None
+    #: When its claim ends, by the clock of the database: naive, UTC; None for never.
+    expires_at: datetime.datetime | None
     #: By provider uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
     #: Whether it holds anything, also of a provider or a class that does not exist.
@@ -122,7 +125,7 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
         if holder is None:
             holder = found[row.id] = Holder(
                 *(row.id, row.uuid, row.generation, row.project, row.user),
-                *(row.consumer_type or UNKNOWN_TYPE, row.created_at),
+                *(row.consumer_type or UNKNOWN_TYPE, row.created_at, row.expires_at),
             )
         holder.holds |= row.resource_class_id is not None
         if row.provider is not None and row.resource_class is not None:
@@ -216,6 +219,7 @@ def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.S
             projects.c.external_id.label("project"),
             users.c.external_id.label("user"),
             consumer_types.c.name.label("consumer_type"),
+            claims.c.expires_at,
             _P.uuid.label("provider"),
             _P.name.label("name"),
             resource_classes.c.name.label("resource_class"),
@@ -225,6 +229,7 @@ def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.S
         .outerjoin(projects, projects.c.id == shown.c.project_id)
         .outerjoin(users, users.c.id == shown.c.user_id)
         .outerjoin(consumer_types, consumer_types.c.id == shown.c.consumer_type_id)
+        .outerjoin(claims, claims.c.consumer_id == shown.c.id)
         .outerjoin(allocations, _A.consumer_id == shown.c.uuid)
         .outerjoin(resource_providers, _P.id == _A.resource_provider_id)
         .outerjoin(resource_classes, resource_classes.c.id == _A.resource_class_id)

@@ -8,8 +8,9 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from placement.db import tables
 from placement.db.tables import allocations, consumers, utcnow
-from placement.objects import holders
+from placement.objects import holders, leases
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -126,3 +127,12 @@ def test_consumers_that_hold_nothing_are_passed_over(database, ids, limit):
         assert [one for page in found for one in page] == left
     with database.engine.begin() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(consumers)).scalar() == 4
+
+
+def test_a_consumer_has_the_end_of_its_claim(database, ids):
+    made = claims(database, 2, host={"VCPU": 1})
+    database.write(lambda db: leases.extend(db, made[1], 3600))
+    never, ends = database.read(lambda db: holders.page(db, ConsumerFilter(), 10)).holders
+    assert never.expires_at is None
+    assert ends.expires_at == database.read(lambda db: db.execute(sa.select(tables.claims.c.expires_at)).scalar_one())
+    assert (ends.uuid, [*ends.held]) == (made[1], ["host"])

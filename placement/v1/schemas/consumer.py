@@ -87,5 +87,6 @@ def document(holder: Holder) -> dict[str, Any]:
         "user": holder.user,
         "generation": holder.generation,
         "since": date(holder.created_at),
+        "expires_at": date(holder.expires_at),
         "allocations": {uuid: {"name": held.name, "resources": held.resources} for uuid, held in holder.held.items()},
     }

@@ -50,6 +50,7 @@ _CONSUMER = Object(
     *_OWNER,
     *_fields(integer(), "generation"),
     SINCE,
+    Field("expires_at", nullable(string(format="date-time")), required=True),
     Field("allocations", by_uuid(_HELD), required=True),
 )
 
