@@ -1,10 +1,15 @@
-"""Fixtures of the tests of the Bare Metal API, each on the database of the test."""
+"""Fixtures: the Bare Metal API on the database of the test, and a pair of Galera nodes for the session."""
 
 from __future__ import annotations
 
 import pytest
 
+from placement.db import schema, standard
+from placement.db.database import opened
+from tests import galera, servers
+from tests.conftest import chosen, missing
 from tests.db.metal import Client, Metal
+from tests.db.pair import Pair
 
 
 @pytest.fixture
@@ -17,3 +22,18 @@ def client(database):
 def metal(database):
     """Nodes and allocations, without the routes."""
     return Metal(database)
+
+
+@pytest.fixture(scope="session")
+def pair(request):
+    if "mariadb" not in chosen(request.config):
+        pytest.skip("mariadb is not among --databases")
+    try:
+        with galera.cluster() as cluster:
+            first, second = cluster.create_database()
+            with opened(first) as slow, opened(second) as quick:
+                schema.sync(slow.engine)
+                standard.insert(slow)
+                yield Pair(slow, quick)
+    except servers.Missing as reason:
+        missing(reason)

@@ -7,122 +7,18 @@ quick node wait in its queue, and a request at the slow node neither sees them n
 from __future__ import annotations
 
 import datetime
-import functools
 
 import pytest
 import sqlalchemy as sa
 
-from placement.db import schema, standard, sweep
-from placement.db.database import opened
+from placement.db import sweep
 from placement.db.tables import resource_providers
-from tests import galera, servers
-from tests.conftest import chosen, missing
-from tests.db.in_process import placement
-from tests.load.soundness import flaws
+from tests.db.pair import AGGREGATE, OTHER, aggregates, birth, either_first, met
 from tests.load.storm import Call, claim, name, new, stock
 
 pytestmark = pytest.mark.xdist_group("galera")
 
-#: Rows of a table without a key: to apply their change takes a quarter of a second, as each is searched among all.
-ROWS = 1500
-#: How often two requests may fail to be concurrent, on a busy machine.
-TRIES = 5
-
-AGGREGATE, OTHER = new(), new()
 TRAIT = "HW_CPU_X86_AVX"
-
-
-class Missed(Exception):
-    """The slow node had applied everything when the second request was committed."""
-
-
-class Pair:
-    """The service at two nodes."""
-
-    def __init__(self, slow, quick):
-        self.databases = slow, quick
-        self.slow, self.quick = placement(slow), placement(quick)
-        self.patience = 1
-        with slow.engine.begin() as connection:
-            connection.exec_driver_sql("CREATE TABLE slow (number INT NOT NULL)")
-            connection.execute(sa.text("INSERT INTO slow VALUES (:n)"), [{"n": 0}] * ROWS)
-        # Both nodes have the names that most tests use from now on.
-        for service in (self.slow, self.quick):
-            one = self.provider(VCPU=1)
-            for call in (claim([one]), aggregates(one, AGGREGATE, OTHER)):
-                assert service(*of(call)).status in (200, 204)
-            self.settle()
-
-    def ask(self, call):
-        """Return the response to a request, once both nodes have applied it."""
-        answer = self.slow(*of(call))
-        self.settle()
-        return answer
-
-    def provider(self, parent=None, **totals):
-        """Create a provider with these inventories; return its uuid."""
-        one = new()
-        assert self.ask(birth(one, parent)).status == 200
-        if totals:
-            assert self.ask(stock(one, 0, **totals)).status == 200
-        return one
-
-    def named(self, call):
-        """The name of a class or a trait that the call makes."""
-        assert self.ask(call).status == 201
-        return call.path.rpartition("/")[2]
-
-    def meet(self, first, second):
-        """The statuses of two requests at two nodes; the first is committed first, and the second does not see it.
-
-        In place of a request there may be a function of the database.
-        """
-        slow, quick = self.databases
-        before = flaws(slow.engine)
-        with quick.engine.begin() as connection:
-            for _ in range(self.patience):
-                connection.exec_driver_sql("UPDATE slow SET number = number + 1")
-        behind = []
-
-        def look(_connection):
-            if not behind:
-                there = [database.read(lambda db: db.execute(_NEWEST).scalar()) for database in self.databases]
-                behind.append(there[0] < there[1])
-
-        sa.event.listen(slow.engine, "commit", look)
-        try:
-            statuses = [self._do(self.quick, quick, first), self._do(self.slow, slow, second)]
-        finally:
-            sa.event.remove(slow.engine, "commit", look)
-        self.settle()
-        assert flaws(slow.engine) == flaws(quick.engine) == before
-        if behind != [True]:
-            self.patience += 1
-            raise Missed
-        return statuses
-
-    @staticmethod
-    def _do(service, database, work):
-        return work(database) if callable(work) else service(*of(work)).status
-
-    def settle(self):
-        """Return once each node has applied what the other has committed."""
-        for database in self.databases:
-            with database.reading_engine.connect() as connection:
-                connection.exec_driver_sql("SET SESSION wsrep_sync_wait = 15")
-                connection.exec_driver_sql("SELECT 1 FROM feed_instance")
-                connection.exec_driver_sql("SET SESSION wsrep_sync_wait = 0")
-
-
-_NEWEST = sa.text("SELECT MIN(number) FROM slow")
-
-
-def of(call):
-    return call.method, call.path, call.minor, call.body
-
-
-def birth(one, parent=None):
-    return Call("POST", "/resource_providers", {"name": one, "uuid": one, "parent_provider_uuid": parent})
 
 
 def move(one, parent):
@@ -137,47 +33,9 @@ def traits(one, *names):
     return Call("PUT", f"/resource_providers/{one}/traits", {"resource_provider_generation": 0, "traits": [*names]})
 
 
-def aggregates(one, *uuids):
-    """Before 1.19 a client states no generation."""
-    return Call("PUT", f"/resource_providers/{one}/aggregates", [*uuids], 18)
-
-
 def guarded_aggregates(one, *uuids):
     body = {"resource_provider_generation": 0, "aggregates": [*uuids]}
     return Call("PUT", f"/resource_providers/{one}/aggregates", body)
-
-
-@pytest.fixture(scope="session")
-def pair(request):
-    if "mariadb" not in chosen(request.config):
-        pytest.skip("mariadb is not among --databases")
-    try:
-        with galera.cluster() as cluster:
-            first, second = cluster.create_database()
-            with opened(first) as slow, opened(second) as quick:
-                schema.sync(slow.engine)
-                standard.insert(slow)
-                yield Pair(slow, quick)
-    except servers.Missing as reason:
-        missing(reason)
-
-
-def met(test):
-    """Run the test again if its two requests were not concurrent."""
-
-    @functools.wraps(test)
-    def insisting(*args, **kwargs):
-        for _ in range(TRIES):
-            try:
-                return test(*args, **kwargs)
-            except Missed:
-                pass
-        raise AssertionError(f"the requests missed each other {TRIES} times")
-
-    return insisting
-
-
-either_first = pytest.mark.parametrize("order", [1, -1], ids=["this order", "other order"])
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
