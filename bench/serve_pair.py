@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import sqlalchemy as sa
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests import children, servers
 
@@ -55,6 +57,15 @@ class Service(NamedTuple):
     url: str
     #: The id of its first process.
     pid: int
+
+
+def with_driver(database: str, driver: str | None) -> str:
+    """Return the URL with this driver (mysqldb, psycopg2 ...), without options of PyMySQL alone; None keeps its own."""
+    if driver is None:
+        return database
+    url = sa.make_url(database)
+    url = url.set(drivername=f"{url.get_backend_name()}+{driver}").difference_update_query(["ssl_disabled"])
+    return url.render_as_string(hide_password=False)
 
 
 #: The threads of a worker in etc/uwsgi/placement.ini.
