@@ -34,6 +34,15 @@ class Amounts(NamedTuple):
     reserved: int
     allocation_ratio: float
 
+    def fits(self, amount: int) -> bool:
+        """Whether an allocation of this amount is possible."""
+        return bool(rule.fits(amount, self.used, self.capacity, self.min_unit, self.max_unit, self.step_size))
+
+    @property
+    def available(self) -> int:
+        """The largest sum of amounts that one consumer can be given."""
+        return int(rule.available(self.used, self.capacity, self.max_unit))
+
 
 #: No inventory: no amount fits, since none is at least min_unit (1) and at most max_unit (0).  No inventory has the
 #: ratio, since those of inventories are finite.
@@ -190,9 +199,13 @@ class Column:
 
     def capacity_and_usage(self, slots: Slots) -> tuple[list[int], list[int]]:
         """Return capacities, rounded down, and usages of providers that all have the class."""
-        rows, _ = self._rows(slots)
-        capacity, used = self._arrays[0].take(rows), self._arrays[1].take(rows)
+        capacity, used = self.exact_capacity_and_usage(slots)
         return without_fractions(capacity), used.astype(np.int64).tolist()
+
+    def exact_capacity_and_usage(self, slots: Slots) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return capacities, with their fractions, and usages of providers that all have the class."""
+        rows = slots if self._slots is None else np.searchsorted(self._slots, slots)
+        return self._arrays[0].take(rows), self._arrays[1].take(rows)
 
     def inventories(self) -> Inventories:
         """Return the inventories of all providers that have the class."""

@@ -44,9 +44,19 @@ def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Itera
     for provider_id, class_id, amount in usages:
         if (slot := snapshot.by_id[provider_id]) in used.get(class_id, ()):
             used[class_id][slot] = amount
-    fresh = copy(snapshot)
+    fresh = with_used(snapshot, used)
     fresh.generations = snapshot.generations.copy()
     fresh.generations[list(slots)] = list(slots.values())
+    return fresh
+
+
+def with_used(snapshot: Snapshot, used: Mapping[int, Mapping[int, int]]) -> Snapshot:
+    """Return the snapshot with other usages of some inventories, and the same generations.
+
+    Args:
+        used: By class id and slot; of providers that have inventory of the class.
+    """
+    fresh = copy(snapshot)
     fresh.columns = {**snapshot.columns, **{id_: snapshot.columns[id_].with_usage(of) for id_, of in used.items()}}
     return fresh
 

@@ -1,0 +1,16 @@
+"""Choosing places: not which candidates there are, but which one each of many consumers takes.
+
+Several consumers are placed one after the other in one snapshot; each sees what those before it took.  The order in
+which trees are tried is that of a strategy, and the candidates of a tree are those of the solver.
+
+    strategy    which trees are preferred
+    usage       how much of each tree is used, of the classes that a query asks for
+    tree_queue  a priority queue of trees
+    overlay     the amounts that earlier picks took, and a tree's problem without them
+    combination several candidates that fit together
+    places      the search for the places of one query
+    joined      the places of all consumers of a call in one tree
+    picker      the entry: requests of different queries, and rules between consumers
+
+A pick is advice as a candidate is: the claim decides from the database.
+"""

@@ -1,0 +1,120 @@
+"""The amounts that picks took from the providers of a snapshot, and what they leave of a tree's problem."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+
+from placement.index.column import Amounts
+from placement.index.edit import with_used
+from placement.index.snapshot import Snapshot
+from placement.search.solver.problem import Candidate, Demand, ProviderFacts, Requirements, TreeProblem
+
+#: What a consumer gives up, by slot and resource class.
+Own = Mapping[tuple[int, str], int]
+
+
+class UsageOverlay:
+    """The usage of the providers that picks took something from.
+
+    What the picks of one consumer take from one provider is one allocation: its sum has to be within ``max_unit``.
+    ``begin_consumer`` says where the next consumer begins.
+
+    Attributes:
+        changes: How many candidates were taken or given back so far.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Begin with the usage in the snapshot."""
+        self._base = snapshot
+        self.changes = 0
+        #: By slot and resource class; of the inventories whose usage is not that of the snapshot.
+        self._amounts: dict[int, dict[str, Amounts]] = {}
+        #: What the present consumer gives up, and what it was given.
+        self._own: Own = {}
+        self._given: dict[tuple[int, str], int] = {}
+
+    def begin_consumer(self, own: Own) -> None:
+        """Take what follows for another consumer, who gives up amounts of its own; they are free for it alone."""
+        self._own = own
+        self._given.clear()
+
+    def take(self, candidate: Candidate, times: int = 1) -> None:
+        """Take the amounts of a candidate; -1 times gives them back."""
+        self.changes += 1
+        for slot, wanted in candidate.amounts.items():
+            for name, amount in wanted.items():
+                held = self._held(slot, name)
+                self._amounts.setdefault(slot, {})[name] = held._replace(used=held.used + times * amount)
+                self._given[slot, name] = self._given.get((slot, name), 0) + times * amount
+
+    def _held(self, slot: int, name: str) -> Amounts:
+        """Return the inventory of a provider with its present usage."""
+        known = self._amounts.get(slot)
+        if known is not None and name in known:
+            return known[name]
+        column = self._base.column(name)
+        assert column is not None, name  # some candidate has amounts of the class
+        return column.amounts(slot)
+
+    def _left(self, slot: int, name: str) -> Amounts:
+        """Return the same for the present consumer: what it was given is no part of what it may have any more."""
+        held = self._held(slot, name)
+        given, own = self._given.get((slot, name), 0), self._own.get((slot, name), 0)
+        return held._replace(max_unit=held.max_unit - given, used=held.used - own) if given or own else held
+
+    def snapshot(self, own: Own) -> Snapshot:
+        """Return the snapshot with the present usage, without what a consumer gives up."""
+        self._begin_anew()
+        if not own:
+            return self._base
+        used: dict[int, dict[int, int]] = defaultdict(dict)
+        for (slot, name), amount in own.items():
+            used[self._base.class_ids[name]][slot] = int(self._held(slot, name).used) - amount
+        return with_used(self._base, used)
+
+    def _begin_anew(self) -> None:
+        """Have the present usage in the snapshot, where narrowing reads it."""
+        if self._amounts:
+            used: dict[int, dict[int, int]] = defaultdict(dict)
+            for slot, by_class in self._amounts.items():
+                for name, amounts in by_class.items():
+                    used[self._base.class_ids[name]][slot] = int(amounts.used)
+            self._base = with_used(self._base, used)
+            self._amounts = {}
+
+    def remaining(self, problem: TreeProblem) -> TreeProblem | None:
+        """Return the problem of a tree with the present usage; None if some demand fits nowhere.
+
+        Args:
+            problem: Made from a snapshot with the same or a smaller usage, without what the consumer gives up.
+        """
+        touched = {slot for domain in problem.domains for slot in domain if slot in self._amounts}
+        if not touched:
+            return problem
+        requirements = problem.requirements
+        # Equal demands keep having the same domain object.
+        known: dict[Hashable, tuple[int, ...]] = {}
+        domains = []
+        for demand, domain in zip(requirements.demands, problem.domains, strict=True):
+            key = id(domain), frozenset(demand.amounts.items())
+            if key not in known:
+                known[key] = tuple([slot for slot in domain if slot not in touched or self._fits(slot, demand)])
+                if not known[key]:
+                    return None
+            domains.append(known[key])
+        facts = self._facts(problem, requirements, touched) if requirements.summed_classes else problem.facts
+        return problem._replace(domains=tuple(domains), facts=facts)
+
+    def _fits(self, slot: int, demand: Demand) -> bool:
+        return all(self._left(slot, name).fits(amount) for name, amount in demand.amounts.items())
+
+    def _facts(
+        self, problem: TreeProblem, requirements: Requirements, touched: set[int]
+    ) -> Mapping[int, ProviderFacts]:
+        """Return the facts of the providers of the problem, with what is available of the touched ones."""
+        facts = {slot: problem.facts[slot] for domain in problem.domains for slot in domain}
+        for slot in touched:
+            available = {name: self._left(slot, name).available for name in requirements.summed_classes}
+            facts[slot] = facts[slot]._replace(available=available)
+        return facts

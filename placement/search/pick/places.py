@@ -1,0 +1,179 @@
+"""The places of one query: trees in the order of a strategy, and the first candidate of each that still fits.
+
+The query is narrowed once.  Picks only ever use more, so that a provider or a tree that was refused stays refused, and
+those that were not are judged by the solver with what was taken of them since.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from placement.index.slots import EMPTY, SlotSet
+from placement.index.snapshot import SHARES
+from placement.search.budget import Budget
+from placement.search.narrow.narrowing import narrow
+from placement.search.narrow.tree_problems import TreeProblems
+from placement.search.pick.combination import TreeCandidate, combination
+from placement.search.pick.overlay import Own, UsageOverlay
+from placement.search.pick.strategy import Strategy
+from placement.search.pick.tree_queue import Tally, TreeQueue
+from placement.search.query.query import SearchQuery
+from placement.search.refusals import Refusals
+from placement.search.solver.cache import SolutionCache
+from placement.search.solver.combine import combine
+from placement.search.solver.problem import Candidate
+
+#: After so many refused trees in a row the query is narrowed again, if anything was taken since.
+_REFUSED = 32
+
+
+class Area(NamedTuple):
+    """Which trees may be picked, by the slots of their roots."""
+
+    #: None: all.
+    within: Collection[int] | None
+    #: May grow.
+    avoid: Collection[int]
+
+    def of(self, roots: SlotSet) -> SlotSet:
+        """Return those of the roots that are in the area."""
+        if self.within is not None:
+            roots &= _sorted(self.within)
+        return roots - _sorted(self.avoid) if self.avoid else roots
+
+
+def _sorted(slots: Collection[int]) -> SlotSet:
+    return SlotSet.sparse(np.array(sorted(slots), np.intp))
+
+
+class Places:
+    """Finds places for equal requests, one after the other."""
+
+    def __init__(
+        self,
+        query: SearchQuery,
+        own: Own,
+        overlay: UsageOverlay,
+        area: Area,
+        strategy: Strategy,
+        tally: Tally,
+        picks: int,
+        budget: Budget,
+        seed: int,
+    ) -> None:
+        """Begin to search.
+
+        Args:
+            own: What the consumers give up.
+            overlay: What earlier picks took; picks of these places are added.
+            tally: Counts the picks.
+            picks: How many trees are needed, if every request gets its place.
+            budget: Of all requests together.
+            seed: Of what is left to chance.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        self._query = query
+        self._own = own
+        self._overlay = overlay
+        self._area = area
+        self._strategy = strategy
+        self._tally = tally
+        self._picks = picks
+        self._budget = budget
+        self._seed = seed
+        self._cache = SolutionCache(budget)
+        #: The roots of trees without a candidate.
+        self._refused: set[int] = set()
+        #: The roots of trees that were popped for the present pick.
+        self._popped: list[int] = []
+        self._narrow()
+
+    def _narrow(self) -> None:
+        self._snapshot = self._overlay.snapshot(self._own)
+        self._changes = self._overlay.changes
+        #: Trees that were refused since.
+        self._misses = 0
+        narrowed = self._narrowed = narrow(self._query, self._snapshot, self._budget, Refusals())
+        self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
+        self._problems = TreeProblems(narrowed, None, self._budget)
+        self._queue = self.queue(self.roots)
+
+    def queue(self, roots: SlotSet) -> TreeQueue:
+        """Return some of the trees in the order of the strategy."""
+        return TreeQueue(self._narrowed, roots, self._strategy, self._tally, self._picks, self._seed)
+
+    def candidates(self, root: int) -> Iterator[Candidate]:
+        """Return the candidates of a tree that fit now, for the consumer that has begun."""
+        self._budget.spend(1 + len(self._narrowed.eligible))
+        problem = self._overlay.remaining(self._problems.alone(root))
+        return iter(()) if problem is None else combine(problem, self._cache)
+
+    def begin_consumer(self) -> None:
+        """Take what follows for another consumer."""
+        self._overlay.begin_consumer(self._own)
+
+    def pick(self, copies: int, dry: bool) -> list[TreeCandidate] | None:
+        """Return candidates of so many different trees; None if there are not so many.
+
+        Args:
+            dry: Whether later picks need not know of this one.
+
+        Raises:
+            Exhausted: The budget is used up; nothing is taken.
+        """
+        self.begin_consumer()
+        choices = self._one() if copies == 1 else self._several(copies)
+        for choice in choices or ():
+            if dry:
+                self._overlay.take(choice.candidate, -1)
+            else:
+                self._queue.count(choice.root, choice.candidate)
+        for root in self._popped:
+            self._queue.push(root)
+        self._popped.clear()
+        return choices
+
+    def _pop(self) -> int | None:
+        """Return the next tree, which is put back after the pick unless it is refused."""
+        while (root := self._queue.pop()) is not None:
+            if root not in self._area.avoid:
+                self._popped.append(root)
+                break
+        return root
+
+    def _refuse(self) -> None:
+        """Leave out the tree that was popped last."""
+        self._refused.add(self._popped.pop())
+        self._misses += 1
+
+    def _one(self) -> list[TreeCandidate] | None:
+        while (root := self._pop()) is not None:
+            candidate = next(self.candidates(root), None)
+            if candidate is not None:
+                self._overlay.take(candidate)
+                return [TreeCandidate(root, candidate)]
+            self._refuse()
+            if self._misses >= _REFUSED and self._overlay.changes != self._changes:
+                self._narrow()
+        return None
+
+    def _several(self, copies: int) -> list[TreeCandidate] | None:
+        trees = self._popped
+
+        def alternatives(choices: list[TreeCandidate]) -> Iterator[TreeCandidate]:
+            for position in itertools.count(choices[-1].position + 1 if choices else 0):
+                if position == len(trees) and self._pop() is None:
+                    return
+                yield from (TreeCandidate(trees[position], one, position) for one in self.candidates(trees[position]))
+
+        return combination(copies, alternatives, self._is_contended, self._overlay, self._budget)
+
+    def _is_contended(self, slot: int) -> bool:
+        """Whether different trees can use the provider."""
+        return SHARES in self._snapshot.provider(slot).traits

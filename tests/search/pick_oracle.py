@@ -1,0 +1,53 @@
+"""A second implementation of what places a consumer may be given, by brute force: ``oracle``, with usage that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from placement.search.query.query import SearchQuery
+from tests.search import oracle
+from tests.world import World
+
+#: By provider and resource class.
+Amounts = Mapping[tuple[str, str], int]
+
+
+def use(world: World, amounts: Iterable[tuple[str, str, int]], *, one_consumer: bool = False) -> World:
+    """Return the world with more used; an amount may be negative.
+
+    Args:
+        one_consumer: Whether the same consumer takes more, so that less is left of each max_unit.
+    """
+    used = World(dict(world.members), world.classes, world.ids, world.trait_ids)
+    for name, class_, amount in amounts:
+        member = used.members[name]
+        stock = member.stock[class_]
+        stock = replace(stock, used=stock.used + amount, max_unit=stock.most - (amount if one_consumer else 0))
+        used.members[name] = replace(member, stock={**member.stock, class_: stock})
+    return used
+
+
+def places(world: World, query: SearchQuery, anchors: Collection[str]) -> dict[str, set[oracle.Answer]]:
+    """Return the candidates of those of the trees that have any."""
+    found = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
+    return {anchor: answers for anchor, answers in found.items() if answers and anchor in anchors}
+
+
+def has_copies(world: World, query: SearchQuery, copies: int, anchors: list[str]) -> bool:
+    """Whether there are candidates of so many different trees that fit together, for one consumer."""
+    if not copies:
+        return True
+    return any(
+        has_copies(use(world, amounts, one_consumer=True), query, copies - 1, anchors[place + 1 :])
+        for place, anchor in enumerate(anchors)
+        for amounts, _ in places(world, query, [anchor]).get(anchor, ())
+    )
+
+
+def has_joined(world: World, queries: list[SearchQuery], anchor: str) -> bool:
+    """Whether candidates of one tree for all queries fit together, for different consumers."""
+    if not queries:
+        return True
+    found = places(world, queries[0], [anchor]).get(anchor, ())
+    return any(has_joined(use(world, amounts), queries[1:], anchor) for amounts, _ in found)

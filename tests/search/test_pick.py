@@ -1,0 +1,134 @@
+"""Picks of places are what a brute force allows, one after the other; none is missing where the brute force has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.index.snapshot import Snapshot
+from placement.search.pick.picker import Pick, Picker, PickRequest
+from placement.search.pick.strategy import Preference, Strategy
+from placement.search.query.query import SearchQuery
+from placement.search.solver.problem import Candidate
+from tests.search import oracle, pick_oracle
+from tests.strategies import crowded_queries, crowds, examples, search_queries, worlds
+from tests.world import World
+
+STRATEGIES = (
+    *(Strategy(preference) for preference in Preference),
+    *(Strategy(spread_over=domains) for domains in ("root", "aggregate", "T")),
+)
+
+
+def answer(snapshot: Snapshot, candidate: Candidate) -> oracle.Answer:
+    """Return the candidate as an answer of the oracle."""
+
+    def name(slot: int) -> str:
+        return snapshot.provider(slot).uuid
+
+    return (
+        frozenset((name(slot), *item) for slot, given in candidate.amounts.items() for item in given.items()),
+        frozenset((suffix, frozenset(map(name, slots))) for suffix, slots in candidate.mappings.items()),
+    )
+
+
+def names(snapshot: Snapshot, slots: Iterable[int]) -> list[str]:
+    return [snapshot.provider(slot).uuid for slot in slots]
+
+
+def in_order(requests: Sequence[PickRequest]) -> list[int]:
+    """Return the positions in the order in which they are placed."""
+    firsts: list[PickRequest] = []
+
+    def group(request: PickRequest) -> int:
+        for number, first in enumerate(firsts):
+            if (first.query, first.listed, first.own) == (request.query, request.listed, request.own):
+                return number
+        firsts.append(request)
+        return len(firsts) - 1
+
+    groups = [group(request) for request in requests]
+    return sorted(range(len(requests)), key=lambda position: groups[position])
+
+
+def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | None], allowed: set[str]) -> World:
+    """Compare picks with what is possible after those before them, and return the world with all of them."""
+    snapshot = world.snapshot()
+    with_any: set[str] = set()
+    with_listed: set[str] = set()
+    for position in in_order(requests):
+        request, pick = requests[position], picks[position]
+        anchors = sorted(allowed - (with_any if request.listed else with_listed))
+        own = [
+            (names(snapshot, [snapshot.by_id[id_]])[0], snapshot.class_names[class_], -amount)
+            for (id_, class_), amount in request.own.items()
+        ]
+        free = pick_oracle.use(world, own)
+        if pick is None:
+            assert not pick_oracle.has_copies(free, request.query, request.copies, anchors)
+            continue
+        roots = names(snapshot, pick.roots)
+        assert len(pick.candidates) == len(set(roots)) == request.copies
+        for root, candidate in zip(roots, pick.candidates, strict=True):
+            found = answer(snapshot, candidate)
+            assert found in pick_oracle.places(free, request.query, anchors).get(root, ())
+            free = pick_oracle.use(free, found[0], one_consumer=True)
+            if not request.dry:
+                world = pick_oracle.use(world, found[0])
+        if not request.dry:
+            with_any.update(roots)
+            with_listed.update(roots if request.listed else ())
+    return world
+
+
+@st.composite
+def own_amounts(draw: st.DrawFn, world: World) -> dict[tuple[int, int], int]:
+    """Amounts that somebody holds of what is used."""
+    used = [
+        ((world.ids[member.name], world.classes[class_]), stock.used)
+        for member in world.members.values()
+        for class_, stock in member.stock.items()
+        if stock.used
+    ]
+    if not used or draw(st.integers(0, 3)):
+        return {}
+    return {key: draw(st.integers(1, most)) for key, most in draw(st.lists(st.sampled_from(used), max_size=2))}
+
+
+@st.composite
+def pick_requests(draw: st.DrawFn, world: World, queries: list[SearchQuery]) -> PickRequest:
+    odds = draw(st.integers(0, 15))
+    return PickRequest(
+        draw(st.sampled_from(queries)),
+        copies=(1, 1, 1, 2, 3)[odds % 5],
+        own=draw(own_amounts(world)),
+        listed=odds == 7,
+        dry=odds == 8,
+    )
+
+
+def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]) -> None:
+    snapshot = world.snapshot()
+    roots = [slot for slot, provider in enumerate(snapshot.providers) if provider and provider.parent < 0]
+    requests = data.draw(st.lists(pick_requests(world, queries), min_size=1, max_size=8))
+    avoid = data.draw(st.sets(st.sampled_from(roots), max_size=1))
+    within = data.draw(st.none() | st.sets(st.sampled_from(roots), min_size=1))
+    picker = Picker(snapshot, data.draw(st.sampled_from(STRATEGIES)), avoid=avoid, within=within, seed=1)
+    picks = picker.pick(requests)
+    assert not picker.cut_short
+    allowed = set(roots if within is None else within) - avoid
+    check(world, requests, picks, {*names(snapshot, allowed)})
+
+
+@examples(400)
+@given(data=st.data(), world=worlds())
+def test_picks_are_what_a_brute_force_allows(data: st.DataObject, world: World) -> None:
+    pick_and_check(data, world, [data.draw(search_queries(world, most=2)) for _ in range(2)])
+
+
+@examples(200)
+@given(data=st.data(), world=crowds())
+def test_picks_are_what_a_brute_force_allows_where_capacity_is_short(data: st.DataObject, world: World) -> None:
+    pick_and_check(data, world, [data.draw(crowded_queries()) for _ in range(2)])
