@@ -217,13 +217,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3, help="of one measurement in one round")
     parser.add_argument("--workers", type=int, default=2, help="processes of the service")
     parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="of each of these processes")
+    parser.add_argument("--driver", help="of the service and of the bare SQL: mysqldb or pymysql")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",") if arguments.only else names
     if unknown := set(wanted) - set(names):
         parser.error(f"no case is called {', '.join(sorted(unknown))}")
     print(f"machine: {claims.machine()}")
     with serve_pair.database_server("mariadb") as database:
-        clouds = Clouds(database, arguments.workers, arguments.threads)
+        clouds = Clouds(database, arguments.workers, arguments.threads, arguments.driver)
         run = Run(clouds, arguments.hosts, arguments.many, arguments.rounds, arguments.seconds)
         reached = [measure(run, case) for case in CASES if case.name in wanted]
         if FILLING in wanted:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
-from pathlib import Path
 
+import claim_limit
 import claims
 import fill
 import load
@@ -14,9 +13,7 @@ import placing_checks
 import serve_pair
 from placing_requests import Replies
 
-from tests import children, servers
-
-_TICKS = os.sysconf("SC_CLK_TCK")
+from tests import servers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +37,9 @@ class Cloud:
 class Clouds:
     """The clouds of a run, on one database server."""
 
-    def __init__(self, database: servers.ServerProcess, workers: int, threads: int) -> None:
-        self._database, self._workers, self._threads = database, workers, threads
+    def __init__(self, database: servers.ServerProcess, workers: int, threads: int, driver: str | None = None) -> None:
+        """Make none yet; ``driver`` is that of the services and of the bare SQL, or None for the usual one."""
+        self._database, self._workers, self._threads, self._driver = database, workers, threads, driver
         self._kept: dict[tuple[str, int], Cloud] = {}
         self.made: list[Cloud] = []
 
@@ -54,7 +52,7 @@ class Clouds:
     def new(self, topology: str, hosts: int) -> Cloud:
         """Make an empty cloud; all workers of its service have loaded their index."""
         began = time.perf_counter()
-        url = self._database.create_database()
+        url = self.empty_database()
         service = serve_pair.start_ours(url, self._workers, threads=self._threads)
         fill.fill(url, topology, hosts)
         server = claims.reached(service.url, "admin")
@@ -66,15 +64,8 @@ class Clouds:
 
     def empty_database(self) -> str:
         """Return the URL of a new, empty database on the same server."""
-        return self._database.create_database()
+        return serve_pair.with_driver(self._database.create_database(), self._driver)
 
     def processor_seconds(self, cloud: Cloud) -> tuple[float, float]:
         """Return the processor time so far of the processes of a cloud's service, and of the database server."""
-        service = [cloud.pid, *children.descendants(cloud.pid)]
-        return sum(map(_processor_seconds, service)), _processor_seconds(self._database.child.pid)
-
-
-def _processor_seconds(pid: int) -> float:
-    """Return the processor time of a process, of the user and of the system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+        return claim_limit.processor_seconds([cloud.pid]), claim_limit.processor_seconds([self._database.child.pid])
