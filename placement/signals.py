@@ -95,6 +95,9 @@ NodeOutcome = Literal["active", "no_nodes", "no_traits", "uuid_in_use", "contend
 #: A request for a bare metal node has ended: the outcome, and how many nodes others took while it was served.
 node_requested: Signal[[NodeOutcome, int]] = Signal()
 
+#: What so many expired leases held was given back.
+leases_expired: Signal[[int]] = Signal()
+
 
 def timed(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
     """Publish the seconds of every call of the decorated function as a ``timing`` of this name."""

@@ -59,7 +59,9 @@ class Attempts:
                 self._writers.give_back(writer)
                 raise
             with connection:
-                result = self._transact(work, Transaction(connection, number), connection, writer)
+                transaction = Transaction(connection, number)
+                result = self._transact(work, transaction, connection, writer)
+        transaction.committed()
         if writer.maintenance_due():
             self._maintain_feed(writer)
         return result

@@ -169,8 +169,9 @@ class Database:
         """Return what the last of ``works`` returns, of which nothing is committed, and no feed knows.
 
         Args:
-            works: Run in one transaction, each as if those before it were committed.  What they require is not done:
-                an attempt that lacks it comes to the same decision.
+            works: Run in one transaction, each as if those before it were committed.  What they require at their end
+                is not done: an attempt that lacks it comes to the same decision.  A prerequisite that they raise is
+                run before them.
             look: Called at the end of the transaction.  It sees what the works have done; if they are refused, it sees
                 none of that.
             attempts: As of ``write``.
@@ -180,9 +181,15 @@ class Database:
             Failure: A work is refused; or as ``write``, and then ``look`` may not have been called.
         """
         numbers = itertools.count(1)
-        return self._until_done(
-            lambda: self._attempts.roll_back(works, look, next(numbers)), attempts, exhausted, retry.new_deadline()
-        )
+        for _ in range(retry.PREREQUISITES):
+            try:
+                return self._until_done(
+                    lambda: self._attempts.roll_back(works, look, next(numbers)),  # noqa: B023
+                    *(attempts, exhausted, retry.new_deadline()),
+                )
+            except Prerequisite as prerequisite:
+                works = [prerequisite.work, *works]
+        raise exhausted()
 
     def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
         """Return once the server answers.

@@ -164,6 +164,14 @@ def upsert(dialect: str, column: sa.Column[Any], **values: sa.ColumnElement[Any]
     return insert(column.table).on_conflict_do_update(index_elements=[column], set_=values)
 
 
+def skips_locked_rows(dialect: sa.Dialect) -> bool:
+    """Return whether the server of a connection knows ``FOR UPDATE SKIP LOCKED``; SQLite has no locks of rows."""
+    if dialect.name in ("mysql", "mariadb"):
+        least = (10, 6) if getattr(dialect, "is_mariadb", False) else (8,)
+        return (dialect.server_version_info or ()) >= least
+    return dialect.name == "postgresql"
+
+
 def _set_up_reads(connection: Any, _record: Any) -> None:
     """Allow snapshots at any default isolation of the server, and long texts: GROUP_CONCAT cuts at 1024 bytes."""
     with contextlib.closing(connection.cursor()) as cursor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy.engine import Connection, CursorResult
 
-from placement.db import feed
+from placement.db import dialects, feed
 
 if TYPE_CHECKING:
     Rows = CursorResult[*tuple[Any, ...]]
@@ -33,11 +33,12 @@ class Prerequisite(Exception):
 class Transaction:
     """One attempt of a write: its connection, and the providers that it has changed so far."""
 
-    __slots__ = ("_changes", "_connection", "_prerequisite", "attempt")
+    __slots__ = ("_changes", "_connection", "_on_commit", "_prerequisite", "attempt")
 
     def __init__(self, connection: Connection, attempt: int = 1) -> None:
         self._connection = connection
         self._changes: dict[int, str] = {}
+        self._on_commit: list[Callable[[], object]] = []
         self._prerequisite: Callable[[Transaction], object] | None = None
         #: The number of this attempt, from 1; after a prerequisite was committed it is 1 again.
         self.attempt = attempt
@@ -46,6 +47,11 @@ class Transaction:
     def dialect(self) -> str:
         """SQLAlchemy's name of the kind of database."""
         return self._connection.dialect.name
+
+    @property
+    def skips_locked_rows(self) -> bool:
+        """Whether the server knows SKIP LOCKED; on SQLite there are no locks of rows."""
+        return dialects.skips_locked_rows(self._connection.dialect)
 
     def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
         return self._connection.execute(statement, parameters)
@@ -58,6 +64,15 @@ class Transaction:
     def changed_providers(self) -> Collection[int]:
         """The ids of the providers that were recorded so far; 0 stands for changes that belong to none."""
         return self._changes.keys()
+
+    def on_commit(self, call: Callable[[], object]) -> None:
+        """Have ``call()`` called once this transaction is committed: for what is counted, and must be counted once."""
+        self._on_commit.append(call)
+
+    def committed(self) -> None:
+        """Call what waits for the COMMIT."""
+        for call in self._on_commit:
+            call()
 
     def require(self, work: Callable[[Transaction], object]) -> None:
         """Have ``work`` committed in a transaction of its own, and this attempt run again after it.

@@ -14,6 +14,7 @@ from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import Position
 from placement.index.refresh import Indexed, agrees, loaded, refreshed
 from placement.index.snapshot import Snapshot
+from placement.objects.lease_sweep import LeaseSweeper
 
 LOG = logging.getLogger(__name__)
 
@@ -26,6 +27,9 @@ class LiveIndex:
 
     A snapshot has everything that any process committed before the call: a client that was answered by one worker finds
     its writes at every other one (linearizability).  The first call reads the whole database.
+
+    What expired leases hold is given back first, so that it is free in the snapshot.  Where the database takes no
+    writes it is not.
     """
 
     def __init__(self, database: Database, verify_interval: float = 0) -> None:
@@ -47,6 +51,7 @@ class LiveIndex:
         self._current_at = 0.0
         #: Whether the last refresh found changes; then the next one most likely does, too.
         self._changing = False
+        self._leases = LeaseSweeper(database)
         #: How many consumers hold something on each provider of a snapshot.
         self.consumers = ConsumerCounts(database)
 
@@ -82,6 +87,8 @@ class LiveIndex:
         began, before = time.perf_counter(), self._indexed
         try:
             self._indexed, self._failure = self._refreshed(), None
+            if self._indexed.position.leases_due and self._leases.sweep():
+                self._indexed = self._refreshed()
             self._current_at = current_at
             _publish(time.perf_counter() - began, self._indexed, before)
             if self._indexed.position.instance is None:

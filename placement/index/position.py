@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from placement.db import feed
 from placement.db.tables import change_writers, feed_instance, provider_changes
 from placement.db.transaction import Reading
+from placement.objects.leases import SOME_DUE
 
 #: A reader that has not looked for longer may have missed writers that were ended and deleted meanwhile.
 _LONGEST_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
@@ -29,6 +30,8 @@ class Position:
     at: datetime.datetime
     #: Sequence numbers by writer; 0 for one that has changed nothing.  A writer that was ended has a negated id.
     newest: Mapping[int, int]
+    #: Whether the time of a lease is over whose consumer still holds something.
+    leases_due: bool = False
 
     @classmethod
     def now(cls, db: Reading) -> Self:
@@ -36,9 +39,11 @@ class Position:
         row = db.execute(_NOW).one()
         text = row.newest or ""
         if text.count(",") != 2 * row.writers:  # MySQL cut the text at GROUP_CONCAT's limit
-            return cls(row.instance, row.at, {pair.id: pair.seq for pair in db.execute(sa.select(_writers))})
-        numbers = orjson.loads(f"[{text[:-1]}]")
-        return cls(row.instance, row.at, dict(zip(numbers[::2], numbers[1::2], strict=True)))
+            newest = {pair.id: pair.seq for pair in db.execute(sa.select(_writers))}
+        else:
+            numbers = orjson.loads(f"[{text[:-1]}]")
+            newest = dict(zip(numbers[::2], numbers[1::2], strict=True))
+        return cls(row.instance, row.at, newest, bool(row.leases_due))
 
     def follows(self, earlier: Self) -> bool:
         """Whether both are positions of one feed, in this order, and close enough for the changes to be known."""
@@ -118,6 +123,7 @@ _pair = sa.cast(_writers.c.id, sa.String) + "," + sa.cast(_writers.c.seq, sa.Str
 _NOW = sa.select(
     sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),
     sa.func.current_timestamp().label("at"),
+    SOME_DUE.exists().label("leases_due"),
     sa.func.aggregate_strings(_pair, "").label("newest"),
     sa.func.count().label("writers"),
 ).select_from(_writers)

@@ -28,7 +28,7 @@ from placement import errors
 from placement.db import feed
 from placement.db.tables import allocations
 from placement.db.transaction import Transaction
-from placement.objects import provider_rows
+from placement.objects import leases, provider_rows
 from placement.objects.claim import AnyGeneration, Claim
 from placement.objects.claimed_inventory import ClaimedInventory
 from placement.objects.consumer import Consumer
@@ -69,6 +69,7 @@ class ClaimSet:
             ConsumerGenerationConflict: A client is mistaken about a consumer's generation.
             UnknownAllocationProvider, UnknownResourceClass: A claim names what does not exist.
             NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
+            Prerequisite: Expired leases hold something where a claim does not fit.
         """
         self._read_consumers()
         self._find_providers(provider_ids, created)
@@ -140,7 +141,12 @@ class ClaimSet:
         """
         provider_rows.advance_for_usage(self._db, self._named_provider_ids, self._ended_provider_ids)
         inventories = self._read_inventories()
-        self._check(inventories)
+        try:
+            self._check(inventories)
+        except errors.CapacityExceeded:
+            # In a transaction of its own, because this one has locked providers before the consumers that would end.
+            leases.give_back_first(self._db, self._named_provider_ids)
+            raise
         self._replace_allocations(inventories)
 
     # --- providers ---

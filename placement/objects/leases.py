@@ -10,18 +10,21 @@ on it.  So of an extension and the end of the time exactly one takes effect, and
 from __future__ import annotations
 
 import datetime
+import logging
 from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
 
-from placement import errors
+from placement import errors, signals
 from placement.db import clock
 from placement.db.clock import CLOCK
 from placement.db.tables import allocations, claims, consumers, touch_of, touched
-from placement.db.transaction import Reading, Transaction
+from placement.db.transaction import Prerequisite, Reading, Transaction
 from placement.objects import release
 from placement.objects.consumer import Consumer
+
+LOG = logging.getLogger(__name__)
 
 #: Consumers that one transaction gives back; MariaDB makes a table of a list of a thousand or more.
 BATCH = 500
@@ -39,25 +42,54 @@ def end_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
 
 def some_due(db: Reading) -> bool:
     """Return whether there is a lease whose time is over."""
-    return db.execute(_SOME_DUE).first() is not None
+    return db.execute(SOME_DUE).first() is not None
 
 
-def give_back(db: Transaction, providers: Collection[int] | None = None) -> int:
-    """Give back what expired leases hold, a batch of them, those that ended first before others.
+def give_back(db: Transaction, most: int = BATCH) -> int:
+    """Give back what expired leases hold, at most so many of them, those that ended first before others.
 
-    Args:
-        providers: Ids; only leases that hold something on one of these.  None for all.
+    Where the server can skip locked rows, consumers that another transaction has locked are left to that one.
 
     Returns:
-        The number of consumers that ended.  It may be 0 where another transaction was faster.
+        The number of consumers that ended.
     """
-    due = db.execute(_DUE) if providers is None else db.execute(_DUE_ON, {"providers": sorted(providers)})
-    locked = release.lock(db, due.scalars().all())
+    return _end_due(db, db.execute(_DUE, {"most": min(most, BATCH)}).scalars().all(), skip_locked=True)
+
+
+def give_back_first(db: Transaction, providers: Collection[int]) -> None:
+    """Have an attempt run again once what expired leases hold on these providers is given back; return if none does.
+
+    Call it where an attempt is about to be refused because of what is held there.
+
+    Args:
+        providers: Ids.
+
+    Raises:
+        Prerequisite: There is an expired lease.
+    """
+    if db.execute(_DUE_ON, {"providers": sorted(providers), "most": 1}).first() is not None:
+        raise Prerequisite(lambda first: _give_back_on(first, providers))
+
+
+def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
+    due = db.execute(_DUE_ON, {"providers": sorted(providers), "most": BATCH})
+    _end_due(db, due.scalars().all(), skip_locked=False)
+
+
+def _end_due(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
+    locked = release.lock(db, uuids, skip_locked=skip_locked)
     # An extension may have been committed before the lock was ours.
     still = set(db.execute(_STILL_DUE, {"ids": [consumer.id for consumer in locked]}).scalars()) if locked else set()
     ending = [consumer for consumer in locked if consumer.id in still]
     release.end(db, ending)
+    if ending:
+        db.on_commit(lambda: _publish(len(ending)))
     return len(ending)
+
+
+def _publish(ended: int) -> None:
+    LOG.info("Gave back what %d expired leases held.", ended)
+    signals.leases_expired(ended)
 
 
 def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
@@ -97,7 +129,7 @@ _DUE = (
     .join(claims, _C.consumer_id == consumers.c.id)
     .where(IS_DUE)
     .order_by(_C.expires_at, _C.consumer_id)
-    .limit(BATCH)
+    .limit(sa.bindparam("most"))
 )
 _DUE_ON = _DUE.where(
     sa.exists().where(
@@ -105,7 +137,9 @@ _DUE_ON = _DUE.where(
         allocations.c.resource_provider_id.in_(_among("providers")),
     )
 )
-_SOME_DUE = sa.select(_C.consumer_id).where(IS_DUE).limit(1)
+#: One row if there is a lease whose time is over.  The join leaves out claims whose consumer a program has deleted on
+#: SQLite without its foreign keys.
+SOME_DUE = sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(IS_DUE).limit(1)
 _STILL_DUE = sa.select(_C.consumer_id).where(_C.consumer_id.in_(_among("ids")), IS_DUE)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")

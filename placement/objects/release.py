@@ -17,12 +17,15 @@ from placement.db.transaction import Transaction
 from placement.objects.consumer import Consumer
 
 
-def lock(db: Transaction, uuids: Collection[str]) -> list[Consumer]:
-    """Lock the rows of consumers in the order of their uuids, and return those that have one, with what they hold."""
-    if not uuids:
-        return []
-    db.execute(_LOCK, {"uuids": sorted(uuids)}).all()
-    return [consumer for consumer in Consumer.read_all(db, uuids).values() if consumer.id is not None]
+def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) -> list[Consumer]:
+    """Lock the rows of consumers in the order of their uuids, and return those that have one, with what they hold.
+
+    Args:
+        skip_locked: Whether to leave out consumers that other transactions have locked, where the server can do so.
+    """
+    statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
+    locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(uuids)})] if uuids else []
+    return [*Consumer.read_all(db, locked).values()] if locked else []
 
 
 def end(db: Transaction, ending: Collection[Consumer]) -> None:
@@ -44,7 +47,8 @@ def _among(name: str) -> sa.BindParameter[Any]:
     return sa.bindparam(name, expanding=True)
 
 
-_LOCK = sa.select(consumers.c.id).where(consumers.c.uuid.in_(_among("uuids")))
-_LOCK = _LOCK.order_by(consumers.c.uuid).with_for_update()
+_ROWS = sa.select(consumers.c.uuid).where(consumers.c.uuid.in_(_among("uuids"))).order_by(consumers.c.uuid)
+_LOCK = _ROWS.with_for_update()
+_LOCK_FREE = _ROWS.with_for_update(skip_locked=True)
 _DELETE_ALLOCATIONS = sa.delete(allocations).where(allocations.c.consumer_id.in_(_among("uuids")))
 _DELETE_ROWS = sa.delete(consumers).where(consumers.c.id.in_(_among("ids")))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
 
-from placement import errors
+from placement import errors, signals
 from placement.db import clock
 from placement.db.tables import claims, consumers
-from placement.objects import leases
+from placement.objects import lease_sweep, leases, release
 from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
@@ -34,10 +35,25 @@ def host(database):
     )
 
 
-def claimed(database, amount=1, seconds=3600):
-    """Return a consumer that holds this amount for so many seconds."""
+@pytest.fixture
+def published():
+    """The numbers of leases that were published as given back."""
+    numbers = []
+    signals.leases_expired.connect(numbers.append)
+    yield numbers
+    signals.leases_expired.disconnect(numbers.append)
+
+
+def claim(database, amount=1):
+    """Return a consumer that holds this amount."""
     consumer = str(uuid.uuid4())
     database.write(lambda db: ClaimSet(db, [Claim(consumer, {HOST: {"VCPU": amount}}, OWNER)]).place())
+    return consumer
+
+
+def claimed(database, amount=1, seconds=3600):
+    """Return a consumer that holds this amount for so many seconds."""
+    consumer = claim(database, amount)
     database.write(lambda db: leases.extend(db, consumer, seconds))
     return consumer
 
@@ -99,21 +115,28 @@ def test_a_lease_whose_time_is_over_is_not_extended(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_leases_are_given_back_in_batches_the_oldest_first(database, monkeypatch):
+def test_leases_are_given_back_in_batches_the_oldest_first(database):
     several = [claimed(database) for _ in range(5)]
     for seconds, consumer in enumerate(several):
         lease.expire(database, consumer, seconds)
-    monkeypatch.setattr(leases, "_DUE", leases._DUE.limit(2))
-    assert [database.write(leases.give_back) for _ in range(4)] == [2, 2, 1, 0]
+    assert [database.write(lambda db: leases.give_back(db, 2)) for _ in range(4)] == [2, 2, 1, 0]
 
 
 @pytest.mark.usefixtures("host")
-def test_leases_are_given_back_on_one_provider_alone(database):
+def test_a_write_is_run_again_once_leases_on_its_providers_are_given_back(database):
     consumer = claimed(database)
     lease.expire(database, consumer)
     host_id = database.read(lambda db: ResourceProvider.get(db, HOST)).id
-    assert database.write(lambda db: leases.give_back(db, [host_id + 1])) == 0
-    assert database.write(lambda db: leases.give_back(db, [host_id])) == 1
+    calls = []
+
+    def work(db, provider_id):
+        calls.append(provider_id)
+        leases.give_back_first(db, [provider_id])
+
+    database.write(lambda db: work(db, host_id + 1))
+    assert (calls, used(database)) == ([host_id + 1], 1)
+    database.write(lambda db: work(db, host_id))
+    assert (calls, used(database)) == ([host_id + 1, host_id, host_id], 0)
 
 
 @pytest.mark.usefixtures("host")
@@ -131,3 +154,62 @@ def test_a_consumer_keeps_its_lease_until_it_ends_and_has_none_when_it_is_made_a
     assert lease.count(database) == 0
     place(1)
     assert end_of(database, consumer) is None
+
+
+@pytest.mark.usefixtures("host")
+def test_a_claim_gets_the_room_of_a_lease_whose_time_is_over(database, published):
+    lease.expire(database, claimed(database, TOTAL))
+    staying = claim(database, 2)
+    assert used(database) == 2
+    assert published == [1]
+    with pytest.raises(errors.CapacityExceeded):
+        claim(database, TOTAL - 1)
+    assert database.read(lambda db: ConsumerAllocations.find(db, staying)) is not None
+
+
+@pytest.mark.usefixtures("host")
+def test_a_dry_run_sees_the_room_of_a_lease_whose_time_is_over_and_gives_nothing_back(database, published):
+    over = claimed(database, TOTAL)
+    lease.expire(database, over)
+    seen = []
+    wanted = Claim(str(uuid.uuid4()), {HOST: {"VCPU": 2}}, OWNER)
+    database.dry_run(
+        [lambda db: ClaimSet(db, [wanted]).place()],
+        lambda db: seen.append(Usage.of_provider(db, ResourceProvider.get(db, HOST))["VCPU"]),
+    )
+    assert seen == [2]
+    assert used(database) == TOTAL
+    assert published == []
+
+
+@pytest.mark.usefixtures("host")
+def test_a_sweep_gives_back_all_that_is_due_and_counts_it(database, published, monkeypatch):
+    monkeypatch.setattr(leases, "BATCH", 2)
+    for _ in range(5):
+        lease.expire(database, claimed(database))
+    counted = []
+    assert not lease_sweep.sweep(database, 3, given_back=counted.append)
+    assert (counted, used(database)) == ([2, 1], 2)
+    assert lease_sweep.sweep(database, given_back=counted.append)
+    assert (counted, published, used(database)) == ([2, 1, 2], [2, 1, 2], 0)
+    assert lease_sweep.sweep(database, 0)
+
+
+@pytest.mark.usefixtures("host")
+def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(database, monkeypatch):
+    """On SQLite there is one writer at a time, so that the sweep waits."""
+    busy, other = claimed(database, 1), claimed(database, 2)
+    for consumer in (busy, other):
+        lease.expire(database, consumer)
+    monkeypatch.setattr(lease_sweep, "_MOST_IDLE", 2)
+    with ThreadPoolExecutor(1) as threads:
+
+        def hold(db):
+            release.lock(db, [busy])
+            sweeping = threads.submit(lease_sweep.sweep, database)
+            if db.skips_locked_rows:
+                assert not sweeping.result(60)
+            return sweeping
+
+        assert database.write(hold).result(60) == (database.url.get_backend_name() == "sqlite")
+    assert used(database) == (0 if database.url.get_backend_name() == "sqlite" else 1)

@@ -1,0 +1,148 @@
+"""What happens about a consumer while the time of its lease ends: exactly one of it takes effect."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors, signals
+from placement.db.tables import claims, consumers
+from placement.index.live import LiveIndex
+from placement.objects import lease_sweep, leases
+from placement.objects.allocation import ConsumerAllocations
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from tests.db import lease, watch
+
+HOST, TOTAL = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c012", 10_000
+
+
+@pytest.fixture
+def host(database):
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", TOTAL)])
+    )
+
+
+def put(database, consumer, amount=1, **options):
+    wanted = Claim(consumer, {HOST: {"VCPU": amount}}, Owner("project", "user"), **options)
+    database.write(lambda db: ClaimSet(db, [wanted]).place())
+
+
+def claimed(database, seconds=3600):
+    consumer = str(uuid.uuid4())
+    put(database, consumer)
+    database.write(lambda db: leases.extend(db, consumer, seconds))
+    return consumer
+
+
+def held(database, consumer):
+    return database.read(lambda db: ConsumerAllocations.find(db, consumer))
+
+
+def extend(database, consumer):
+    """Commit an extension that has read the end of the lease before its time was over."""
+    of_consumer = (
+        claims.c.consumer_id == sa.select(consumers.c.id).where(consumers.c.uuid == consumer).scalar_subquery()
+    )
+    later = sa.update(claims).where(of_consumer)
+    database.write(lambda db: db.execute(later.values(expires_at=leases.end_after(db, 3600))))
+
+
+def make_anew(database, consumer):
+    database.write(lambda db: ClaimSet.release(db, consumer))
+    put(database, consumer)
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("meanwhile", [extend, make_anew])
+def test_a_consumer_is_not_ended_for_a_lease_that_changed_before_the_lock(database, meanwhile):
+    consumer = claimed(database)
+    lease.expire(database, consumer)
+    between = []
+
+    def before(statement):
+        if "FOR UPDATE" in statement and not between:
+            between.append(statement)
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(meanwhile, database, consumer).result(60)
+
+    with watch.statements(database.engine, before):
+        assert database.write(leases.give_back) == 0
+    assert between
+    assert held(database, consumer) is not None
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
+    consumer = claimed(database)
+    began, given_back = [], []
+
+    def sweep():
+        lease.expire(database, consumer)
+        given_back.append(database.write(leases.give_back))
+
+    def before(statement):
+        if statement.startswith("UPDATE claims") and not began:
+            began.append(statement)
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(sweep).result(20)
+
+    with watch.statements(database.engine, before):
+        database.write(lambda db: leases.extend(db, consumer, 3600))
+    assert given_back == [0]
+    assert database.write(leases.give_back) == 0
+    assert held(database, consumer) is not None
+
+
+@pytest.mark.usefixtures("host")
+def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(database):
+    count, chance, given_back = 40, random.Random(7), []
+    signals.leases_expired.connect(given_back.append)
+    several = [claimed(database) for _ in range(count)]
+    for consumer in several:
+        lease.expire(database, consumer, -chance.uniform(0.1, 0.6))
+
+    def tried(work):
+        """Return the consumers, in a random order, for which ``work`` succeeded."""
+        done = []
+        for consumer in chance.sample(several, count):
+            time.sleep(0.01)
+            try:
+                database.write(lambda db: work(db, consumer))  # noqa: B023
+            except errors.NoAllocations:
+                continue
+            done.append(consumer)
+        return set(done)
+
+    def sweep():
+        until = time.monotonic() + 0.8
+        while time.monotonic() < until:
+            lease_sweep.sweep(database)
+
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            sweeps = [threads.submit(sweep) for _ in range(2)]
+            extending = threads.submit(tried, lambda db, consumer: leases.extend(db, consumer, 3600))
+            releasing = threads.submit(tried, ClaimSet.release)
+            extended, released = extending.result(60), releasing.result(60)
+            for each in sweeps:
+                each.result(60)
+        lease_sweep.sweep(database)
+    finally:
+        signals.leases_expired.disconnect(given_back.append)
+    left = {consumer for consumer in several if held(database, consumer) is not None}
+    assert left == extended - released
+    assert sum(given_back) == count - len(extended | released)
+    _, used = LiveIndex(database).current().column("VCPU").usage()
+    assert used.sum() == len(left)

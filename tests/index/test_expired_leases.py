@@ -1,0 +1,94 @@
+"""A search finds the room of expired leases at once, and is answered too where they cannot be given back."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from placement.db.database import opened
+from placement.index.live import LiveIndex
+from placement.objects import lease_sweep, leases
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.provider import ResourceProvider
+from placement.objects.usage import Usage
+from tests.clock import Clock
+from tests.db import lease, watch
+
+HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c011"
+
+
+@pytest.fixture
+def consumer(database):
+    """The only consumer of a host with eight VCPU; it holds all of them, for an hour."""
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 8)])
+    )
+    consumer = str(uuid.uuid4())
+    wanted = Claim(consumer, {HOST: {"VCPU": 8}}, Owner("project", "user"))
+    database.write(lambda db: ClaimSet(db, [wanted]).place())
+    database.write(lambda db: leases.extend(db, consumer, 3600))
+    return consumer
+
+
+def used(snapshot):
+    slots, amounts = snapshot.column("VCPU").usage()
+    return int(amounts[slots == snapshot.by_uuid[HOST]].sum())
+
+
+def used_in(database):
+    return database.read(lambda db: Usage.of_provider(db, ResourceProvider.get(db, HOST)))["VCPU"]
+
+
+def read_only(url):
+    """Return the URL of the same database for connections that cannot write."""
+    kind = url.get_backend_name()
+    if kind == "sqlite":
+        return url.set(database=f"file:{url.database}", query={"mode": "ro", "uri": "true"})
+    if kind == "postgresql":
+        return url.update_query_dict({"options": "-c default_transaction_read_only=on"})
+    return url.update_query_dict({"init_command": "SET SESSION TRANSACTION READ ONLY"})
+
+
+def test_a_search_gives_back_what_is_due_and_another_worker_sees_it(database, consumer):
+    index, other = LiveIndex(database), LiveIndex(database)
+    assert (used(index.current()), used(other.current())) == (8, 8)
+    lease.expire(database, consumer)
+    assert used(index.current()) == 0
+    assert used_in(database) == 0
+    assert used(other.current()) == 0
+
+
+def test_a_first_search_gives_back_what_is_due(database, consumer):
+    lease.expire(database, consumer)
+    assert used(LiveIndex(database).current()) == 0
+
+
+def test_whether_a_lease_is_due_takes_no_statement_of_its_own(database, consumer):
+    index = LiveIndex(database)
+    index.current()
+    statements = []
+    with watch.statements(database.reading_engine, statements.append):
+        index.current()
+    assert len(statements) == 1
+
+
+def test_a_database_that_takes_no_writes_does_not_fail_searches(database, consumer, monkeypatch):
+    clock = Clock(1000.0)
+    monkeypatch.setattr(lease_sweep, "time", clock)
+    lease.expire(database, consumer)
+    with opened(read_only(database.url)) as reading:
+        index = LiveIndex(reading)
+        assert used(index.current()) == 8
+        tried = []
+        with watch.statements(reading.engine, tried.append):
+            assert used(index.current()) == 8
+            assert not tried, "no other sweep within a few seconds"
+            clock.now += 60
+            assert used(index.current()) == 8
+            assert tried
+    assert used_in(database) == 8
