@@ -122,13 +122,33 @@ def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]
     check(world, requests, picks, {*names(snapshot, allowed)})
 
 
-@examples(400)
+@examples(250)
 @given(data=st.data(), world=worlds())
 def test_picks_are_what_a_brute_force_allows(data: st.DataObject, world: World) -> None:
     pick_and_check(data, world, [data.draw(search_queries(world, most=2)) for _ in range(2)])
 
 
-@examples(200)
+@examples(120)
 @given(data=st.data(), world=crowds())
 def test_picks_are_what_a_brute_force_allows_where_capacity_is_short(data: st.DataObject, world: World) -> None:
     pick_and_check(data, world, [data.draw(crowded_queries()) for _ in range(2)])
+
+
+@examples(120)
+@given(data=st.data(), world=crowds() | worlds())
+def test_joined_picks_are_in_one_tree_that_has_room_for_all(data: st.DataObject, world: World) -> None:
+    snapshot = world.snapshot()
+    queries = data.draw(st.lists(search_queries(world, most=1), min_size=1, max_size=3))
+    picks = Picker(snapshot, join=True, seed=1).pick([PickRequest(query) for query in queries])
+    if None in picks:
+        assert set(picks) == {None}
+        assert not any(
+            pick_oracle.has_joined(world, queries, name) for name, one in world.members.items() if one.parent is None
+        )
+        return
+    assert len({pick.roots for pick in picks if pick}) == 1
+    for query, pick in zip(queries, picks, strict=True):
+        assert pick is not None
+        [root], [found] = names(snapshot, pick.roots), [answer(snapshot, one) for one in pick.candidates]
+        assert found in pick_oracle.places(world, query, [root])[root]
+        world = pick_oracle.use(world, found[0])

@@ -5,7 +5,9 @@ which trees are tried is that of a strategy, and the candidates of a tree are th
 
     strategy    which trees are preferred
     usage       how much of each tree is used, of the classes that a query asks for
-    tree_queue  a priority queue of trees
+    sample      which trees are looked at
+    heaps       priority queues, one for all trees or one for each domain
+    tree_queue  the trees, the preferred one first
     overlay     the amounts that earlier picks took, and a tree's problem without them
     combination several candidates that fit together
     places      the search for the places of one query

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import functools
+from collections.abc import Callable, Hashable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -10,6 +11,9 @@ from placement.index.snapshot import Snapshot
 
 #: Names of the kinds of domains that are not the beginning of a trait.
 ROOT, AGGREGATE = "root", "aggregate"
+
+
+DomainsOf = Callable[[int], frozenset[Hashable]]
 
 
 class Preference(StrEnum):
@@ -31,13 +35,17 @@ class Strategy(NamedTuple):
     #: root.  None: no domains.
     spread_over: str | None = None
 
-    def domains(self, snapshot: Snapshot, root: int) -> Iterable[Hashable]:
-        """Return the domains that a tree is in."""
-        if self.spread_over is None:
-            return ()
-        if self.spread_over == ROOT:
-            return (root,)
-        provider = snapshot.provider(root)
-        if self.spread_over == AGGREGATE:
-            return provider.aggregates
-        return [trait for trait in provider.traits if trait.startswith(self.spread_over)]
+    def domains(self, snapshot: Snapshot) -> DomainsOf:
+        """Return a function from the root of a tree to the domains that the tree is in."""
+        prefix = self.spread_over
+        assert prefix is not None
+        if prefix == ROOT:
+            return lambda root: frozenset((root,))
+        if prefix == AGGREGATE:
+            return lambda root: snapshot.provider(root).aggregates
+
+        @functools.cache
+        def with_prefix(traits: frozenset[str]) -> frozenset[str]:
+            return frozenset(trait for trait in traits if trait.startswith(prefix))
+
+        return lambda root: with_prefix(snapshot.provider(root).traits)

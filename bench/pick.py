@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Measure how long it takes to pick places for many consumers, in one process and without a database.
+
+    python bench/pick.py [--hosts 5000] [--repeat 5] [--requests 1000] [--only CLOUD]
+
+Two clouds are made in memory: flat hosts, and hosts with two NUMA nodes, each with two GPUs and a NIC.  Each line shows
+medians of the processor time for a number of requests: of one search for as many candidates (``find``), and of picks
+with each strategy.  They are measured in turn, so that their ratios depend little on other load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from bench.explain import Cloud, flat, parsed
+from placement.index.snapshot import Snapshot
+from placement.search.find import Settings, find
+from placement.search.pick.picker import Picker, PickRequest
+from placement.search.pick.strategy import Preference, Strategy
+from placement.search.query.query import SearchQuery
+
+NESTED = (
+    "resources_G1=PGPU:1&resources_G2=PGPU:1&resources_N=SRIOV_NET_VF:1&required_M=HW_NUMA_ROOT"
+    "&same_subtree=_G1,_G2,_N,_M&group_policy=isolate"
+)
+STRATEGIES = {
+    "spread": Strategy(Preference.SPREAD),
+    "pack": Strategy(Preference.PACK),
+    "random": Strategy(Preference.RANDOM),
+    "over aggregates": Strategy(spread_over="aggregate"),
+}
+
+
+def nested(cloud: Cloud, number: int) -> None:
+    """Add a host with two NUMA nodes, each with two GPUs and a NIC; of every other one a third of the GPUs are used."""
+    host = cloud.provider()
+    for _ in range(2):
+        node = cloud.provider(host, host, ("HW_NUMA_ROOT",), VCPU=32)
+        for _ in range(2):
+            gpu = cloud.provider(node, host, PGPU=1)
+            if cloud.random.random() < number % 2 / 3:
+                cloud.rows.usages.append((gpu, 4, 1))
+        cloud.provider(node, host, SRIOV_NET_VF=8)
+
+
+#: By cloud: how to add a host, and a query.
+CLOUDS: dict[str, tuple[Callable[[Cloud, int], object], str]] = {
+    "flat": (flat, "resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20"),
+    "nested": (nested, NESTED),
+}
+
+
+def took(work: Callable[[], object]) -> float:
+    """Return the processor time of a call in milliseconds."""
+    began = time.process_time()
+    work()
+    return (time.process_time() - began) * 1000
+
+
+def measure(snapshot: Snapshot, query: SearchQuery, requests: int, repeat: int) -> None:
+    """Print how long it takes to find and to pick places for a number of requests."""
+    works: dict[str, Callable[[], object]] = {"find": lambda: find(query, snapshot, Settings(max_candidates=requests))}
+    for name, strategy in STRATEGIES.items():
+        works[name] = lambda strategy=strategy: Picker(snapshot, strategy).pick([PickRequest(query)] * requests)
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(repeat):
+        for name, work in works.items():
+            times[name].append(took(work))
+    placed = sum(pick is not None for pick in Picker(snapshot).pick([PickRequest(query)] * requests))
+    medians = "   ".join(f"{name} {statistics.median(some):8.2f} ms" for name, some in times.items())
+    print(f"  {requests:6,} requests   {medians}   {placed:,} placed", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=5000)
+    parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", help="one cloud: " + " ".join(CLOUDS))
+    arguments = parser.parse_args()
+    for name, (add, text) in CLOUDS.items():
+        if arguments.only not in (None, name):
+            continue
+        cloud = Cloud()
+        for number in range(arguments.hosts):
+            add(cloud, number)
+        snapshot = cloud.snapshot()
+        print(f"{name}: {arguments.hosts:,} hosts, {len(snapshot):,} providers, {text}")
+        measure(snapshot, parsed(text), 1, arguments.repeat * 10)
+        measure(snapshot, parsed(text), arguments.requests, arguments.repeat)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Which trees are looked at, and how much of them is used.
+
+Scoring a hundred thousand trees for one pick would cost more than all the rest.  So a pick that spreads looks at a
+random sample, and takes the best of it: the "power of d choices" (Mitzenmacher, "The power of two choices in randomized
+load balancing", IEEE TPDS 12, 2001; Ousterhout et al., "Sparrow: distributed, low latency scheduling", SOSP 2013).
+With d in the hundreds the best one is among the best percent of all.  The others are looked at when the sample has no
+room.  A pick that packs scores all trees, because most samples would miss the few that are in use.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placement.index.slots import Slots, SlotSet
+from placement.search.narrow.narrowing import Narrowed
+from placement.search.pick.strategy import Preference
+from placement.search.pick.usage import TreeUsage, shares
+
+#: The size of a sample: this, and so many for each pick that is wanted.
+_SAMPLE, _PER_PICK = 128, 4
+#: When a sample has no room, the next one is so many times as large.
+_GROWTH = 4
+
+
+class Sample(NamedTuple):
+    """Some trees."""
+
+    roots: Slots
+    #: None if it does not matter.
+    usage: TreeUsage | None
+
+
+class Samples:
+    """All trees that may serve a query, some at a time."""
+
+    def __init__(
+        self, narrowed: Narrowed, roots: SlotSet, preference: Preference, picks: int, generator: np.random.Generator
+    ) -> None:
+        """Begin with all of the trees.
+
+        Args:
+            roots: Those of ``narrowed``, or some of them.
+            picks: How many trees are probably asked for.
+            generator: What samples are drawn with.
+        """
+        self._narrowed = narrowed
+        self._preference = preference
+        self._generator = generator
+        self._size = _SAMPLE + _PER_PICK * picks
+        #: Those that were not looked at, but for those of the last sample.
+        self._rest = roots.slots()
+        #: The indexes of these in ``_rest``.
+        self._drawn: Slots = self._rest[:0]
+
+    def next(self) -> Sample | None:
+        """Return more trees; None if there are none."""
+        if len(self._drawn):
+            self._rest = np.delete(self._rest, self._drawn)
+        if not len(self._rest):
+            return None
+        roots = self._draw()
+        self._size *= _GROWTH
+        return Sample(roots, None if self._preference == Preference.RANDOM else TreeUsage(self._narrowed, roots))
+
+    def _draw(self) -> Slots:
+        if len(self._rest) <= 2 * self._size:
+            roots, self._rest, self._drawn = self._rest, self._rest[:0], self._drawn[:0]
+            return roots
+        if self._preference == Preference.PACK:
+            self._drawn = np.argpartition(shares(self._narrowed, self._rest), -self._size)[-self._size :]
+        else:
+            # Those that are drawn twice are few.
+            self._drawn = np.unique(self._generator.integers(len(self._rest), size=self._size))
+        return self._rest[self._drawn]

@@ -1,0 +1,163 @@
+"""Which trees are picked, and how many picks each gets."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from placement.search.find import Settings
+from placement.search.pick.picker import Pick, Picker, PickRequest
+from placement.search.pick.strategy import Preference, Strategy
+from placement.search.query.query import Group, SearchQuery
+from tests.world import Stock, World
+
+TWO = PickRequest(SearchQuery((Group("", {"VCPU": 2}),)))
+PACK, RANDOM = Strategy(Preference.PACK), Strategy(Preference.RANDOM)
+
+
+def hosts(count: int, used: int = 0, total: int = 8) -> World:
+    world = World()
+    for number in range(count):
+        world.host(f"host{number}", VCPU=Stock(total, used=used))
+    return world
+
+
+def roots(world: World, picks: list[Pick | None]) -> Counter[str]:
+    """Return how many picks there are of each tree."""
+    provider = world.snapshot().provider
+    return Counter(provider(root).uuid for pick in picks if pick is not None for root in pick.roots)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_spread_takes_each_of_equal_trees_before_any_twice(seed: int) -> None:
+    world = hosts(10)
+    picker = Picker(world.snapshot(), seed=seed)
+    assert {*roots(world, picker.pick([TWO] * 20)).values()} == {2}
+    assert {*roots(world, picker.pick([TWO] * 20)).values()} == {2}
+    assert picker.pick([TWO]) == [None]
+
+
+def test_spread_takes_the_least_used_trees() -> None:
+    world = hosts(10, used=6)
+    for number in (2, 5):
+        world.host(f"host{number}", VCPU=8)
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 6)) == {"host2": 3, "host5": 3}
+
+
+def test_the_used_share_is_that_of_the_class_that_is_used_most() -> None:
+    world = World()
+    world.host("processors", VCPU=Stock(8, used=6), MEMORY_MB=8, DISK_GB=8)
+    world.host("memory", VCPU=Stock(8, used=2), MEMORY_MB=Stock(8, used=2), DISK_GB=8)
+    world.host("disk", VCPU=Stock(8, used=1), MEMORY_MB=Stock(8, used=1), DISK_GB=Stock(8, used=8))
+    both = PickRequest(SearchQuery((Group("", {"VCPU": 1, "MEMORY_MB": 1}),)))
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([both])) == {"disk": 1}
+    assert roots(world, Picker(world.snapshot(), PACK, seed=1).pick([both])) == {"processors": 1}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pack_takes_as_few_trees_as_possible_and_the_most_used_first(seed: int) -> None:
+    world = hosts(10)
+    world.host("used", VCPU=Stock(8, used=2))
+    found = roots(world, Picker(world.snapshot(), PACK, seed=seed).pick([TWO] * 9))
+    assert found.pop("used") == 3
+    assert sorted(found.values()) == [2, 4]
+
+
+def test_pack_finds_the_one_used_tree_among_many() -> None:
+    world = hosts(3000)
+    world.host("host1234", VCPU=Stock(8, used=2))
+    assert roots(world, Picker(world.snapshot(), PACK, seed=1).pick([TWO])) == {"host1234": 1}
+
+
+def test_of_many_trees_a_pick_looks_at_some_and_the_next_ones_at_others() -> None:
+    world = hosts(3000)
+    snapshot = world.snapshot()
+    found = roots(world, [Picker(snapshot, seed=seed).pick([TWO])[0] for seed in range(50)])
+    assert len(found) > 45
+
+
+def test_where_a_sample_has_no_room_the_other_trees_are_looked_at() -> None:
+    """One of the hosts has both devices free, which narrowing does not see."""
+    world = World()
+    for number in range(3000):
+        world.host(f"host{number}")
+        for device in range(2):
+            world.host(
+                f"host{number}-{device}", parent=f"host{number}", VGPU=Stock(2, used=0 if number == 777 else device)
+            )
+            if number != 777:
+                world.host(f"host{number}-{device}", parent=f"host{number}", VGPU=Stock(1, used=device))
+    one = {"VGPU": 1}
+    query = SearchQuery((Group("_1", one), Group("_2", one)), isolate=True)
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([PickRequest(query)])) == {"host777": 1}
+
+
+def test_random_picks_are_independent() -> None:
+    """Of 10 trees, 400 picks: each tree has 40 on average, and no tree fewer than 20."""
+    world = hosts(10, total=1000)
+    counts = roots(world, Picker(world.snapshot(), RANDOM, seed=1).pick([TWO] * 400))
+    assert len(counts) == 10
+    assert min(counts.values()) >= 20
+    assert max(counts.values()) > min(counts.values()) + 1
+
+
+def racks(sizes: tuple[int, ...]) -> World:
+    """Return racks of so many hosts, in two zones, and two hosts without any."""
+    world = World()
+    for rack, size in enumerate(sizes):
+        for number in range(size):
+            zone = f"zone{rack % 2}"
+            world.host(
+                f"rack{rack}-{number}", traits=[f"CUSTOM_RACK_{rack}", "T0"], aggregates=[f"rack{rack}", zone], VCPU=4
+            )
+    world.host("alone0", VCPU=4)
+    world.host("alone1", VCPU=4)
+    return world
+
+
+@pytest.mark.parametrize("domains", ["CUSTOM_RACK_", "aggregate"])
+def test_domains_get_equally_many_picks_as_far_as_there_is_room(domains: str) -> None:
+    world = racks((1, 1, 5, 5))
+    picker = Picker(world.snapshot(), Strategy(spread_over=domains), seed=1)
+    of_racks = Counter[str]()
+    for picks in (8, 8, 8, 4):
+        for root, count in roots(world, picker.pick([TWO] * picks)).items():
+            of_racks[root.split("-")[0]] += count
+        if sum(of_racks.values()) == 8:
+            assert of_racks == {"rack0": 2, "rack1": 2, "rack2": 2, "rack3": 2}
+        if sum(of_racks.values()) == 24:
+            assert of_racks == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10}
+    assert of_racks == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10, "alone0": 2, "alone1": 2}
+
+
+def test_trees_as_domains_come_before_the_used_share() -> None:
+    world = hosts(3, used=4)
+    world.host("empty", VCPU=8)
+    over_roots = Picker(world.snapshot(), Strategy(spread_over="root"), seed=1)
+    assert {*roots(world, over_roots.pick([TWO] * 4)).values()} == {1}
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 2)) == {"empty": 2}
+
+
+def test_a_budget_that_ends_is_no_lack_of_room() -> None:
+    world = hosts(3)
+    picker = Picker(world.snapshot(), settings=Settings(memory=0), seed=1)
+    assert picker.pick([TWO, TWO]) == [None, None]
+    assert picker.cut_short == {0, 1}
+    assert Picker(World().snapshot(), seed=1).pick([TWO]) == [None]
+
+
+def test_one_hard_query_leaves_others_their_budget() -> None:
+    """All amounts are even, and the capacities odd: no combination fits, and no rule sees it at once."""
+    halves = (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161)
+    world = World()
+    world.host("host", VCPU=8)
+    for number in range(4):
+        world.host(f"device{number}", parent="host", VGPU=sum(halves) // 2)
+    hard = SearchQuery(tuple(Group(f"_{number}", {"VGPU": 2 * half}) for number, half in enumerate(halves)))
+    picker = Picker(world.snapshot(), seed=1)
+    picks = picker.pick([PickRequest(hard), TWO])
+    assert [pick is None for pick in picks] == [True, False]
+    assert picker.cut_short == {0}
+    picker.pick([TWO])
+    assert picker.cut_short == set()
