@@ -9,7 +9,7 @@ It is one module, though a long one, because it is a table: the sections are the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,11 +34,13 @@ class Failure(Exception):
         headers: Names and values of headers of the reply.
         facts: The values.
         sentence: The sentence with its values, for clients.
+        members: What the error document has beside its errors, where its form allows that.
     """
 
     code = UNDEFINED
     template = "%(reason)s"
     headers: tuple[tuple[str, str], ...] = ()
+    members: Mapping[str, Any] = {}
 
     def __init__(self, **facts: Any) -> None:
         super().__init__(self.template % facts)

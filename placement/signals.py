@@ -99,6 +99,11 @@ node_requested: Signal[[NodeOutcome, int]] = Signal()
 leases_expired: Signal[[int]] = Signal()
 
 
+#: Consumers of a call for which the service has chosen places (docs: v1-claims): how their requests ended, as a word or
+#: as the class of the failure, and how many of them did.
+places_claimed: Signal[[str | type[BaseException], int]] = Signal()
+
+
 def timed(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
     """Publish the seconds of every call of the decorated function as a ``timing`` of this name."""
 

@@ -185,6 +185,12 @@ _PLACEMENT = [
         "other writers of the same providers wait.",
     ),
     cfg.IntOpt(
+        "max_claims_per_request",
+        default=10000,
+        min=1,
+        help="The largest number of requests in one call of POST /v1/claims. More are answered with 400.",
+    ),
+    cfg.IntOpt(
         "max_inventories_per_request",
         default=10000,
         min=1,

@@ -18,5 +18,6 @@ SERVICE = "placement.service"
 #: The path of the route, with the prefix of its API, and the class of the failure, for the log and the metrics.
 ROUTE = "placement.route"
 FAILURE = "placement.failure"
-#: What a search found, for the log: ``found``, and ``obstacle`` if that is nothing.
+#: What a search found, for the log: ``found``, and ``obstacle`` if that is nothing; or how many were ``claimed`` and
+#: ``refused``.
 SEARCH = "placement.search"

@@ -77,7 +77,8 @@ class ErrorList:
         """Return the content type that the client prefers, and the content."""
         form = _form(environ.get("HTTP_ACCEPT"))
         if form == JSON:
-            return form, json.dumps({"errors": [self._error(failure, status, environ)]}).encode()
+            document = {**failure.members, "errors": [self._error(failure, status, environ)]}
+            return form, json.dumps(document).encode()
         title = f"{status.value} {status.phrase}"
         if form == "text/html":
             explanation, message = _detail(_short(failure.sentence), status, environ).split("\n\n", 1)

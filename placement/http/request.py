@@ -129,6 +129,10 @@ class Request(webob.Request):
         """
         self.environ[SEARCH] = {"found": found, "obstacle": obstacle} if obstacle else {"found": found}
 
+    def log_claims(self, claimed: int, refused: int) -> None:
+        """Add to the log line how many consumers of a call got a place, or had one, and how many did not."""
+        self.environ[SEARCH] = {"claimed": claimed, "refused": refused}
+
     def read(self, work: Callable[[Reading], Result]) -> Result:
         """Return what ``work(db)`` returns; each statement sees what is committed when it runs."""
         return self.service.database.read(work)

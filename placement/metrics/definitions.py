@@ -118,6 +118,7 @@ class Metrics:
             (signals.reloaded, self._guarded(lambda cause: self._reload(cause).inc())),
             (signals.searched, self._guarded(self._searched)),
             (signals.node_requested, self._guarded(self._node_requested)),
+            (signals.places_claimed, self._guarded(self._places_claimed)),
         ]
 
     def connect(self) -> None:
@@ -165,6 +166,9 @@ class Metrics:
     def _node_requested(self, outcome: signals.NodeOutcome, lost: int) -> None:
         self._node(outcome).inc()
         self._lost.inc(lost)
+
+    def _places_claimed(self, outcome: str | type[BaseException], number: int) -> None:
+        self._claim(outcome if isinstance(outcome, str) else _label(outcome)).inc(number)
 
     def _refreshed(self, seconds: float, missed: int, providers: int) -> None:
         self._refresh_seconds.observe(seconds)

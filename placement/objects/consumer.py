@@ -138,6 +138,21 @@ class Consumer:
         if rows:
             db.execute(sa.insert(consumers), rows)
 
+    @staticmethod
+    def delete_new(db: Transaction, uuids: Collection[str]) -> None:
+        """Delete rows that this transaction has inserted."""
+        if uuids:
+            db.execute(_DELETE_BY_UUIDS, {"uuids": list(uuids)})
+
+    def lock_as_read(self, db: Transaction) -> None:
+        """Lock the row until the transaction ends.
+
+        Raises:
+            Collision: Another transaction has changed the row since it was read, or deleted it.
+        """
+        if db.execute(_LOCK, {"id_": self.id}).scalar() != self.generation:
+            raise Collision
+
     def advance(self, db: Transaction, *, as_read: bool) -> None:
         """Move the row one generation on, and give it its new owner.
 
@@ -194,6 +209,8 @@ _ADVANCE = {False: _ADVANCE_ANY, True: _ADVANCE_ANY.where(_AS_READ)}
 _DELETE = {False: _DELETE_ANY, True: _DELETE_ANY.where(_AS_READ)}
 _DELETE_BY_UUID = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_DELETE_BY_UUIDS = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
+_LOCK = sa.select(consumers.c.generation).where(consumers.c.id == sa.bindparam("id_")).with_for_update(key_share=True)
 #: The number of a name, in rows that are of consumers.
 _NO_NAME = -1
 _NUMBER: sa.ColumnElement[int] = sa.literal_column(str(_NO_NAME)).label("number")

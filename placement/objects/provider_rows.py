@@ -90,6 +90,19 @@ def advance_for_usage(db: Transaction, ids: Collection[int], optional: Collectio
         db.changed(provider_id, feed.USAGE)
 
 
+def lock_for_usage(db: Transaction, ids: Collection[int]) -> dict[int, int]:
+    """Lock these providers and return their generations by id; those that do not exist are left out."""
+    return {row.id: row.generation for row in db.execute(_LOCK, {"ids": sorted(ids)})} if ids else {}
+
+
+def advance_locked(db: Transaction, ids: Collection[int]) -> None:
+    """Advance the generations of these locked providers by one, because their usage changes."""
+    if ids:
+        db.execute(_ADVANCE_ALL, {"ids": sorted(ids), "now": utcnow()})
+    for provider_id in ids:
+        db.changed(provider_id, feed.USAGE)
+
+
 def touch(db: Transaction, ids: Collection[int]) -> None:
     """Write the dates of these locked rows, for a transaction that relies on them and changes nothing else of them.
 
@@ -105,7 +118,9 @@ _AMONG = _P.c.id.in_(sa.bindparam("ids", expanding=True))
 # need not wait for it, and cannot deadlock with it.
 _LOCK_BY_UUID = SELECT.where(_P.c.uuid == sa.bindparam("uuid")).with_for_update(of=_P, key_share=True)
 _LOCK_BY_ID = SELECT.where(_AMONG).order_by(_P.c.id).with_for_update(of=_P, key_share=True)
-_LOCK = sa.select(_P.c.id).where(_AMONG).order_by(_P.c.id).with_for_update(key_share=True)
+_LOCK = (
+    sa.select(_P.c.id, GENERATION.label("generation")).where(_AMONG).order_by(_P.c.id).with_for_update(key_share=True)
+)
 _ADVANCE = (
     sa.update(_P)
     .where(_P.c.id == sa.bindparam("id_"), sa.bindparam("was") == GENERATION)

@@ -152,6 +152,19 @@ class OrNull:
 
 
 @dataclass(frozen=True)
+class OneOf:
+    """A value of one of several types, of which a value has one at most.
+
+    Whole floats stay floats in it: which of the types a value has is not looked at again.
+    """
+
+    types: tuple[SchemaType, ...]
+
+    def render(self, version: Version) -> JSONSchema:
+        return {"anyOf": [each.render(version) for each in self.types]}
+
+
+@dataclass(frozen=True)
 class Anything:
     """Any value; it is not validated."""
 

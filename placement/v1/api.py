@@ -10,12 +10,14 @@ from placement.http.error_list import ErrorList
 from placement.http.versioning import Unversioned
 from placement.routes import PLACEMENT
 from placement.v1 import failures, policy
-from placement.v1.handlers import capacity, consumer, explain, openapi, overview, provider, root
+from placement.v1.handlers import capacity, claim, consumer, explain, openapi, overview, provider, root
 from placement.version_history import OLDEST
 
 TABLE: Table = {
     "/": {"GET": root.show},
     "/capacity": {"GET": capacity.show},
+    "/claims": {"POST": claim.create},
+    "/claims/{consumer}": {"GET": claim.show},
     "/explain": {"GET": explain.show},
     "/overview": {"GET": overview.show},
     "/providers/{provider}": {"GET": provider.show},
@@ -36,6 +38,9 @@ V1 = Api(
     error_documents=ErrorList(OLDEST, OLDEST, codes_since=OLDEST),
     open_paths=frozenset({"/", "/openapi.json", "/openapi-placement.json"}),
     rules=policy.RULES,
-    failures=(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
+    failures=(
+        *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
+        *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
+    ),
     anonymous_is_admin=True,
 )

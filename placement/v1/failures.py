@@ -19,6 +19,12 @@ class UnknownProvider(errors.BadRequest):
     template = "The parameter %(parameter)s names no resource provider by uuid or name: %(provider)s"
 
 
+class InvalidClaim(errors.BadRequest):
+    """A request of a call contradicts itself or another one."""
+
+    template = "requests[%(number)d]: %(reason)s"
+
+
 class InvalidMark(errors.BadRequest):
     """A page of a list is asked for by a mark of a list with another order."""
 
@@ -27,3 +33,28 @@ class InvalidMark(errors.BadRequest):
 
 class InvalidDate(errors.BadRequest):
     template = "The parameter %(parameter)s is no date: %(value)s"
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+class NoRoom(errors.Conflict):
+    code = "placement.v1.no_room"
+    template = "Nothing fits: %(reason)s"
+
+
+class HeldOtherwise(errors.Conflict):
+    """The consumer holds something that was not claimed by an equal request."""
+
+    code = "placement.v1.held_otherwise"
+    template = (
+        "Consumer %(consumer)s holds something already, and not for an equal request. To give it another place, send "
+        "keep: false with its generation."
+    )
+
+
+class NothingPlaced(errors.Conflict):
+    """Another request of an ``all_or_nothing`` call was refused."""
+
+    code = "placement.v1.nothing_placed"
+    template = "Another request of this call was refused, and all of them were to be placed or none."

@@ -12,24 +12,27 @@ from oslo_policy import policy
 _PROJECT = ["project"]
 _ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 
-# Rule, check, description, path below /v1.
-_READS = (
-    ("capacity:show", _ADMIN_OR_SERVICE, "Show how many times a request could be placed.", "/capacity"),
-    ("explain", _ADMIN_OR_SERVICE, "Explain which candidates a request has, or why it has none.", "/explain"),
-    ("overview:show", _ADMIN_OR_SERVICE, "Show all providers as trees.", "/overview"),
+# Rule, check, description, method, path below /v1.
+_RULES = (
+    ("capacity:show", _ADMIN_OR_SERVICE, "Show how many times a request could be placed.", "GET", "/capacity"),
+    ("explain", _ADMIN_OR_SERVICE, "Explain which candidates a request has, or why it has none.", "GET", "/explain"),
+    ("overview:show", _ADMIN_OR_SERVICE, "Show all providers as trees.", "GET", "/overview"),
     (
         "providers:show",
         _ADMIN_OR_SERVICE,
         "Show a provider, its tree, and who holds what in it.",
+        "GET",
         "/providers/{provider}",
     ),
-    ("consumers:list", _ADMIN_OR_SERVICE, "List consumers with all that they hold.", "/consumers"),
+    ("consumers:list", _ADMIN_OR_SERVICE, "List consumers with all that they hold.", "GET", "/consumers"),
+    ("claims:create", _ADMIN_OR_SERVICE, "Find places for consumers and claim them.", "POST", "/claims"),
+    ("claims:show", _ADMIN_OR_SERVICE, "Show what a consumer holds, and when that ends.", "GET", "/claims/{consumer}"),
 )
 
 
-def _documented(name: str, check: str, description: str, path: str) -> policy.DocumentedRuleDefault:
-    where: list[Any] = [{"path": f"/v1{path}", "method": "GET"}]
+def _documented(name: str, check: str, description: str, method: str, path: str) -> policy.DocumentedRuleDefault:
+    where: list[Any] = [{"path": f"/v1{path}", "method": method}]
     return policy.DocumentedRuleDefault(f"placement:v1:{name}", check, description, where, scope_types=_PROJECT)
 
 
-RULES: list[policy.RuleDefault] = [_documented(*read) for read in _READS]
+RULES: list[policy.RuleDefault] = [_documented(*rule) for rule in _RULES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from placement import microversion as mv
@@ -21,7 +22,12 @@ _IN_TREE = "in_tree"
 
 
 def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
-    """Return the query of a request, read as the newest version of /allocation_candidates reads it.
+    """Return the query of a request, which ``parsed`` reads."""
+    return parsed(req.parameters, snapshot, req.conf)
+
+
+def parsed(parameters: Parameters, snapshot: Snapshot, conf: cfg.ConfigOpts) -> SearchQuery:
+    """Return the query that parameters make, read as the newest version of /allocation_candidates reads it.
 
     ``in_tree`` takes names of providers, too.  Whether classes and traits exist is not checked.
 
@@ -30,10 +36,10 @@ def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
     """
     pairs = [
         (name, _uuid(snapshot, name, value) if name.startswith(_IN_TREE) else value)
-        for name, value in req.parameters.items()
+        for name, value in parameters.items()
     ]
     query = parse.search_query(Parameters(pairs), mv.LATEST)
-    check_demands(query, req.conf)
+    check_demands(query, conf)
     return query
 
 

@@ -20,6 +20,11 @@ def date(moment: datetime.datetime | None) -> str | None:
     return None if moment is None else f"{moment.isoformat(timespec='seconds')}Z"
 
 
+def precise(moment: datetime.datetime | None) -> str | None:
+    """Return a date (naive, UTC) in microseconds, as ``2026-11-20T08:11:35.000250Z``."""
+    return None if moment is None else f"{moment.isoformat(timespec='microseconds')}Z"
+
+
 def moment(parameter: str, value: str) -> datetime.datetime:
     """Return the moment (naive, UTC) that a parameter names: a date, or how long ago it was.
 

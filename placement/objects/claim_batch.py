@@ -1,0 +1,217 @@
+"""Claims of different consumers of which one transaction places those that fit, and says of the others why not.
+
+The order of the steps is that of a claim set (placement/objects/claim_set.py), and so is what makes it correct: the
+rows of the consumers are locked before those of the providers, and what fits is decided by the one fit rule once both
+are locked.  It differs where a claim that is refused must leave nothing: a provider's generation advances only after
+the decision, and rows of new consumers whose claims are refused are deleted before COMMIT.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import feed
+from placement.db.tables import allocations
+from placement.db.transaction import Transaction
+from placement.objects import provider_rows
+from placement.objects.claim import AnyGeneration, Claim
+from placement.objects.claimed_inventory import ClaimedInventory
+from placement.objects.consumer import Consumer
+from placement.objects.provider import ResourceProvider
+
+#: The inventories of a batch by provider uuid and class name.
+_Inventories = Mapping[tuple[str, str], ClaimedInventory]
+_Amounts = dict[tuple[str, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedClaim:
+    """A claim that was placed."""
+
+    consumer_generation: int
+    #: Whether the consumer had a row before, and whether it held something.
+    existed: bool
+    moved: bool
+    #: The generations of the providers it is on, by uuid.
+    provider_generations: Mapping[str, int]
+
+
+#: What became of a claim: it was placed, or this is why not.
+ClaimOutcome = PlacedClaim | errors.Failure
+
+
+class ClaimBatch:
+    """Claims that state a consumer generation, about all providers, in the order in which they get their places."""
+
+    def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
+        self._db = db
+        self._claims = {claim.consumer: claim for claim in claims}
+        self._refused: dict[str, errors.Failure] = {}
+        self._consumers: dict[str, Consumer] = {}
+        self._provider_ids: Mapping[str, int] = {}
+        #: By id, as they were when the providers were locked.
+        self._generations: Mapping[int, int] = {}
+
+    def place(self, provider_ids: Mapping[str, int] | None = None) -> list[ClaimOutcome]:
+        """Place the claims that fit beside what others use, each after those before it.
+
+        Args:
+            provider_ids: Ids by uuid, where the caller knows them.
+
+        Returns:
+            What became of each claim, in order.  Refusals are ConsumerGenerationConflict, UnknownAllocationProvider,
+            NoInventoryToAllocate, AmountAgainstConstraints and CapacityExceeded.
+        """
+        self._read_consumers()
+        self._find_providers(provider_ids)
+        tried = self._open_claims()
+        self._lock_consumers(tried)
+        self._lock_providers(tried)
+        inventories = self._judge(tried)
+        placed = self._open_claims()
+        self._write_consumers(tried, placed)
+        provider_rows.advance_locked(self._db, self._provider_ids_of(placed))
+        self._replace_allocations(placed, inventories)
+        return [self._refused.get(consumer) or self._placed(claim) for consumer, claim in self._claims.items()]
+
+    # --- the steps, in their order ---
+
+    def _read_consumers(self) -> None:
+        owners = {consumer: claim.owner for consumer, claim in self._claims.items()}
+        self._consumers = Consumer.read_with_owners(self._db, owners)
+        for consumer, claim in self._claims.items():
+            assert not isinstance(claim.generation, AnyGeneration)
+            try:
+                self._consumers[consumer].check_generation(claim.generation)
+            except errors.ConsumerGenerationConflict as failure:
+                self._refused[consumer] = failure
+
+    def _find_providers(self, known: Mapping[str, int] | None) -> None:
+        named = dict.fromkeys(uuid for claim in self._open_claims() for uuid in claim.resources)
+        self._provider_ids = ResourceProvider.ids(self._db, named) if known is None else known
+        for claim in self._open_claims():
+            for uuid in claim.resources:
+                if uuid not in self._provider_ids:
+                    self._refused[claim.consumer] = errors.UnknownAllocationProvider(uuid=uuid)
+
+    def _lock_consumers(self, claims: Iterable[Claim]) -> None:
+        """Insert the rows of new consumers and lock those of others, in one order; raises Collision if one changed."""
+        in_order = sorted((self._consumers[claim.consumer] for claim in claims), key=lambda consumer: consumer.uuid)
+        for new, several in itertools.groupby(in_order, lambda consumer: consumer.id is None):
+            if new:
+                Consumer.insert_all(self._db, [*several])
+            else:
+                for consumer in several:
+                    consumer.lock_as_read(self._db)
+
+    def _lock_providers(self, claims: Iterable[Claim]) -> None:
+        self._generations = provider_rows.lock_for_usage(self._db, self._provider_ids_of(claims))
+
+    def _judge(self, claims: Sequence[Claim]) -> _Inventories:
+        """Decide which claims fit, and return the inventories that they ask for."""
+        classes = {name for claim in claims for amounts in claim.resources.values() for name in amounts}
+        if not classes:
+            return {}
+        inventories = ClaimedInventory.read(self._db, self._generations.keys(), classes, ())
+        used = {key: inventory.used for key, inventory in inventories.items()}
+        own = self._own_amounts(claims, inventories)
+        for claim in claims:
+            try:
+                _take(claim, inventories, used, own[claim.consumer])
+            except errors.Conflict as failure:
+                self._refused[claim.consumer] = failure
+        return inventories
+
+    def _write_consumers(self, tried: Iterable[Claim], placed: Iterable[Claim]) -> None:
+        """Advance the consumers that existed, and delete the rows of new ones whose claims are refused."""
+        refused = [claim.consumer for claim in tried if claim.consumer in self._refused]
+        Consumer.delete_new(self._db, [uuid for uuid in refused if self._consumers[uuid].id is None])
+        for claim in placed:
+            consumer = self._consumers[claim.consumer]
+            if consumer.id is not None:
+                consumer.advance(self._db, as_read=True)
+
+    def _replace_allocations(self, claims: Sequence[Claim], inventories: _Inventories) -> None:
+        holders = [claim.consumer for claim in claims if self._consumers[claim.consumer].held_on]
+        if holders:
+            self._db.execute(_DELETE, {"consumers": holders})
+            for uuid in holders:
+                for provider_id in self._consumers[uuid].held_on:
+                    self._db.changed(provider_id, feed.USAGE)
+        rows = [
+            {
+                "resource_provider_id": self._provider_ids[uuid],
+                "resource_class_id": inventories[uuid, name].class_id,
+                "consumer_id": claim.consumer,
+                "used": amount,
+            }
+            for claim in claims
+            for uuid, amounts in claim.resources.items()
+            for name, amount in amounts.items()
+        ]
+        if rows:
+            self._db.execute(sa.insert(allocations), rows)
+
+    # --- what the steps need ---
+
+    def _open_claims(self) -> list[Claim]:
+        """Return the claims that are not refused so far."""
+        return [claim for consumer, claim in self._claims.items() if consumer not in self._refused]
+
+    def _provider_ids_of(self, claims: Iterable[Claim]) -> set[int]:
+        return {self._provider_ids[uuid] for claim in claims for uuid in claim.resources}
+
+    def _own_amounts(
+        self, claims: Iterable[Claim], inventories: _Inventories
+    ) -> Mapping[str, _Amounts]:
+        """Return what each consumer holds of these inventories, and gives up if its claim is placed."""
+        own: Mapping[str, _Amounts] = defaultdict(dict)
+        holders = [claim.consumer for claim in claims if self._consumers[claim.consumer].held_on]
+        if holders:
+            keys = {(self._provider_ids[uuid], of.class_id): (uuid, name) for (uuid, name), of in inventories.items()}
+            for consumer, provider_id, class_id, amount in self._db.execute(_HELD, {"consumers": holders}):
+                if consumer in self._claims and (key := keys.get((provider_id, class_id))) is not None:
+                    own[consumer][key] = own[consumer].get(key, 0) + int(amount)
+        return own
+
+    def _placed(self, claim: Claim) -> PlacedClaim:
+        consumer = self._consumers[claim.consumer]
+        return PlacedClaim(
+            consumer_generation=1 if consumer.generation is None else consumer.generation + 1,
+            existed=consumer.id is not None,
+            moved=bool(consumer.held_on),
+            provider_generations={uuid: self._generations[self._provider_ids[uuid]] + 1 for uuid in claim.resources},
+        )
+
+
+def _take(
+    claim: Claim,
+    inventories: _Inventories,
+    used: _Amounts,
+    own: Mapping[tuple[str, str], int],
+) -> None:
+    """Change ``used`` as the claim does, which gives up ``own``; raises a Conflict, and changes nothing, if not fit."""
+    wanted = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
+    for (uuid, name), amount in wanted.items():
+        inventory = inventories.get((uuid, name))
+        if inventory is None:
+            raise errors.NoInventoryToAllocate(resource_classes=name, uuids=uuid)
+        key = uuid, name
+        replace(inventory, used=used[key], used_by_claimants=own.get(key, 0)).check(amount, amount)
+    for key, amount in own.items():
+        used[key] -= amount
+    for key, amount in wanted.items():
+        used[key] += amount
+
+
+_A = allocations.c
+_CONSUMERS: sa.BindParameter[str] = sa.bindparam("consumers", expanding=True)
+_OF_CONSUMERS = _A.consumer_id.in_(_CONSUMERS)
+_DELETE = sa.delete(allocations).where(_OF_CONSUMERS)
+_HELD = sa.select(_A.consumer_id, _A.resource_provider_id, _A.resource_class_id, _A.used).where(_OF_CONSUMERS)

@@ -1,0 +1,9 @@
+"""Claims whose places the service chooses: a call names consumers and queries, and learns who holds what.
+
+    request     what a call asks for, and the digest by which a repeated request is known
+    result      what became of each request
+    engine      search, transaction, and again on a newer index where somebody was faster
+    writing     the transactions
+
+The places are chosen in the index (placement/search/pick) and taken by claims like any other (placement/objects).
+"""

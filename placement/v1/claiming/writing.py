@@ -1,0 +1,156 @@
+"""The transactions of a call: claims on chosen places, with their records."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from placement import errors
+from placement.db.database import Database
+from placement.db.dry_run import DryRun
+from placement.db.transaction import Transaction
+from placement.index.snapshot import Snapshot
+from placement.objects import leases
+from placement.objects.claim import Claim
+from placement.objects.claim_batch import ClaimBatch, ClaimOutcome, PlacedClaim
+from placement.objects.claim_record import ClaimRecord, Mappings
+from placement.search.pick.picker import Pick
+from placement.v1.claiming.request import ClaimCall, ClaimRequest
+from placement.v1.claiming.result import Place
+
+
+class ChosenPlace(NamedTuple):
+    """A request, and the place that was chosen for it."""
+
+    request: ClaimRequest
+    #: Amounts by provider uuid and class.
+    resources: Mapping[str, Mapping[str, int]]
+    mappings: Mappings
+    #: Ids and generations of these providers as they are in the snapshot, by uuid.
+    provider_ids: Mapping[str, int]
+    provider_generations: Mapping[str, int]
+
+    @classmethod
+    def of(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
+        """Return the place that a pick names; amounts of several copies on one provider are added up."""
+        resources: dict[str, dict[str, int]] = {}
+        ids: dict[str, int] = {}
+        generations: dict[str, int] = {}
+        for candidate in pick.candidates:
+            for slot, amounts in candidate.amounts.items():
+                provider = snapshot.provider(slot)
+                ids[provider.uuid] = provider.id
+                generations[provider.uuid] = int(snapshot.generations[slot])
+                held = resources.setdefault(provider.uuid, {})
+                for name, amount in amounts.items():
+                    held[name] = held.get(name, 0) + amount
+        mappings = [
+            {suffix: [snapshot.provider(slot).uuid for slot in slots] for suffix, slots in candidate.mappings.items()}
+            for candidate in pick.candidates
+        ]
+        return cls(request, resources, mappings, ids, generations)
+
+    @property
+    def claim(self) -> Claim:
+        """The claim on the place."""
+        return Claim(self.request.consumer, self.resources, self.request.owner, self.request.generation)
+
+    def found(self) -> Place:
+        """Return the place as it is shown where nothing was written."""
+        return Place(self.resources, self.provider_generations, self.mappings)
+
+
+class NothingWrittenError(Exception):
+    """The transaction was rolled back, because claims were refused."""
+
+    def __init__(self, outcomes: Sequence[ClaimOutcome]) -> None:
+        super().__init__()
+        self.outcomes = outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A chosen place that its consumer has now."""
+
+    place: Place
+    moved: bool
+
+
+#: What became of a chosen place: its consumer has it, or this is why not.
+Written = Taken | errors.Failure
+
+
+def write(
+    database: Database | DryRun[object],
+    call: ClaimCall,
+    chosen: Sequence[ChosenPlace],
+    *,
+    together: bool,
+    attempts: int,
+) -> list[Written]:
+    """Claim the places in one transaction, each after those before it, and return what became of each.
+
+    Args:
+        together: Whether nothing is written if one of them is refused.
+        attempts: The largest number of attempts.
+
+    Raises:
+        AllocationsChanged: Every attempt collided.
+    """
+
+    def work(db: Transaction) -> list[Written]:
+        # After a collision ids are read: a provider that was deleted and made again has another one.
+        ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()} if db.attempt == 1 else None
+        outcomes = ClaimBatch(db, [place.claim for place in chosen]).place(ids)
+        refused = sum(isinstance(outcome, errors.Failure) for outcome in outcomes)
+        if refused == len(outcomes) or (together and refused):
+            raise NothingWrittenError(outcomes)
+        return _write_records(db, call, chosen, outcomes)
+
+    try:
+        return database.write(work, attempts=attempts, exhausted=errors.AllocationsChanged)
+    except NothingWrittenError as nothing:
+        return [
+            outcome if isinstance(outcome, errors.Failure) else errors.AllocationsChanged()
+            for outcome in nothing.outcomes
+        ]
+
+
+def _write_records(
+    db: Transaction, call: ClaimCall, chosen: Sequence[ChosenPlace], outcomes: Sequence[ClaimOutcome]
+) -> list[Written]:
+    """Write the records of the claims that were placed."""
+    expires_at = leases.end_after(db, call.expires_in)
+    written: list[Written] = []
+    new: list[ClaimRecord] = []
+    for place, outcome in zip(chosen, outcomes, strict=True):
+        if isinstance(outcome, errors.Failure):
+            written.append(outcome)
+            continue
+        record = _record(place, outcome, expires_at)
+        if outcome.existed:
+            record = record.replace(db, keep_end=not call.sets_end)
+        else:
+            new.append(record)
+        shown = Place(
+            resources=place.resources,
+            provider_generations=outcome.provider_generations,
+            mappings=place.mappings,
+            consumer_generation=outcome.consumer_generation,
+            expires_at=record.expires_at,
+        )
+        written.append(Taken(shown, outcome.moved))
+    ClaimRecord.insert_all(db, new)
+    return written
+
+
+def _record(place: ChosenPlace, outcome: PlacedClaim, expires_at: datetime.datetime | None) -> ClaimRecord:
+    return ClaimRecord(
+        consumer=place.request.consumer,
+        content=place.request.content,
+        generation=outcome.consumer_generation,
+        mappings=place.mappings,
+        expires_at=expires_at,
+    )

@@ -1,0 +1,157 @@
+"""/v1/claims, /v1/claims/{consumer}"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+from oslo_utils import uuidutils
+
+from placement import errors
+from placement.conf.searches import settings_of
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
+from placement.index.snapshot import Snapshot
+from placement.objects.claim_record import HeldClaim
+from placement.objects.consumer import Owner
+from placement.search.pick.strategy import Preference, Strategy
+from placement.search.query import existence
+from placement.search.query.query import SearchQuery
+from placement.v1 import searching
+from placement.v1.claiming.engine import Claiming
+from placement.v1.claiming.request import ClaimCall, ClaimRequest, canonical
+from placement.v1.failures import InvalidClaim
+from placement.v1.schemas import claim as schema
+from placement.v1.schemas import claim_query
+
+
+@endpoint(
+    policy="placement:v1:claims:create",
+    body=schema.CREATE,
+    limits={"claims": lambda document: len(document["requests"])},
+    dry_run=lambda _req: (),
+    replies=schema.CREATE_REPLIES,
+)
+def create(req: Request) -> Reply:
+    """Find places for consumers and claim them."""
+    call = _call(req)
+    results = Claiming(
+        call,
+        req.writes_to,
+        req.index,
+        settings_of(req.conf),
+        attempts=req.conf.placement.allocation_conflict_retry_count,
+    ).run()
+    document = schema.results(results)
+    req.log_claims(document["claimed"], len(results) - document["claimed"])
+    if document["claimed"]:
+        return ok(document)
+    failure = results[0].failure
+    assert failure is not None
+    failure.members = document
+    raise failure
+
+
+def _check_uuid(_req: Request, consumer: str) -> None:
+    """Refuse a path that names no consumer."""
+    if not uuidutils.is_uuid_like(consumer):
+        raise errors.MalformedConsumerUuid(uuid=consumer)
+
+
+@endpoint(policy="placement:v1:claims:show", path=_check_uuid, replies=schema.SHOW_REPLIES)
+def show(req: Request, consumer: str) -> Reply:
+    """Show what a consumer holds, and when that ends."""
+    named = _uuid(consumer)
+    held = req.read(lambda db: HeldClaim.of_consumers(db, [named])).get(named)
+    if held is None:
+        raise errors.NoAllocations(uuid=named)
+    return ok(schema.document(held), modified=NOW)
+
+
+def _call(req: Request) -> ClaimCall:
+    """Return what a request asks for.
+
+    Raises:
+        InvalidClaim: Its requests contradict each other, or themselves.
+        BadRequest: A query is wrong, or names what does not exist.
+    """
+    document = req.document
+    queries = _Queries(req)
+    requests = [_request(each, number, queries) for number, each in enumerate(document["requests"])]
+    named = set()
+    for number, request in enumerate(requests):
+        if request.consumer in named:
+            raise InvalidClaim(number=number, reason=f"consumer {request.consumer} is named by another request, too")
+        named.add(request.consumer)
+    return ClaimCall(
+        requests=requests,
+        strategy=_strategy(document.get("strategy", "spread")),
+        all_or_nothing=document.get("all_or_nothing", False),
+        expires_in=document.get("expires_in"),
+        sets_end="expires_in" in document,
+        dry_run=req.dry_run is not None,
+    )
+
+
+def _request(given: dict[str, Any], number: int, queries: _Queries) -> ClaimRequest:
+    keep, generation = given.get("keep", True), given.get("consumer_generation")
+    if not keep and "consumer_generation" not in given:
+        raise InvalidClaim(number=number, reason="keep: false needs the consumer_generation")
+    if keep and generation is not None:
+        raise InvalidClaim(number=number, reason="a consumer_generation other than null needs keep: false")
+    query, text = queries.of(given["query"], number)
+    return ClaimRequest(
+        consumer=_uuid(given["consumer"]),
+        owner=Owner(given["project_id"], given["user_id"], given["consumer_type"]),
+        query=query,
+        query_text=text,
+        count=given.get("count", 1),
+        keep=keep,
+        generation=generation,
+        dry_run=given.get("dry_run", False),
+    )
+
+
+class _Queries:
+    """The queries of a call: each text is parsed once, and equal queries are the same object."""
+
+    def __init__(self, req: Request) -> None:
+        self._req = req
+        self._by_given: dict[str, tuple[SearchQuery, str]] = {}
+        self._by_text: dict[str, SearchQuery] = {}
+        self._read_snapshot: Snapshot | None = None
+
+    def of(self, given: Any, number: int) -> tuple[SearchQuery, str]:
+        """Return a query and its canonical text; ``number`` is that of the request."""
+        key = given if isinstance(given, str) else json.dumps(given)
+        known = self._by_given.get(key)
+        if known is None:
+            with errors.prefixed(f"requests[{number}].query: "):
+                known = self._by_given[key] = self._parsed(given)
+        return known
+
+    def _parsed(self, given: Any) -> tuple[SearchQuery, str]:
+        parameters = claim_query.parameters(given)
+        query = searching.parsed(parameters, self._snapshot, self._req.conf)
+        existence.check(query, self._snapshot, self._req.database)
+        text = canonical(query)
+        return self._by_text.setdefault(text, query), text
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        if self._read_snapshot is None:
+            self._read_snapshot = self._req.index.current()
+        return self._read_snapshot
+
+
+def _strategy(given: Any) -> Strategy:
+    if isinstance(given, str):
+        return Strategy(Preference(given))
+    return Strategy(spread_over=given["spread_over"])
+
+
+def _uuid(text: str) -> str:
+    """Return a uuid in the form with dashes."""
+    return str(uuid.UUID(text))
