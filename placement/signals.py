@@ -99,9 +99,9 @@ node_requested: Signal[[NodeOutcome, int]] = Signal()
 leases_expired: Signal[[int]] = Signal()
 
 
-#: Consumers of a call for which the service has chosen places (docs: v1-claims): how their requests ended, as a word or
-#: as the class of the failure, and how many of them did.
-places_claimed: Signal[[str | type[BaseException], int]] = Signal()
+#: Consumers for which the service was to choose places (docs: v1-claims): how their requests ended, in a word or as the
+#: name of the failure's class, and how many of them did.
+places_claimed: Signal[[str, int]] = Signal()
 
 
 def timed(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:

@@ -31,6 +31,7 @@ from placement.http import dry_run as dry_runs
 from placement.http.environ import API, ROUTE
 from placement.http.request import Request
 from placement.http.response import JSON, Reply
+from placement.schemas.declarations import SchemaType
 from placement.schemas.document import Body, Query
 from placement.schemas.success import Replies
 from placement.version_history import OLDEST, Version
@@ -61,6 +62,7 @@ class Endpoint:
         gate: The failure that refuses an older version; it takes no values.
         media_types_first: Whether the checks of Accept and Content-Type come before the version gate.
         replies: What it returns where it succeeds, for the OpenAPI document; no check depends on it.
+        conflict: What its error documents of status 409 may have beside their errors, for the same.
     """
 
     handler: Handler
@@ -78,6 +80,7 @@ class Endpoint:
     gate: type[errors.Failure] = failures.NoSuchRoute
     media_types_first: bool = False
     replies: Replies = ()
+    conflict: SchemaType | None = None
 
     def __call__(self, req: Request, **path_values: str) -> Reply:
         """Return the reply of the handler, after all checks.

@@ -167,8 +167,8 @@ class Metrics:
         self._node(outcome).inc()
         self._lost.inc(lost)
 
-    def _places_claimed(self, outcome: str | type[BaseException], number: int) -> None:
-        self._claim(outcome if isinstance(outcome, str) else _label(outcome)).inc(number)
+    def _places_claimed(self, outcome: str, number: int) -> None:
+        self._claim(_in_lower_case(outcome)).inc(number)
 
     def _refreshed(self, seconds: float, missed: int, providers: int) -> None:
         self._refresh_seconds.observe(seconds)
@@ -192,4 +192,8 @@ class Metrics:
 @functools.cache
 def _label(failure: type[BaseException] | None) -> str:
     """Return the label of a failure: ``capacity_exceeded`` for CapacityExceeded."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", failure.__name__).lower() if failure else "other"
+    return _in_lower_case(failure.__name__) if failure else "other"
+
+
+def _in_lower_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

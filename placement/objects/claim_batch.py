@@ -167,9 +167,7 @@ class ClaimBatch:
     def _provider_ids_of(self, claims: Iterable[Claim]) -> set[int]:
         return {self._provider_ids[uuid] for claim in claims for uuid in claim.resources}
 
-    def _own_amounts(
-        self, claims: Iterable[Claim], inventories: _Inventories
-    ) -> Mapping[str, _Amounts]:
+    def _own_amounts(self, claims: Iterable[Claim], inventories: _Inventories) -> Mapping[str, _Amounts]:
         """Return what each consumer holds of these inventories, and gives up if its claim is placed."""
         own: Mapping[str, _Amounts] = defaultdict(dict)
         holders = [claim.consumer for claim in claims if self._consumers[claim.consumer].held_on]

@@ -48,6 +48,7 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
             operation["responses"] = {
                 **replies.succeeding(api, version, endpoint, shown, name, components),
                 **{str(status.value): failure(status) for status in failing},
+                **replies.conflict(api, version, endpoint, name, components),
             }
             paths.setdefault(path, {})[method.lower()] = operation
     return {

@@ -83,13 +83,40 @@ def failing(api: Api, version: Version, path: str, method: str, endpoint: Endpoi
     return statuses
 
 
-def failure(api: Api, version: Version, components: Components, status: HTTPStatus) -> dict[str, Any]:
+def conflict(
+    api: Api, version: Version, endpoint: Endpoint, operation: str, components: Components
+) -> dict[str, dict[str, Any]]:
+    """Return the response of status 409 of an endpoint whose conflicts have members; else nothing.
+
+    Args:
+        operation: The name of the operation, for the schema.
+    """
+    if endpoint.conflict is None:
+        return {}
+    members = _extensible(api, version, endpoint.conflict.render(version))
+    return {"409": failure(api, version, components, HTTPStatus.CONFLICT, operation, members["properties"])}
+
+
+def failure(
+    api: Api,
+    version: Version,
+    components: Components,
+    status: HTTPStatus,
+    operation: str = "",
+    members: JSONSchema | None = None,
+) -> dict[str, Any]:
     """Return a reference to the response of a status that reports failures; its form is what the client accepts.
 
     Headers with the version are left out of failures that come before its negotiation or its end.
+
+    Args:
+        operation: The name of the operation, if its failures have members of their own.
+        members: The schemas of these members.
     """
-    name = f"Errors{status.value}"
-    schema = components.schema(name, _error_list(api, version, status))
+    name = f"{operation}Errors{status.value}"
+    errors_alone = _error_list(api, version, status)
+    properties = {**(members or {}), **errors_alone["properties"]}
+    schema = components.schema(name, {**errors_alone, "properties": properties})
     headers = {"x-openstack-request-id": _REQUEST_ID, **_OF_STATUS.get(status, {})}
     headers |= {name: {"schema": form} for name, form in _of_version(api, version)}
     content = {JSON: {"schema": schema}, "text/html": _TEXT, "text/plain": _TEXT}

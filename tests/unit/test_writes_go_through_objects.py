@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import placement
+from placement.objects.claim_batch import ClaimBatch
 from placement.objects.claim_set import ClaimSet
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
@@ -27,11 +28,25 @@ PARTIAL_CHANGES = {
     "hold",
     "check_generation",
     "advance_for_usage",
+    "advance_locked",
+    "lock_for_usage",
+    "lock_as_read",
     "read_again",
 }
 #: The modules of placement/objects that write.  All others are records, which can only be read.
 WRITERS = {
-    *("claim_set", "consumer", "leases", "locked_provider", "provider_rows", "release", "resource_class", "trait"),
+    *(
+        "claim_batch",
+        "claim_record",
+        "claim_set",
+        "consumer",
+        "leases",
+        "locked_provider",
+        "provider_rows",
+        "release",
+        "resource_class",
+        "trait",
+    ),
     "tree",
 }
 
@@ -77,7 +92,11 @@ def test_only_objects_and_the_database_record_in_the_feed():
         for _, name, arguments in calls(module)
         if name == "changed" and any(getattr(getattr(one, "value", None), "id", "") == "feed" for one in arguments)
     }
-    assert recording == {"db/online", "db/standard", *(f"objects/{name}" for name in WRITERS - {"consumer", "leases"})}
+    assert recording == {
+        "db/online",
+        "db/standard",
+        *(f"objects/{name}" for name in WRITERS - {"claim_record", "consumer", "leases"}),
+    }
 
 
 def test_only_the_listed_modules_write():
@@ -92,11 +111,11 @@ def test_only_the_listed_modules_write():
 
 def test_unchecked_writes_are_used_only_by_objects_that_check():
     assert importers("placement.objects.provider_rows") == {
-        *("objects/claim_set", "objects/locked_provider", "objects/tree"),
+        *("objects/claim_batch", "objects/claim_set", "objects/locked_provider", "objects/tree"),
     }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}
     assert importers("placement.objects.consumer.Consumer") == {
-        *("objects/claim_set", "objects/leases", "objects/release"),
+        *("objects/claim_batch", "objects/claim_set", "objects/leases", "objects/release"),
     }
 
 
@@ -116,3 +135,4 @@ def test_a_locked_provider_has_no_public_method_of_a_partial_change():
 def test_a_claim_set_has_no_public_method_of_a_single_step():
     public = {name for name in vars(ClaimSet) if not name.startswith("_")}
     assert public == {"place", "release"}
+    assert {name for name in vars(ClaimBatch) if not name.startswith("_")} == {"place"}

@@ -25,8 +25,8 @@ from placement.search.explain.explaining import explain
 from placement.search.find import Settings
 from placement.search.pick.picker import Picker, PickRequest
 from placement.v1.claiming.request import ClaimCall, ClaimRequest
-from placement.v1.claiming.result import ClaimResult, Outcome, Place, refused
-from placement.v1.claiming.writing import ChosenPlace, Taken, write
+from placement.v1.claiming.result import ClaimResult, Place, RequestOutcome, refused
+from placement.v1.claiming.writing import ChosenPlace, TakenPlace, write
 from placement.v1.failures import HeldOtherwise, NoRoom, NothingPlaced
 
 #: Consumers in one transaction.
@@ -89,8 +89,9 @@ class Claiming:
             if number >= _ROUNDS_WITHOUT_PAUSE:
                 retry.pause(number)
         results = [self._results[request.consumer] for request in self._call.requests]
-        for outcome, ended in Counter(type(one.failure) if one.failure else one.outcome for one in results).items():
-            signals.places_claimed(outcome, ended)
+        outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
+        for outcome, number in outcomes.items():
+            signals.places_claimed(outcome, number)
         return results
 
     # --- a round ---
@@ -107,7 +108,7 @@ class Claiming:
         if self._write([place for place in chosen if not place.request.dry_run]):
             for place in chosen:
                 if place.request.dry_run:
-                    self._end(ClaimResult(place.request.consumer, Outcome.FOUND, place.found()))
+                    self._end(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.found()))
             if missing and not self._end_held(missing):
                 self._refuse_for_room(missing)
 
@@ -147,8 +148,12 @@ class Claiming:
             written = write(self._database, self._call, batch, together=self._together, attempts=self._attempts)
             for place, outcome in zip(batch, written, strict=True):
                 consumer = place.request.consumer
-                if isinstance(outcome, Taken):
-                    self._end(ClaimResult(consumer, Outcome.MOVED if outcome.moved else Outcome.CLAIMED, outcome.place))
+                if isinstance(outcome, TakenPlace):
+                    self._end(
+                        ClaimResult(
+                            consumer, RequestOutcome.MOVED if outcome.moved else RequestOutcome.CLAIMED, outcome.place
+                        )
+                    )
                     continue
                 complete = False
                 if isinstance(outcome, errors.ConsumerGenerationConflict):
@@ -169,7 +174,7 @@ class Claiming:
         """End the request if what its consumer holds decides it; return whether it does."""
         generation = None if held is None else held.consumer_generation
         if held is not None and held.content == request.content:
-            self._end(ClaimResult(request.consumer, Outcome.HELD, Place.of_held(held)))
+            self._end(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_held(held)))
         elif request.generation == generation:
             return False
         elif request.generation is None:

@@ -45,7 +45,7 @@ class ClaimCall:
     """All that one call asks for."""
 
     requests: Sequence[ClaimRequest]
-    strategy: Strategy = Strategy()
+    strategy: Strategy
     #: Whether nothing is written if one of the requests cannot be placed.
     all_or_nothing: bool = False
     #: Seconds after which what was claimed is given back; None: never.

@@ -12,7 +12,7 @@ from placement.objects.claim_record import HeldClaim, Mappings
 from placement.search.explain.explanation import Explanation
 
 
-class Outcome(StrEnum):
+class RequestOutcome(StrEnum):
     """How a request ended."""
 
     CLAIMED = "claimed"
@@ -57,7 +57,7 @@ class ClaimResult:
     """The result of one request: a place, or a failure."""
 
     consumer: str
-    outcome: Outcome
+    outcome: RequestOutcome
     place: Place | None = None
     failure: errors.Failure | None = None
     #: Why nothing fits; with the first result of each query only.
@@ -66,4 +66,4 @@ class ClaimResult:
 
 def refused(consumer: str, failure: errors.Failure, explanation: Explanation | None = None) -> ClaimResult:
     """Return the result of a request that was refused."""
-    return ClaimResult(consumer, Outcome.REFUSED, failure=failure, explanation=explanation)
+    return ClaimResult(consumer, RequestOutcome.REFUSED, failure=failure, explanation=explanation)

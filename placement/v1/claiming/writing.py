@@ -71,7 +71,7 @@ class NothingWrittenError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenPlace:
     """A chosen place that its consumer has now."""
 
     place: Place
@@ -79,7 +79,7 @@ class Taken:
 
 
 #: What became of a chosen place: its consumer has it, or this is why not.
-Written = Taken | errors.Failure
+Written = TakenPlace | errors.Failure
 
 
 def write(
@@ -141,7 +141,7 @@ def _write_records(
             consumer_generation=outcome.consumer_generation,
             expires_at=record.expires_at,
         )
-        written.append(Taken(shown, outcome.moved))
+        written.append(TakenPlace(shown, outcome.moved))
     ClaimRecord.insert_all(db, new)
     return written
 

@@ -33,6 +33,7 @@ from placement.v1.schemas import claim_query
     limits={"claims": lambda document: len(document["requests"])},
     dry_run=lambda _req: (),
     replies=schema.CREATE_REPLIES,
+    conflict=schema.RESULTS,
 )
 def create(req: Request) -> Reply:
     """Find places for consumers and claim them."""

@@ -103,7 +103,8 @@ _RESULT = Object(
         ),
     ),
 )
-CREATE_REPLIES = success.ok(_object(results=Array(_RESULT), claimed=_NUMBER), dated=success.Dated.NEVER)
+RESULTS = _object(results=Array(_RESULT), claimed=_NUMBER)
+CREATE_REPLIES = success.ok(RESULTS, dated=success.Dated.NEVER)
 SHOW_REPLIES = success.ok(
     _object(
         consumer=string(),
