@@ -51,6 +51,7 @@ class Claiming:
         settings: Settings,
         *,
         attempts: int,
+        snapshot: Snapshot | None = None,
     ) -> None:
         """Prepare a call.
 
@@ -58,12 +59,14 @@ class Claiming:
             database: Takes the writes.
             settings: Of the searches.
             attempts: The largest number of attempts at one transaction.
+            snapshot: One that the index gave for this call, for the first round; None: none yet.
         """
         self._call = call
         self._database = database
         self._index = index
         self._settings = settings
         self._attempts = attempts
+        self._snapshot = snapshot
         #: Whether all places are taken by one transaction, or none.
         self._together = call.all_or_nothing or call.dry_run
         self._open = {request.consumer: request for request in _by_query(call.requests)}
@@ -98,7 +101,7 @@ class Claiming:
 
     def _run_round(self) -> None:
         self._read_present()
-        snapshot = self._index.current()
+        snapshot = self._next_snapshot()
         chosen = self._choose(snapshot)
         missing = self._open.keys() - {place.request.consumer for place in chosen}
         if missing and self._call.all_or_nothing:
@@ -111,6 +114,11 @@ class Claiming:
                     self._end(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.found()))
             if missing and not self._end_held(missing):
                 self._refuse_for_room(missing)
+
+    def _next_snapshot(self) -> Snapshot:
+        """Return a snapshot that was current after the call began, and after what consumers hold was read."""
+        given, self._snapshot = self._snapshot, None
+        return self._index.current() if given is None or self._own else given
 
     def _read_present(self) -> None:
         """Read what consumers hold that are moved or only tried, and end what that decides."""
