@@ -63,6 +63,7 @@ class Picker:
         settings: Settings | None = None,
         *,
         avoid: Collection[int] = (),
+        occupied: Collection[int] = (),
         within: Collection[int] | None = None,
         join: bool = False,
         seed: int | None = None,
@@ -73,6 +74,7 @@ class Picker:
             strategy: None: spread.
             settings: Bounds of the search.
             avoid: Roots of trees that nobody is placed in.
+            occupied: Roots of trees that no listed consumer is placed in: others of the call have places there.
             within: Roots of the only trees; None: all.
             join: Whether all requests of a call are placed in one tree.
             seed: Makes picks repeatable.
@@ -86,7 +88,7 @@ class Picker:
         self._random = random.Random(seed)
         self._tally = Tally()
         #: The trees that listed consumers must avoid, and those that the others must.
-        self._with_any, self._with_listed = set(avoid), set(avoid)
+        self._with_any, self._with_listed = {*avoid, *occupied}, set(avoid)
         self.cut_short: set[int] = set()
 
     def pick(self, requests: Sequence[PickRequest]) -> list[Pick | None]:

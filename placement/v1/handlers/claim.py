@@ -48,6 +48,8 @@ def create(req: Request) -> Reply:
     ).run()
     document = schema.results(results)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
+    if req.dry_run is not None and req.dry_run.seen is None:
+        req.write(lambda _db: None)  # no place was found to try, and that is the decision that is shown
     if document["claimed"]:
         return ok(document)
     failure = results[0].failure
@@ -93,6 +95,8 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
         all_or_nothing=document.get("all_or_nothing", False),
         expires_in=document.get("expires_in"),
         sets_end="expires_in" in document,
+        apart_from=frozenset(map(_uuid, document.get("apart_from", ()))),
+        together_with=frozenset(map(_uuid, document.get("together_with", ()))),
         dry_run=req.dry_run is not None,
     )
 
