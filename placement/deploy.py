@@ -28,6 +28,7 @@ from placement.middleware.cross_origin import cross_origin
 from placement.middleware.health import Health
 from placement.middleware.http_syntax import HttpSyntax
 from placement.middleware.internal_errors import InternalErrors
+from placement.middleware.lease_sweeps import lease_sweeps
 from placement.middleware.mount import Dispatch, Mount
 from placement.middleware.negotiation import Negotiation
 from placement.middleware.profiler import profiled, traced
@@ -52,6 +53,7 @@ LAYERS: Layers = (
     cross_origin,  # before authentication, so that a browser may read a 401
     Authentication,
     InternalErrors,  # before the version is negotiated: a reply of 500 states none
+    lease_sweeps,  # inside of health checks, which must not wait for a database
 )
 
 # --- the APIs --------------------------------------------------------------------------------------------------------

@@ -98,6 +98,9 @@ node_requested: Signal[[NodeOutcome, int]] = Signal()
 #: What so many expired leases held was given back.
 leases_expired: Signal[[int]] = Signal()
 
+#: A worker has looked for expired leases: the number of those that are not given back yet.
+leases_due: Signal[[int]] = Signal()
+
 
 #: Consumers for which the service was to choose places (docs: v1-claims): how their requests ended, in a word or as the
 #: name of the failure's class, and how many of them did.

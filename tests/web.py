@@ -33,10 +33,18 @@ REQUEST = "req-00000000-0000-4000-8000-000000000000"
 
 
 def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.ConfigOpts:
-    """Return a configuration: options by name, ``group__option=value``, over those of files; noauth2 by default."""
+    """Return a configuration: options by name, ``group__option=value``, over those of files.
+
+    By default it is noauth2, and no worker sweeps leases, so that the statements of a request are those that it needs.
+    """
     conf = cfg.ConfigOpts()
     options.register(conf)
-    values = {"api__auth_strategy": "noauth2", "placement_database__connection": "sqlite://", **overrides}
+    values = {
+        "api__auth_strategy": "noauth2",
+        "placement_database__connection": "sqlite://",
+        "placement__lease_sweep_interval": 0,
+        **overrides,
+    }
     for name, value in values.items():
         group, _, option = name.partition("__")
         conf.set_override(option, value, group=group)

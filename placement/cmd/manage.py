@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from oslo_config import cfg
 
-from placement.cmd import baremetal, load, program
+from placement.cmd import baremetal, leases, load, program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
 from placement.db import online, schema, standard, sweep
@@ -101,6 +101,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "(default: %(default)s)",
     )
     baremetal.add_commands(commands)
+    leases.add_commands(commands)
     load.add_command(commands)
 
 

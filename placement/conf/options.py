@@ -218,6 +218,14 @@ _PLACEMENT = [
         "time. A difference is logged as an error, and the index is read again. It can only come from another program "
         "that writes to the database. 0 disables the comparison.",
     ),
+    cfg.FloatOpt(
+        "lease_sweep_interval",
+        default=5,
+        min=0,
+        help="Seconds after which a worker, once it has answered a request, looks for leases whose time is over and "
+        "gives back what they hold. Searches and claims find this room without it. 0 disables this; then run "
+        "'placement-manage leases sweep' at intervals.",
+    ),
 ]
 
 _WORKAROUNDS = [

@@ -62,6 +62,7 @@ class Metrics:
         searches = counter("candidate_searches", "Searches for candidates", "outcome", "obstacle")
         nodes = counter("baremetal_allocations", "Requests for bare metal nodes, by how they ended", "outcome")
         self._lost = counter("baremetal_lost_nodes", "Nodes that were taken while a request for them was served")
+        expired = counter("leases_expired", "Leases whose time was over, and that were given back")
         reloads = counter("index_reloads", "Times that a worker read all providers", "cause")
         # The library takes long to find the metric for some labels, so the result is cached.
         self._request = functools.cache(requests.labels)
@@ -79,6 +80,12 @@ class Metrics:
         self._providers = Gauge(
             "placement_index_providers",
             "Providers in the index",
+            registry=registry,
+            multiprocess_mode="livemostrecent",
+        )
+        due = Gauge(
+            "placement_leases_due",
+            "Leases whose time is over, and that are not given back yet",
             registry=registry,
             multiprocess_mode="livemostrecent",
         )
@@ -117,6 +124,8 @@ class Metrics:
             (signals.amounts_changed, self._guarded(self._amounts_changed)),
             (signals.reloaded, self._guarded(lambda cause: self._reload(cause).inc())),
             (signals.searched, self._guarded(self._searched)),
+            (signals.leases_expired, self._guarded(expired.inc)),
+            (signals.leases_due, self._guarded(due.set)),
             (signals.node_requested, self._guarded(self._node_requested)),
             (signals.places_claimed, self._guarded(self._places_claimed)),
         ]

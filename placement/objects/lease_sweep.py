@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from placement import errors
+from placement import errors, signals
 from placement.db import driver_errors, retry
 from placement.db.database import Database
 from placement.objects import leases
@@ -77,8 +77,13 @@ class LeaseSweeper:
         if now < self._not_before:
             return False
         try:
-            if not sweep(self._database, until=now + _LONGEST):
+            due = self._database.read(leases.count_due)
+            signals.leases_due(due)
+            if due and not sweep(self._database, until=now + _LONGEST):
                 self._not_before = time.monotonic() + _PAUSE
+                signals.leases_due(self._database.read(leases.count_due))
+            elif due:
+                signals.leases_due(0)
         except Exception as error:
             # The database may take no writes; searches are answered all the same, without this room.
             self._not_before = time.monotonic() + _PAUSE

@@ -45,6 +45,11 @@ def some_due(db: Reading) -> bool:
     return db.execute(SOME_DUE).first() is not None
 
 
+def count_due(db: Reading) -> int:
+    """Return the number of leases whose time is over, and that are not given back yet."""
+    return int(db.execute(_COUNT_DUE).scalar_one())
+
+
 def give_back(db: Transaction, most: int = BATCH) -> int:
     """Give back what expired leases hold, at most so many of them, those that ended first before others.
 
@@ -140,6 +145,7 @@ _DUE_ON = _DUE.where(
 #: One row if there is a lease whose time is over.  The join leaves out claims whose consumer a program has deleted on
 #: SQLite without its foreign keys.
 SOME_DUE = sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(IS_DUE).limit(1)
+_COUNT_DUE = SOME_DUE.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
 _STILL_DUE = sa.select(_C.consumer_id).where(_C.consumer_id.in_(_among("ids")), IS_DUE)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")

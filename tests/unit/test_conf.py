@@ -43,7 +43,7 @@ def test_defaults(directory):
     assert conf.placement.incomplete_consumer_project_id == "00000000-0000-0000-0000-000000000000"
     assert conf.placement.incomplete_consumer_user_id == "00000000-0000-0000-0000-000000000000"
     assert conf.placement.allocation_conflict_retry_count == 10
-    assert conf.placement.index_verify_interval == 600
+    assert (conf.placement.index_verify_interval, conf.placement.lease_sweep_interval) == (600, 5)
     assert conf.placement.randomize_allocation_candidates is False
     database = conf.placement_database
     assert (database.connection_parameters, database.sqlite_synchronous) == ("", True)
@@ -123,6 +123,7 @@ def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
         "[api]\nmax_query_length = 0\n",
         "[placement]\nmax_request_groups = 501\n",
         "[placement]\nmax_allocations_per_request = 0\n",
+        "[placement]\nlease_sweep_interval = -1\n",
         "[placement_database]\nconnection_debug = 101\n",
     ],
 )

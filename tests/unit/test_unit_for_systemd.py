@@ -1,4 +1,4 @@
-"""The systemd unit restricts the service to what it needs."""
+"""The systemd units restrict the service to what it needs, and systemd accepts them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-UNIT = Path(__file__).parents[2] / "etc" / "systemd" / "placement.service"
+UNITS = Path(__file__).parents[2] / "etc" / "systemd"
+UNIT = UNITS / "placement.service"
 
 
 def test_the_unit_restricts_the_service():
@@ -26,13 +27,15 @@ def test_the_unit_restricts_the_service():
     assert int(settings["TimeoutStopSec"]) > 80
 
 
-def test_systemd_accepts_the_unit(tmp_path):
+@pytest.mark.parametrize("name", ["placement.service", "placement-leases.service", "placement-leases.timer"])
+def test_systemd_accepts_the_unit(tmp_path, name):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd is not installed")
-    unit = tmp_path / "placement.service"
-    # systemd checks that the programs exist.
-    unit.write_text(re.sub("/opt/placement/bin/[a-z]+", "/bin/sh", UNIT.read_text()))
+    # systemd checks that the programs exist, and the service of a timer.
+    for file in UNITS.iterdir():
+        (tmp_path / file.name).write_text(re.sub("/opt/placement/bin/[a-z-]+", "/bin/sh", file.read_text()))
+    unit = tmp_path / name
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, timeout=60)
     errors = [line for line in done.stderr.splitlines() if unit.name in line]
     assert errors == []

@@ -142,6 +142,10 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.searched(0.5, 0, False, "resources")
     signals.node_requested("active", 2)
     signals.node_requested("no_traits", 1)
+    signals.leases_expired(3)
+    signals.leases_expired(2)
+    signals.leases_due(4)
+    signals.leases_due(1)
     assert samples(registry, "database_errors_total") == {("deadlock",): 1}
     assert samples(registry, "retries_total") == {("changed",): 1, ("deadlock",): 1}
     assert samples(registry, "index_reloads_total") == {("differs",): 1}
@@ -156,6 +160,8 @@ def test_events_of_lower_layers_are_counted(registry):
     assert samples(registry, "candidates_found_sum") == {(): 22}
     assert samples(registry, "baremetal_allocations_total") == {("active",): 1, ("no_traits",): 1}
     assert samples(registry, "baremetal_lost_nodes_total") == {(): 3}
+    assert samples(registry, "leases_expired_total") == {(): 5}
+    assert samples(registry, "leases_due") == {(): 1}
 
 
 def test_amounts_are_shown_by_class(registry):
@@ -181,7 +187,8 @@ def test_amounts_outlive_their_process_and_the_size_of_its_index_does_not(regist
     gauges = [metric for metric in registry._collector_to_names if metric._type == "gauge"]
     modes = {metric._name.removeprefix("placement_"): metric._multiprocess_mode for metric in gauges}
     amounts = dict.fromkeys(("capacity", "used", "reserved"), "mostrecent")
-    assert modes == {**amounts, "index_providers": "livemostrecent", "build_info": "livemax"}
+    of_live = dict.fromkeys(("index_providers", "leases_due"), "livemostrecent")
+    assert modes == {**amounts, **of_live, "build_info": "livemax"}
 
 
 def test_counters_of_rare_events_start_at_zero(registry):

@@ -1,0 +1,207 @@
+"""Who sweeps expired leases without a search: a worker after a request, and the command of operators."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import webob
+
+from placement import deploy, signals
+from placement.cmd import manage
+from placement.db.database import opened
+from placement.db.tables import allocations
+from placement.http.api import Deployment
+from placement.index.live import LiveIndex
+from placement.middleware import lease_sweeps
+from placement.objects import lease_sweep, leases
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.policy import Policy
+from tests import web
+from tests.clock import Clock
+from tests.db import lease, watch
+
+HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c013"
+ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock(1000.0)
+    for module in (lease_sweep, lease_sweeps):
+        monkeypatch.setattr(module, "time", made)
+    return made
+
+
+@pytest.fixture
+def due(database):
+    """Make so many consumers whose leases are over."""
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 1000)])
+    )
+
+    def make(number):
+        several = [str(uuid.uuid4()) for _ in range(number)]
+        wanted = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
+        database.write(lambda db: ClaimSet(db, wanted).place())
+        for consumer in several:
+            database.write(lambda db: leases.extend(db, consumer, 60))  # noqa: B023
+            lease.expire(database, consumer)
+
+    return make
+
+
+@pytest.fixture
+def numbers():
+    """The numbers of due leases that were published."""
+    found = []
+    signals.leases_due.connect(found.append)
+    yield found
+    signals.leases_due.disconnect(found.append)
+
+
+def service(database, interval=5):
+    conf = web.configuration(placement__lease_sweep_interval=interval)
+    policy = Policy(conf, deploy.list_rules())
+    return deploy.assemble(Deployment(conf, database, policy, LiveIndex(database), deploy.APIS))
+
+
+def held(database):
+    return len(database.read(lambda db: db.execute(allocations.select()).all()))
+
+
+def ask(application):
+    """Send a request that reads no index, and close the reply as a server does."""
+    reply = web.ask(application, "GET", "/usages?project_id=x", ADMIN)
+    assert (reply.status_int, reply.json["usages"]) == (200, {})
+
+
+def test_a_worker_sweeps_after_a_request_once_in_an_interval(database, due, clock, numbers):
+    application = service(database)
+    due(3)
+    ask(application)
+    assert (held(database), numbers) == (3, []), "the interval begins with the worker"
+    clock.now += 5
+    with watch.writes(database.engine) as written:
+        ask(application)
+    assert held(database) == 0
+    assert [statement.split()[:3] for statement in written][:2] == [
+        ["DELETE", "FROM", "allocations"],
+        ["DELETE", "FROM", "consumers"],
+    ]
+    assert numbers == [3, 0]
+    due(1)
+    ask(application)
+    assert held(database) == 1, "not again within the interval"
+    clock.now += 5
+    ask(application)
+    assert (held(database), numbers) == (0, [3, 0, 1, 0])
+
+
+def test_the_reply_is_sent_before_the_sweep(database, due, clock):
+    application = service(database)
+    due(1)
+    clock.now += 5
+    with watch.writes(database.engine) as written:
+        environ = webob.Request.blank("/usages?project_id=x", headers=ADMIN).environ
+        reply = application(environ, lambda *_: None)
+        assert b"".join(reply)
+        assert written == []
+        reply.close()
+        assert written
+
+
+def test_a_health_check_is_followed_by_no_sweep(database, due, clock):
+    application = service(database)
+    due(1)
+    clock.now += 5
+    assert web.ask(application, "GET", "/healthcheck").status_int == 200
+    assert held(database) == 1
+
+
+def test_a_worker_sweeps_never_with_an_interval_of_zero(database, due, clock):
+    application = service(database, 0)
+    due(1)
+    clock.now += 3600
+    ask(application)
+    assert held(database) == 1
+
+
+def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
+    application = service(database)
+    due(1)
+    clock.now += 5
+
+    def fail(statement):
+        if "FOR UPDATE" in statement or statement.startswith("DELETE"):
+            raise RuntimeError("planted")
+
+    with watch.statements(database.engine, fail):
+        ask(application)
+    assert "Expired leases are not given back: planted" in caplog.text
+    assert held(database) == 1
+    clock.now += 5
+    ask(application)
+    assert held(database) == 0
+
+
+# --- the command ---
+
+
+@pytest.fixture
+def run(database, in_process, tmp_path):
+    """Run placement-manage in this process, on the database of the test."""
+    path = tmp_path / "placement.conf"
+    url = database.url.render_as_string(hide_password=False)
+    path.write_text(f"[placement_database]\nconnection = {url}\nmax_retries = 0\n")
+    return lambda *words: in_process(manage, "--config-file", str(path), *words)
+
+
+def numbers_of(done):
+    """Return the numbers of the table that the command prints: given back, still due."""
+    return [int(number) for number in re.findall(r"\| +(\d+) +\|", done.out)]
+
+
+def test_the_command_gives_back_all_that_is_due(database, due, run):
+    due(3)
+    done = run("leases", "sweep", "--max-rows", "2")
+    assert (done.code, numbers_of(done), held(database)) == (3, [2, 1], 1)
+    done = run("leases", "sweep", "--max-rows", "2")
+    assert (done.code, numbers_of(done), held(database)) == (0, [1, 0], 0)
+    done = run("leases", "sweep")
+    assert (done.code, numbers_of(done)) == (0, [0, 0])
+
+
+def test_the_command_refuses_other_words(run):
+    assert run("leases", "sweep", "--max-rows", "0").code == 2
+    assert run("leases", "burn").code == 2
+    shown = run("leases")
+    assert shown.code == 0
+    assert shown.out.startswith("usage: placement-manage leases")
+
+
+def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monkeypatch):
+    monkeypatch.setattr(leases, "BATCH", 7)
+    due(60)
+    counted, published = [], []
+    signals.leases_expired.connect(published.append)
+    try:
+        with ThreadPoolExecutor(3) as threads:
+            url = database.url.render_as_string(hide_password=False)
+
+            def sweep():
+                with opened(url) as own:
+                    return lease_sweep.sweep(own, given_back=counted.append)
+
+            assert all(each.result(60) for each in [threads.submit(sweep) for _ in range(3)])
+    finally:
+        signals.leases_expired.disconnect(published.append)
+    assert (sum(counted), sum(published), held(database)) == (60, 60, 0)
+    _, used = LiveIndex(database).current().column("VCPU").usage()
+    assert used.sum() == 0
