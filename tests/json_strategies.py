@@ -29,6 +29,8 @@ def conforming(schema):
     """Values that conform to a rendered schema."""
     if not schema:
         return json_values()
+    if "anyOf" in schema:
+        return st.one_of(*map(conforming, schema["anyOf"]))
     types = schema["type"]
     if isinstance(types, list):
         return st.none() | conforming({**schema, "type": types[0]})
@@ -73,6 +75,7 @@ def _objects(schema):
 
 
 _OF_TYPE = {"string": _strings, "integer": _integers, "number": _numbers, "array": _arrays, "object": _objects}
+_OF_TYPE |= {"boolean": lambda _schema: st.booleans(), "null": lambda _schema: st.none()}
 
 
 @st.composite

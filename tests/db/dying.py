@@ -30,6 +30,8 @@ DEADLY = (
     "allocate",
     "undeploy",
     "delete a node that is held",
+    "claim places for several",
+    "move and claim for an hour",
 )
 
 

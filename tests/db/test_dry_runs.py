@@ -31,7 +31,7 @@ from tests import caller, servers, web
 from tests.db import between, watch
 from tests.db.calls import Call, Names
 from tests.db.in_process import placement
-from tests.db.test_state_machine import run
+from tests.db.test_state_machine import Writers, run
 from tests.db.writes import ALL, CLAIMED, FULL, HOST, OTHER, VARIANTS, aggregates, claim, holding, provider, stock
 from tests.db.writes import traits as has_traits
 
@@ -161,7 +161,7 @@ def test_random_writes_are_answered_by_their_dry_runs(backend, database):
     call = rehearsed(caller.inside(deploy.loadapp(conf, database)), database)
     # The state after each write is that of the model in the model's own test; here the rows are compared.
     unread = {"all_is_as_the_model_says": lambda _machine: None}
-    run(call, 0.15 if backend.kind == servers.SQLite.kind else 0.05, **unread)
+    run(Writers, call, 0.15 if backend.kind == servers.SQLite.kind else 0.05, **unread)
 
 
 # --- what a write commits beside its transaction ----------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_a_connection_lost_with_commit_leaves_it_open(trial):
     for answer_only in (False, True):
         statuses = [trial.run(at, faults.lose, answer_only=answer_only) for at in commits]
         if trial.write.changes:
-            assert statuses[-1] == 503
+            assert 503 in statuses
 
 
 @each_write

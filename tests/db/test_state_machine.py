@@ -17,6 +17,7 @@ from placement import deploy
 from tests import caller, servers, web
 from tests.db.feed_audit import audited
 from tests.model.clients import Clients, body_of, clear, copied, record, records
+from tests.model.picking import Pickers
 from tests.model.strategies import (
     BELIEF,
     CLASSES,
@@ -321,7 +322,11 @@ def one_of(held, thing):
     return things[thing % len(things)]
 
 
-def run(call, part, **members):
+class Everyone(Pickers, Writers):
+    """Clients of Placement's routes, and those of /v1/claims beside them."""
+
+
+def run(machine, call, part, **members):
     """Run the state machine, with a share of the profile's examples; ``members`` replace those of the same names."""
     settings = hypothesis.settings(
         max_examples=int(hypothesis.settings().max_examples * part),
@@ -329,13 +334,13 @@ def run(call, part, **members):
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     clear(call)
-    run_state_machine_as_test(type("Writers", (Writers,), {"call": staticmethod(call), **members}), settings=settings)
+    run_state_machine_as_test(type("Machine", (machine,), {"call": staticmethod(call), **members}), settings=settings)
 
 
 if URL:
 
     def test_service_at_url_agrees_with_the_model():
-        run(caller.over_http(URL), 1)
+        run(Writers, caller.over_http(URL), 1)
 
 else:
 
@@ -350,4 +355,5 @@ else:
                 commits.clear()
                 return answer
 
-            run(audited_call, 0.5 if backend.kind == servers.SQLite.kind else 0.1)
+            part = 0.5 if backend.kind == servers.SQLite.kind else 0.1
+            run(Everyone, audited_call, part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from placement.db.feed import GONE, NAMES, SHAPE, USAGE
-from tests.db import baremetal_writes
+from tests.db import baremetal_writes, claim_writes
 from tests.db.calls import NO_PROVIDER, Call, Write
 from tests.db.steps import (
     CLAIMED,
@@ -205,10 +205,11 @@ REFUSED = (
     ),
 )
 
-REFUSED = (*REFUSED, *baremetal_writes.REFUSED)
+REFUSED = (*REFUSED, *baremetal_writes.REFUSED, *claim_writes.REFUSED)
 ALL = (
     *(*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS),
     *(*baremetal_writes.NODES, *baremetal_writes.ALLOCATIONS),
+    *claim_writes.CLAIMS,
     *REFUSED,
 )
 
@@ -222,6 +223,7 @@ def tried(write: Write) -> Write:
 _TRIED = {
     *("add an inventory", "set traits", "set aggregates", "claim for the first time", "reshape"),
     *("a claim beyond capacity", "a reshape that does not fit"),
+    *("claim places for several", "move by a claim"),
 }
 #: One for each way through a dry run; they change nothing.
 DRY_RUNS = tuple(tried(write) for write in ALL if write.name in _TRIED)
@@ -340,4 +342,7 @@ VARIANTS = (
     ),
 )
 #: Writes after which an index has nothing to read.
-SAME = (*(write for write in (*ALL, *VARIANTS) if "ensure a trait" in write.name), *baremetal_writes.SAME)
+SAME = (
+    *(write for write in (*ALL, *VARIANTS) if "ensure a trait" in write.name),
+    *baremetal_writes.SAME,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.model.things import STANDARD_CLASSES, Consumer, Provider
+from tests.model.things import STANDARD_CLASSES, Consumer, Provider, Record
 
 
 class Seen:
@@ -69,6 +69,17 @@ class Seen:
             "user_id": known.user,
             "consumer_type": known.type,
             "consumer_generation": known.generation,
+        }
+
+    def claim_of(self, consumer: str) -> Any:
+        """What /v1/claims shows of a consumer that holds something; of its end, whether it has one."""
+        known = self.consumers[consumer]
+        record = known.record or Record()
+        return {
+            "consumer": consumer,
+            **self.allocations(consumer),
+            "mappings": record.mappings if record.generation == known.generation else None,
+            "ends": record.ends,
         }
 
     def usages_of_project(self, project: str) -> Any:

@@ -315,6 +315,7 @@ class Model(Seen):
                     user=claim.user,
                     type=claim.type or (before.type if before else "unknown"),
                     generation=before.generation + 1 if before else 1,
+                    record=before.record if before else None,
                 )
             elif before:
                 touched |= before.held.keys()

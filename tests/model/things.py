@@ -67,9 +67,22 @@ class Claim:
 
 
 @dataclass
+class Record:
+    """What /v1/claims knows of a consumer beside its allocations."""
+
+    #: What was asked for; None if the consumer was only given an end.
+    request: object = None
+    mappings: object = None
+    #: The consumer's generation while it holds what the mappings are about.
+    generation: int = -1
+    ends: bool = False
+
+
+@dataclass
 class Consumer:
     held: Held
     project: str
     user: str
     type: str
     generation: int
+    record: Record | None = None

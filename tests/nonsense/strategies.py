@@ -137,6 +137,12 @@ _RATIOS = st.sampled_from((1.0, 1.0, 1.5, 0, -1.0, 1e-300, 3.4e38, 1e308, "1", N
 _ODD_VALUES = st.sampled_from(
     (*TRAPS, "\ud800", "\udc00x", 10**400, -(2**63), 5e-324, 1.7e308, True, None, [], {}, [[[[[[]]]]]], {"": {"": {}}})
 )
+#: What a claim may ask for.
+_QUERIES = st.sampled_from((
+    *("resources=VCPU:1", "resources=VCPU:1,DISK_GB:1&required=CUSTOM_TRAIT", "resources=CUSTOM_CLASS:2"),
+    *("resources=VCPU:1&in_tree=child", f"resources=DISK_GB:1&member_of={AGGREGATE}", "resources=VCPU:9999"),
+    *("resources1=VCPU:1&resources2=DISK_GB:1&group_policy=isolate", "resources=VCPU:1&limit=1", "resources=NO:1"),
+))  # fmt: skip
 
 
 def familiar(draw: st.DrawFn, value: Any, key: str = "") -> Any:
@@ -148,7 +154,7 @@ def familiar(draw: st.DrawFn, value: Any, key: str = "") -> Any:
     if draw(st.integers(0, 15)) == 8:
         return value
     if isinstance(value, str):
-        return _familiar_text(draw, value)
+        return draw(mostly(_QUERIES, ANY_TEXT)) if key == "query" else _familiar_text(draw, value)
     if key.endswith("generation"):
         return draw(_GENERATIONS) if value is not None else None
     if key == "allocation_ratio":
@@ -189,7 +195,8 @@ def with_trap(draw: st.DrawFn, value: Any) -> Any:
 
 
 @st.composite
-def _bodies(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -> bytes:
+def bodies(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -> bytes:
+    """The content of a request: it conforms to the schema, or is odd."""
     if endpoint.body is None:
         return draw(st.sampled_from(MONSTERS)) if odd else b""
     value = draw(_json(endpoint, version, odd))
@@ -244,7 +251,7 @@ def sent(draw: st.DrawFn) -> Sent:
     odd = draw(st.sampled_from(ODD))
     method, path, endpoint = draw(st.sampled_from(_ASKED))
     version = draw(_versions(endpoint))
-    body = draw(_bodies(endpoint, version, odd == "body"))
+    body = draw(bodies(endpoint, version, odd == "body"))
     said = draw(_ODD_VERSIONS) if odd == "version" else str(version)
     return Sent(
         method=draw(_METHODS) if odd == "method" else method,

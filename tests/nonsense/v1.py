@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Iterator
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -12,8 +13,8 @@ from placement.http.endpoint import Endpoint
 from placement.v1.api import TABLE
 from placement.version_history import OLDEST
 from tests.nonsense.places import Place
-from tests.nonsense.strategies import ANY_TEXT, mostly
-from tests.nonsense.things import AGGREGATE, CLASSES, MONSTERS, PROVIDERS, TRAITS, UUIDS, Sent, usual_headers
+from tests.nonsense.strategies import ANY_TEXT, bodies, mostly
+from tests.nonsense.things import AGGREGATE, CLASSES, CONSUMERS, NOWHERE, PROVIDERS, TRAITS, UUIDS, Sent, usual_headers
 
 PREFIX = "/v1"
 ROUTES = tuple(
@@ -22,6 +23,8 @@ ROUTES = tuple(
     for method, endpoint in methods.items()
     if isinstance(endpoint, Endpoint)
 )
+#: Routes that read more of a request are drawn more often.
+_ASKED = tuple(route for route in ROUTES for _ in range(4 if route[2].body else 1))
 _IDENTS = (*PROVIDERS, "root", "child", "nothing")
 
 
@@ -46,8 +49,8 @@ _VALUES = (
 
 @st.composite
 def _path(draw: st.DrawFn, path: str, odd: bool) -> bytes:
-    ident = draw(mostly(st.sampled_from(_IDENTS), ANY_TEXT, 2) if odd else st.sampled_from(_IDENTS))
-    filled = PREFIX + path.replace("{provider}", ident)
+    idents = st.sampled_from((*CONSUMERS, NOWHERE) if "{consumer}" in path else _IDENTS)
+    filled = PREFIX + re.sub("{.*?}", lambda _: draw(mostly(idents, ANY_TEXT, 2) if odd else idents), path)
     return (filled + draw(st.sampled_from(("", "", "/", ".json", "//", "/x")))).encode() if odd else filled.encode()
 
 
@@ -64,8 +67,8 @@ def _query(draw: st.DrawFn, endpoint: Endpoint, odd: bool) -> bytes:
 def sent(draw: st.DrawFn) -> Sent:
     """Any request to this API."""
     odd = draw(st.sampled_from(("nothing", "query", "path", "method", "body")))
-    method, path, endpoint = draw(st.sampled_from(ROUTES))
-    body = draw(st.sampled_from(MONSTERS)) if odd == "body" else b""
+    method, path, endpoint = draw(st.sampled_from(_ASKED))
+    body = draw(bodies(endpoint, OLDEST, odd == "body"))
     methods = st.sampled_from(("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "", "\xc9"))
     return Sent(
         method=draw(methods) if odd == "method" else method,
@@ -76,16 +79,54 @@ def sent(draw: st.DrawFn) -> Sent:
     )
 
 
+_CLAIM = {
+    "consumer": NOWHERE,
+    "consumer_type": "INSTANCE",
+    "project_id": "project",
+    "user_id": "user",
+    "query": "resources=VCPU:1",
+}
+_BODIES = {"/claims": {"requests": [_CLAIM]}, "/claims/{consumer}/extend": {"expires_in": 60}}
+
+
 def places() -> Iterator[Place]:
     """Requests with a place for a text: each path with a value, each parameter, and an unknown one."""
     for method, path, endpoint in ROUTES:
-        if "{provider}" in path:
-            yield Place(method, PREFIX + path.replace("{provider}", "TRAP"))
-        filled = PREFIX + path.replace("{provider}", "root")
+        body = _BODIES.get(path)
+        if "{" in path:
+            yield Place(method, PREFIX + re.sub("{.*?}", "TRAP", path), body=body)
+        filled = PREFIX + path.replace("{provider}", "root").replace("{consumer}", CONSUMERS[0])
         needed = "resources=VCPU:1&" if "resources" in parameters(endpoint) else ""
         for name in (*parameters(endpoint), "TRAP"):
-            yield Place(method, filled, f"{needed}{name}=TRAP")
+            yield Place(method, filled, f"{needed}{name}=TRAP", body)
     yield Place("GET", f"{PREFIX}/overview", "sort=free:TRAP")
     yield Place("GET", f"{PREFIX}/overview", "sort=free:VCPU&after=TRAP:1")
     yield Place("GET", f"{PREFIX}/consumers", f"provider={PROVIDERS[0]}&class=TRAP")
     yield Place("GET", f"{PREFIX}/overview", f"aggregate={AGGREGATE}&trait=TRAP")
+    yield from (Place("POST", f"{PREFIX}/claims", body=body) for body in _claims())
+
+
+def _claims() -> Iterator[dict[str, Any]]:
+    """Calls with a place for a text."""
+    for name in (*_CLAIM, "TRAP"):
+        yield {"requests": [_CLAIM | {name: "TRAP"}]}
+    for query in (
+        "resources=TRAP:1",
+        "resources=VCPU:TRAP",
+        "resources=VCPU:1&TRAP=1",
+        "resources=VCPU:1&in_tree=TRAP",
+    ):
+        yield {"requests": [_CLAIM | {"query": query}]}
+    group = {"resources": {"VCPU": 1}}
+    for name in ("required", "member_of"):
+        yield {"requests": [_CLAIM | {"query": {"groups": {"": group | {name: ["TRAP"]}}}}]}
+    yield {"requests": [_CLAIM | {"query": {"groups": {"TRAP": group | {"in_tree": "TRAP"}}}}]}
+    yield {
+        "requests": [
+            _CLAIM | {"query": {"groups": {"1": group}, "same_subtree": [["TRAP"]], "root_required": ["TRAP"]}}
+        ]
+    }
+    for option in ({"strategy": "TRAP"}, {"strategy": {"spread_over": "TRAP"}}, {"TRAP": "TRAP"}):
+        yield {"requests": [_CLAIM], **option}
+    for name in ("apart_from", "together_with"):
+        yield {"requests": [_CLAIM], name: ["TRAP"]}

@@ -167,7 +167,11 @@ class Claiming:
     def _end_held(self, consumers: Collection[str]) -> bool:
         """End the requests of those of these consumers that hold something already; return whether there are some."""
         found = self._held(consumers)
-        ended = [self._end_if_decided(self._open[consumer], found.get(consumer)) for consumer in list(consumers)]
+        ended = [
+            self._end_if_decided(self._open[consumer], found.get(consumer))
+            for consumer in list(consumers)
+            if consumer in self._open
+        ]
         return any(ended)
 
     def _end_if_decided(self, request: ClaimRequest, held: HeldClaim | None) -> bool:

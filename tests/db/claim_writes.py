@@ -1,0 +1,82 @@
+"""The routes of /v1 that write, as stories of the same kind as those of Placement (tests/db/writes.py).
+
+Every request has room in one tree only, so that its place is the same in each run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement.db.feed import USAGE
+from tests.db.calls import Call, Write
+from tests.db.steps import FULL, HOST, OTHER, claim
+
+
+def request(consumer: str = "consumer", tree: str = "host", amount: int = 1, **more: Any) -> dict[str, Any]:
+    """A consumer asks for a few VCPUs in the tree of a provider."""
+    return {
+        "consumer": f"${consumer}",
+        "consumer_type": "T_$RUN",
+        "project_id": "$RUN",
+        "user_id": "$RUN",
+        "query": f"resources=VCPU:{amount}&in_tree=${tree}",
+        **more,
+    }
+
+
+def claims(*requests: dict[str, Any], **options: Any) -> Call:
+    return Call("POST /v1/claims", {"requests": [*requests], **options})
+
+
+#: Both hosts, and the names that a new consumer needs: those of the first consumer are known.
+HOSTS = (*HOST, *OTHER, claim(consumer="consumer_before", host={"DISK_GB": 1}))
+PLACED = (*HOSTS, claims(request()))
+SEVERAL = (request(), request("consumer_2", "other", 2), request("consumer_3", amount=3))
+BOTH = {"host": USAGE, "other": USAGE}
+
+CLAIMS = (
+    Write("claim a place", HOSTS, claims(request()), {"host": USAGE}, 200),
+    Write("claim the first place of an owner", (*HOST, *OTHER), claims(request()), {"host": USAGE}, 200),
+    Write("claim a place for an hour", HOSTS, claims(request(), expires_in=3600), {"host": USAGE}, 200),
+    Write("claim places for several", HOSTS, claims(*SEVERAL), BOTH, 200),
+    Write("claim places for all of several", HOSTS, claims(*SEVERAL, all_or_nothing=True), BOTH, 200),
+    Write(
+        "claim places for some of several",
+        HOSTS,
+        claims(request(amount=9), request("consumer_2"), request("consumer_before", "other")),
+        {"host": USAGE},
+        200,
+    ),
+    Write(
+        "move by a claim",
+        PLACED,
+        claims(request(tree="other", keep=False, consumer_generation=1)),
+        BOTH,
+        200,
+    ),
+    Write(
+        "move and claim for an hour",
+        (*HOST, *OTHER, claim(host={"VCPU": 8})),
+        claims(request(tree="other", keep=False, consumer_generation=1), request("consumer_2"), expires_in=3600),
+        BOTH,
+        200,
+    ),
+)
+
+REFUSED = (
+    Write("a place where none is free", FULL, claims(request()), status=409),
+    Write("places for all of several", FULL, claims(request("consumer_2", amount=9), request()), status=409),
+    Write(
+        "places for all of several of which one has none",
+        HOSTS,
+        claims(request("consumer_2", amount=9), request(), all_or_nothing=True),
+        status=409,
+    ),
+    Write("a place for a consumer that has another one", PLACED, claims(request(amount=2)), status=409),
+    Write(
+        "a move from a wrong generation",
+        PLACED,
+        claims(request(tree="other", keep=False, consumer_generation=7)),
+        status=409,
+    ),
+)

@@ -1,0 +1,74 @@
+"""Calls to POST /v1/claims in a storm: their bodies, and hosts whose resource class no other storm uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tests.caller import Answer
+from tests.load.storm import Call, Storm, name, new
+
+#: There is no room, or none for another request of a call that is to be placed together.
+NO_ROOM = {"placement.v1.no_room", "placement.v1.nothing_placed"}
+CONCURRENT_UPDATE = "placement.concurrent_update"
+
+
+def request(query: str, consumer: str | None = None, **more: Any) -> dict[str, Any]:
+    """One entry of a call: a consumer, new if not named, claims what the query asks for."""
+    owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
+    return {"consumer": consumer or new(), **owner, "query": query, **more}
+
+
+def claiming(*requests: dict[str, Any], **options: Any) -> Call:
+    """One call for these requests."""
+    return Call("POST", "/v1/claims", {"requests": [*requests], **options})
+
+
+def releasing(consumers: Iterable[str]) -> Call:
+    return Call("DELETE", "/v1/claims?" + "&".join(f"consumer={one}" for one in consumers))
+
+
+def results(answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
+    """Yield the results of all requests of these calls, which were all answered."""
+    for answer in answers:
+        assert answer.status in (200, 409), answer
+        assert answer.body["claimed"] == sum(one["status"] == 200 for one in answer.body["results"]), answer
+        yield from answer.body["results"]
+
+
+def refused(found: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the consumers that were refused for want of room; none may be refused for anything else."""
+    errors = {one["consumer"]: one["error"]["code"] for one in found if one["status"] != 200}
+    assert set(errors.values()) <= NO_ROOM, errors
+    return {*errors}
+
+
+class Hosts:
+    """Providers of a class of their own, a tree each."""
+
+    def __init__(self, storm: Storm, *totals: int) -> None:
+        self._storm, self.resource_class = storm, name("C")
+        assert storm.ask("PUT", f"/resource_classes/{self.resource_class}").status == 201
+        self.totals = {storm.provider(**{self.resource_class: total}): total for total in totals}
+
+    def query(self, amount: int = 1) -> str:
+        return f"resources={self.resource_class}:{amount}"
+
+    def used(self) -> dict[str, int]:
+        return {host: self._storm.used(host, self.resource_class) for host in self.totals}
+
+    def free(self) -> list[int]:
+        """Return the free amount of each host, the largest first."""
+        used = self.used()
+        return sorted((total - used[host] for host, total in self.totals.items()), reverse=True)
+
+    def held(self, consumer: str) -> int:
+        """Return the amount that a consumer holds, of this class and nothing else."""
+        held = self._storm.held(consumer)
+        assert all(host in self.totals and {*amounts} == {self.resource_class} for host, amounts in held.items()), held
+        return sum(amounts[self.resource_class] for amounts in held.values())
+
+    def host_of(self, consumer: str) -> str:
+        """Return the only host on which a consumer holds something."""
+        [host] = self._storm.held(consumer)
+        return host

@@ -1,0 +1,221 @@
+"""Many clients of /v1/claims at once, with clients of Placement beside them (docs: v1-claims).
+
+Never over capacity, nothing half done, and none is refused while something fits.  Where only claims run, free room
+shrinks: whoever was refused was refused wrongly if the request still fits at the end.  After each storm the `storm`
+fixture looks for contradictions in all that was answered, and for flaws in the database.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from tests.length import LONG
+from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, request, results
+from tests.load.storm import Call, claim, name, new, statuses
+
+ROUNDS = 10 if LONG else 1
+CLIENTS = 8
+STRATEGIES = ("spread", "pack", "random", {"spread_over": "root"})
+
+rounds = pytest.mark.parametrize("round_", range(ROUNDS))
+
+
+# --- claims only: free room shrinks ----------------------------------------------------------------------------------
+
+
+@rounds
+def test_single_claims_take_all_there_is(storm, round_):
+    """Clients ask for less and less when they are refused; in the end nothing is left."""
+    hosts = Hosts(storm, *[5] * 12)
+
+    def fill(chance):
+        strategy = chance.choice(STRATEGIES)
+        for amount in (3, 2, 1):
+            while True:
+                asked = request(hosts.query(amount))
+                [result] = results([storm.ask(*claiming(asked, strategy=strategy))])
+                yield amount, result
+                if result["status"] != 200:
+                    break
+
+    answers = storm.together(*(lambda seed=seed: [*fill(random.Random(seed))] for seed in range(CLIENTS)))
+    found = [*itertools.chain(*answers)]
+    assert len(refused(result for _, result in found)) == 3 * CLIENTS
+    assert hosts.free() == [0] * 12
+    for amount, result in found:
+        assert hosts.held(result["consumer"]) == (amount if result["status"] == 200 else 0)
+
+
+@rounds
+def test_calls_for_many_take_all_that_fits(storm, round_):
+    """Of several sizes in each call, by several strategies, for more than there is."""
+    hosts, chance = Hosts(storm, *[7] * 20), random.Random(round_)
+    amounts = {new(): chance.choice((1, 2, 3, 4)) for _ in range(24 * CLIENTS)}
+    consumers = [*amounts]
+    calls = [
+        claiming(
+            *(request(hosts.query(amounts[one]), one) for one in consumers[number::CLIENTS]),
+            strategy=STRATEGIES[number % len(STRATEGIES)],
+        )
+        for number in range(CLIENTS)
+    ]
+    found = [*results(storm.together(*calls))]
+    assert {result["consumer"] for result in found} == {*amounts}
+    without, free = refused(found), hosts.free()
+    assert without
+    assert [one for one in without if amounts[one] <= free[0]] == []
+    assert {one: hosts.held(one) for one in amounts} == {
+        one: 0 if one in without else amount for one, amount in amounts.items()
+    }
+
+
+@rounds
+def test_all_of_a_call_or_none(storm, round_):
+    """Each call is for four of two units; hosts of three units hold one of them each."""
+    hosts = Hosts(storm, *[3] * 22)
+    calls = [
+        claiming(*(request(hosts.query(2)) for _ in range(4)), all_or_nothing=True, strategy=STRATEGIES[number % 2])
+        for number in range(CLIENTS)
+    ]
+    answers = storm.together(*calls)
+    assert statuses(answers) == {200: 5, 409: CLIENTS - 5}
+    for answer in answers:
+        found = [*results([answer])]
+        assert {hosts.held(one["consumer"]) for one in found} == {2 if answer.status == 200 else 0}
+        assert {one["status"] for one in found} == {answer.status}
+        refused(found)
+
+
+@rounds
+def test_devices_of_nodes_are_given_until_no_node_has_both(storm, round_):
+    """A device and a port of the same node of a host; some nodes have more devices, and some more ports."""
+    device, port = name("DEVICE"), name("PORT")
+    for one in (device, port):
+        assert storm.ask("PUT", f"/resource_classes/{one}").status == 201
+    nodes = {}
+    for _ in range(5):
+        host = storm.provider()
+        for devices, ports in ((1, 3), (4, 2)):
+            node = storm.provider(parent=host)
+            nodes[storm.provider(parent=node, **{device: devices}), storm.provider(parent=node, **{port: ports})] = 0
+            assert storm.ask(*traits(storm, node)).status == 200
+    query = (
+        f"resources_D={device}:1&resources_P={port}:1&required_N=HW_NUMA_ROOT&same_subtree=_D,_P,_N&group_policy=none"
+    )
+    calls = [claiming(*(request(query) for _ in range(4)), strategy=STRATEGIES[at % 3]) for at in range(CLIENTS)]
+    found = [*results(storm.together(*calls))]
+    assert len(refused(found)) == 4 * CLIENTS - 5 * 3
+    for result in found:
+        if result["status"] == 200:
+            [pair] = [(*mapped["_D"], *mapped["_P"]) for mapped in result["mappings"]]
+            assert {*result["allocations"]} == {*pair}
+            nodes[pair] += 1
+    assert [*nodes.values()] == [1, 2] * 5
+
+
+def traits(storm, provider):
+    body = {"traits": ["HW_NUMA_ROOT"], "resource_provider_generation": storm.generation(provider)}
+    return Call("PUT", f"/resource_providers/{provider}/traits", body)
+
+
+# --- with other writers ----------------------------------------------------------------------------------------------
+
+
+@rounds
+def test_there_is_always_room_for_one_of_each_client(storm, round_):
+    """Each client has at most one consumer, and there is a unit for each: no claim may be refused for want of room.
+
+    Some clients are Placement's, which choose a host themselves and may find it full.
+    """
+    hosts, per_client = Hosts(storm, *[1] * (CLIENTS // 2), *[2] * (CLIENTS // 4)), 15 if LONG else 6
+
+    def picked(seed):
+        for _ in range(per_client):
+            consumer = new()
+            yield storm.ask(*claiming(request(hosts.query(), consumer), strategy=STRATEGIES[seed % 3]))
+            storm.ask("DELETE", f"/allocations/{consumer}")
+
+    def chosen(seed):
+        chance = random.Random(seed)
+        for _ in range(per_client):
+            consumer, held = new(), {chance.choice([*hosts.totals]): {hosts.resource_class: 1}}
+            answer = storm.ask(*claim(held, consumer=consumer))
+            assert answer.status in (204, 409)
+            storm.ask("DELETE", f"/allocations/{consumer}")
+
+    works = [lambda seed=seed: [*picked(seed)] for seed in range(CLIENTS - 2)]
+    answers = storm.together(*works, *(lambda seed=seed: chosen(seed) for seed in range(2)))
+    codes = [one["error"]["code"] for one in results(itertools.chain(*answers[:-2])) if one["status"] != 200]
+    # Only who was overtaken in attempt after attempt may be refused.
+    assert set(codes) <= {CONCURRENT_UPDATE}
+    assert len(codes) <= (CLIENTS - 2) * per_client / 10
+    assert set(hosts.used().values()) == {0}
+
+
+@rounds
+def test_moves_keep_what_each_holds(storm, round_):
+    """On hosts that are full but for one unit; the own place of a consumer counts as room for it."""
+    hosts = Hosts(storm, *[2] * 6)
+    consumers = [new() for _ in range(11)]
+    storm.ask(*claiming(*(request(hosts.query(), one) for one in consumers)))
+    assert [hosts.held(one) for one in consumers] == [1] * 11
+
+    def moves(mine):
+        for _ in range(4):
+            for consumer in mine:
+                generation = storm.get(f"/v1/claims/{consumer}")["consumer_generation"]
+                asked = request(hosts.query(), consumer, keep=False, consumer_generation=generation)
+                yield storm.ask(*claiming(asked, strategy="random"))
+
+    answers = storm.together(*(lambda at=at: [*moves(consumers[at::4])] for at in range(4)))
+    found = [*results(itertools.chain(*answers))]
+    assert {(one["status"], one["outcome"]) for one in found} == {(200, "moved")}
+    assert [hosts.held(one) for one in consumers] == [1] * 11
+    assert hosts.free() == [1, 0, 0, 0, 0, 0]
+
+
+@rounds
+def test_one_move_of_many_from_the_same_generation_wins(storm, round_):
+    hosts, consumer = Hosts(storm, *[1] * CLIENTS), new()
+    assert storm.ask(*claiming(request(hosts.query(), consumer))).status == 200
+    asked = request(hosts.query(), consumer, keep=False, consumer_generation=1)
+    answers = storm.together(*[claiming(asked, apart_from=[consumer])] * CLIENTS)
+    found = [*results(answers)]
+    # To the others it is a request that was answered before.
+    assert sorted(one["outcome"] for one in found) == ["held"] * (CLIENTS - 1) + ["moved"]
+    assert storm.get(f"/v1/claims/{consumer}")["consumer_generation"] == 2
+    assert sum(hosts.used().values()) == 1
+
+
+# --- the same consumer -----------------------------------------------------------------------------------------------
+
+
+@rounds
+def test_the_same_call_from_many_places_each_consumer_once(storm, round_):
+    hosts, consumers = Hosts(storm, *[4] * CLIENTS), [new() for _ in range(10)]
+    asked = [request(hosts.query(2), one) for one in consumers]
+    found = [*results(storm.together(*[claiming(*asked)] * CLIENTS))]
+    assert {one["status"] for one in found} == {200}
+    outcomes = {one: sorted(r["outcome"] for r in found if r["consumer"] == one) for one in consumers}
+    assert {(*of,) for of in outcomes.values()} == {("claimed", *["held"] * (CLIENTS - 1))}
+    for one in consumers:
+        places = {str(result["allocations"].keys()) for result in found if result["consumer"] == one}
+        assert len(places) == 1
+        assert hosts.held(one) == 2
+    assert sum(hosts.used().values()) == 20
+
+
+@rounds
+def test_one_of_different_first_claims_of_a_consumer_wins(storm, round_):
+    """Through this API, and through Placement's."""
+    hosts, consumer = Hosts(storm, *[9] * 4), new()
+    calls = [claiming(request(hosts.query(amount), consumer)) for amount in range(1, CLIENTS + 1)]
+    calls += [claim({host: {hosts.resource_class: 9}}, consumer=consumer) for host in hosts.totals]
+    answers = storm.together(*calls)
+    assert sum(answer.status < 300 for answer in answers) == 1
+    assert {answer.status for answer in answers} <= {200, 204, 409}
+    winner = [answer.status < 300 for answer in answers].index(True)
+    assert hosts.held(consumer) == (winner + 1 if winner < CLIENTS else 9)
