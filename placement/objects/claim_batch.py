@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import feed
 from placement.db.tables import allocations
-from placement.db.transaction import Transaction
+from placement.db.transaction import Reading, Transaction
 from placement.objects import provider_rows
 from placement.objects.claim import AnyGeneration, Claim
 from placement.objects.claimed_inventory import ClaimedInventory
@@ -28,6 +28,8 @@ from placement.objects.provider import ResourceProvider
 #: The inventories of a batch by provider uuid and class name.
 _Inventories = Mapping[tuple[str, str], ClaimedInventory]
 _Amounts = dict[tuple[str, str], int]
+#: What is done about the row of a consumer: insert it for a claim, lock that of a claim, or lock that of another.
+_NEW, _PRESENT, _NAMED = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,18 @@ ClaimOutcome = PlacedClaim | errors.Failure
 class ClaimBatch:
     """Claims that state a consumer generation, about all providers, in the order in which they get their places."""
 
-    def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
+    def __init__(
+        self, db: Transaction, claims: Sequence[Claim], relied_on: Mapping[str, Collection[int]] | None = None
+    ) -> None:
+        """Prepare a batch.
+
+        Args:
+            relied_on: Ids of the providers on which certain consumers hold something, by their uuids.  Claims are only
+                placed while that is so; these consumers may be those of the claims.
+        """
         self._db = db
         self._claims = {claim.consumer: claim for claim in claims}
+        self._relied_on = relied_on or {}
         self._refused: dict[str, errors.Failure] = {}
         self._consumers: dict[str, Consumer] = {}
         self._provider_ids: Mapping[str, int] = {}
@@ -66,19 +77,25 @@ class ClaimBatch:
 
         Returns:
             What became of each claim, in order.  Refusals are ConsumerGenerationConflict, UnknownAllocationProvider,
-            NoInventoryToAllocate, AmountAgainstConstraints and CapacityExceeded.
+            NoInventoryToAllocate, AmountAgainstConstraints and CapacityExceeded; and AllocationsChanged for all of
+            them, if what other consumers hold is not what is relied on.
         """
         self._read_consumers()
         self._find_providers(provider_ids)
         tried = self._open_claims()
         self._lock_consumers(tried)
-        self._lock_providers(tried)
-        inventories = self._judge(tried)
+        self._check_relied_on()
+        inventories = self._judge(self._open_claims())
         placed = self._open_claims()
         self._write_consumers(tried, placed)
         provider_rows.advance_locked(self._db, self._provider_ids_of(placed))
         self._replace_allocations(placed, inventories)
         return [self._refused.get(consumer) or self._placed(claim) for consumer, claim in self._claims.items()]
+
+    @staticmethod
+    def providers_of(db: Reading, consumers: Collection[str]) -> dict[str, set[int]]:
+        """Return the ids of the providers on which each of these consumers holds something."""
+        return {uuid: consumer.held_on for uuid, consumer in Consumer.read_all(db, consumers).items()}
 
     # --- the steps, in their order ---
 
@@ -102,19 +119,32 @@ class ClaimBatch:
 
     def _lock_consumers(self, claims: Iterable[Claim]) -> None:
         """Insert the rows of new consumers and lock those of others, in one order; raises Collision if one changed."""
-        in_order = sorted((self._consumers[claim.consumer] for claim in claims), key=lambda consumer: consumer.uuid)
-        for new, several in itertools.groupby(in_order, lambda consumer: consumer.id is None):
-            if new:
-                Consumer.insert_all(self._db, [*several])
-            else:
-                for consumer in several:
-                    consumer.lock_as_read(self._db)
+        own = {claim.consumer for claim in claims}
 
-    def _lock_providers(self, claims: Iterable[Claim]) -> None:
-        self._generations = provider_rows.lock_for_usage(self._db, self._provider_ids_of(claims))
+        def kind(uuid: str) -> int:
+            return _NAMED if uuid not in own else _NEW if self._consumers[uuid].id is None else _PRESENT
+
+        for wanted, several in itertools.groupby(sorted(own | self._relied_on.keys()), kind):
+            uuids = [*several]
+            if wanted == _NAMED:
+                Consumer.lock_named(self._db, uuids)
+            elif wanted == _NEW:
+                Consumer.insert_all(self._db, [self._consumers[uuid] for uuid in uuids])
+            else:
+                for uuid in uuids:
+                    self._consumers[uuid].lock_as_read(self._db)
+        Consumer.delete_created(self._db, self._relied_on.keys() - own)
+
+    def _check_relied_on(self) -> None:
+        """Refuse all claims if other consumers do not hold what is relied on."""
+        if self._relied_on:
+            held_on = self.providers_of(self._db, self._relied_on)
+            if any(held_on[uuid] != {*ids} for uuid, ids in self._relied_on.items()):
+                self._refused |= {claim.consumer: errors.AllocationsChanged() for claim in self._open_claims()}
 
     def _judge(self, claims: Sequence[Claim]) -> _Inventories:
-        """Decide which claims fit, and return the inventories that they ask for."""
+        """Lock the providers, decide which claims fit, and return the inventories that they ask for."""
+        self._generations = provider_rows.lock_for_usage(self._db, self._provider_ids_of(claims))
         classes = {name for claim in claims for amounts in claim.resources.values() for name in amounts}
         if not classes:
             return {}

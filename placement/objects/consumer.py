@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import dialects, names
 from placement.db.names import Name
-from placement.db.tables import allocations, consumers, utcnow
+from placement.db.tables import allocations, consumers, touch_of, touched, utcnow
 from placement.db.transaction import Collision, Reading, Transaction
 
 #: Names that are looked up by the statement that reads consumers; more of them have statements of their own.
@@ -144,6 +144,21 @@ class Consumer:
         if uuids:
             db.execute(_DELETE_BY_UUIDS, {"uuids": list(uuids)})
 
+    @classmethod
+    def lock_named(cls, db: Transaction, uuids: Collection[str]) -> None:
+        """Lock rows that this transaction relies on, and write them; create one for each uuid that has none.
+
+        They are written because between Galera nodes a lock excludes nothing (docs/adr/0012).
+        """
+        cls.lock_all(db, uuids)
+        db.execute(_TOUCH, {"uuids": list(uuids), **touched()})
+
+    @staticmethod
+    def delete_created(db: Transaction, uuids: Collection[str]) -> None:
+        """Delete those of these locked rows that were created to be locked: no project has the id 0."""
+        if uuids:
+            db.execute(_DELETE_CREATED, {"uuids": list(uuids)})
+
     def lock_as_read(self, db: Transaction) -> None:
         """Lock the row until the transaction ends.
 
@@ -209,8 +224,10 @@ _ADVANCE = {False: _ADVANCE_ANY, True: _ADVANCE_ANY.where(_AS_READ)}
 _DELETE = {False: _DELETE_ANY, True: _DELETE_ANY.where(_AS_READ)}
 _DELETE_BY_UUID = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_of(consumers))
 _DELETE_BY_UUIDS = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
 _LOCK = sa.select(consumers.c.generation).where(consumers.c.id == sa.bindparam("id_")).with_for_update(key_share=True)
+_DELETE_CREATED = _DELETE_BY_UUIDS.where(consumers.c.project_id == 0, consumers.c.generation == 0)
 #: The number of a name, in rows that are of consumers.
 _NO_NAME = -1
 _NUMBER: sa.ColumnElement[int] = sa.literal_column(str(_NO_NAME)).label("number")

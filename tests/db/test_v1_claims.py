@@ -109,3 +109,132 @@ def test_all_or_nothing(cloud):
     assert [one["status"] for one in reply.body["results"]] == [409] * 5
     assert [cloud.count(table) for table in (consumers, allocations, claims)] == [0, 0, 0]
     assert cloud.claim(*asked[:3], all_or_nothing=True).body["claimed"] == 3
+
+
+def roots_of(result):
+    """Return the providers of a result."""
+    return set(result["allocations"])
+
+
+def test_copies_are_in_different_trees(cloud):
+    hosts = {cloud.host(name, VCPU=2) for name in "abc"}
+    asked = request("resources=VCPU:1", count=3)
+    [result] = cloud.claim(asked).body["results"]
+    assert roots_of(result) == hosts
+    assert sorted(mapping[""][0] for mapping in result["mappings"]) == sorted(hosts)
+    assert cloud.claim(request("resources=VCPU:1", count=4)).status == 409
+    assert cloud.claim(asked).body["results"][0]["outcome"] == "held"
+
+
+def test_a_consumer_is_moved(cloud):
+    first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
+    asked = request("resources=VCPU:3")
+    [held] = cloud.claim(asked).body["results"]
+    [old] = roots_of(held)
+    move = {**asked, "keep": False, "consumer_generation": 1}
+    [moved] = cloud.claim(move, apart_from=[asked["consumer"]]).body["results"]
+    assert (moved["outcome"], moved["consumer_generation"]) == ("moved", 2)
+    assert roots_of(moved) == {first, second} - {old}
+    assert cloud.claim(move).body["results"][0]["outcome"] == "held"
+    stale = cloud.claim({**move, "query": "resources=VCPU:2"})
+    assert (stale.status, stale.body["errors"][0]["code"]) == (409, "placement.concurrent_update")
+    # Its own amounts count as free: it grows where it is, although both do not fit together.
+    grown = {**asked, "query": f"resources=VCPU:4&in_tree={next(iter(roots_of(moved)))}", "keep": False}
+    [result] = cloud.claim({**grown, "consumer_generation": 2}).body["results"]
+    assert (result["outcome"], result["allocations"]) == (
+        "moved",
+        {next(iter(roots_of(moved))): {"resources": {"VCPU": 4}, "generation": 3}},
+    )
+    assert cloud.count(allocations) == 1
+
+
+def test_a_move_needs_the_generation(cloud):
+    assert cloud.claim(request(keep=False)).status == 400
+    assert cloud.claim(request(consumer_generation=1)).status == 400
+    unknown = cloud.claim(request(keep=False, consumer_generation=1))
+    assert (unknown.status, unknown.body["errors"][0]["code"]) == (409, "placement.concurrent_update")
+
+
+def test_a_dry_request_is_not_seen_by_others(cloud):
+    host = cloud.host("h", VCPU=1)
+    tried, real = request(dry_run=True), request()
+    found, claimed = cloud.claim(tried, real).body["results"]
+    assert (found["outcome"], roots_of(found)) == ("found", {host})
+    assert "consumer_generation" not in found
+    assert claimed["outcome"] == "claimed"
+    assert cloud.count(consumers) == 1
+    assert cloud.claim(tried).status == 409
+
+
+def test_a_call_is_tried(cloud):
+    host = cloud.host("h", VCPU=1)
+    document = {"requests": [request(), request()]}
+    tried = cloud("POST", "/v1/claims?dry_run=true", document)
+    assert tried.status == 200
+    assert [one["status"] for one in tried.body["dry_run"]["body"]["results"]] == [200, 409]
+    assert tried.body["room"] == {host: {"VCPU": {"capacity": 1, "used": 1, "free": 0}}}
+    assert [cloud.count(table) for table in (consumers, allocations, claims)] == [0, 0, 0]
+    document = {"requests": [request("resources=VCPU:9")]}
+    assert cloud("POST", "/v1/claims?dry_run=true", document).body["dry_run"]["status"] == 409
+
+
+def test_apart_from(cloud):
+    hosts = {cloud.host(name, VCPU=9) for name in "abc"}
+    [held] = cloud.claim(request()).body["results"]
+    others = [request() for _ in range(6)]
+    results = cloud.claim(*others, apart_from=[held["consumer"]]).body["results"]
+    assert set().union(*map(roots_of, results)) == hosts - roots_of(held)
+    # One that is listed itself is apart from all others of the call; the others may be together.
+    mixed = [request() for _ in range(5)]
+    results = cloud.claim(*mixed, apart_from=[mixed[0]["consumer"]]).body["results"]
+    assert [one["status"] for one in results] == [200] * 5
+    assert not roots_of(results[0]) & set().union(*map(roots_of, results[1:]))
+    mutual = [request() for _ in range(4)]
+    results = cloud.claim(*mutual, apart_from=[one["consumer"] for one in mutual]).body["results"]
+    assert sorted(one["status"] for one in results) == [200, 200, 200, 409]
+    assert set().union(*map(roots_of, results[:3])) == hosts
+    assert cloud.count(consumers) == 1 + 6 + 5 + 3
+
+
+def test_apart_from_one_that_does_not_exist_leaves_no_row(cloud):
+    cloud.host("h", VCPU=9)
+    assert cloud.claim(request(), apart_from=[str(uuid.uuid4())]).status == 200
+    assert cloud.count(consumers) == 1
+
+
+def test_together_with(cloud):
+    for name in "abc":
+        cloud.host(name, VCPU=4)
+    [held] = cloud.claim(request()).body["results"]
+    others = [request() for _ in range(3)]
+    results = cloud.claim(*others, together_with=[held["consumer"]]).body["results"]
+    assert [roots_of(one) for one in results] == [roots_of(held)] * 3
+    assert cloud.claim(request(), together_with=[held["consumer"]]).status == 409
+    assert cloud.claim(request(), together_with=[str(uuid.uuid4())]).status == 409
+    joined = [request() for _ in range(4)]
+    results = cloud.claim(*joined, together_with=[joined[0]["consumer"]]).body["results"]
+    assert len({frozenset(roots_of(one)) for one in results}) == 1
+    assert cloud.claim(*[request() for _ in range(5)], together_with=[str(uuid.uuid4())]).status == 409
+
+
+def test_claims_end(cloud):
+    cloud.host("h", VCPU=4)
+    asked = request()
+    [result] = cloud.claim(asked, expires_in=3600).body["results"]
+    assert result["expires_at"] is not None
+    assert cloud("GET", f"/v1/claims/{asked['consumer']}").body["expires_at"] == result["expires_at"]
+    move = {**asked, "keep": False, "consumer_generation": 1}
+    assert cloud.claim(move).body["results"][0]["expires_at"] == result["expires_at"]
+    move = {**move, "consumer_generation": 2}
+    assert cloud.claim(move, expires_in=None).body["results"][0]["expires_at"] is None
+
+
+def test_thousands_of_consumers_are_claimed_in_transactions_of_bounded_size(cloud):
+    for number in range(30):
+        cloud.host(f"h{number}", VCPU=40)
+    asked = [request() for _ in range(1100)]
+    results = cloud.claim(*asked).body["results"]
+    assert [one["status"] for one in results] == [200] * 1100
+    assert [one["consumer"] for one in results] == [one["consumer"] for one in asked]
+    assert cloud.claim(*asked).body["results"][1099]["outcome"] == "held"
+    assert [cloud.count(table) for table in (consumers, allocations, claims)] == [1100, 1100, 1100]

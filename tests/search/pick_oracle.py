@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from placement.search.query.query import SearchQuery
 from tests.search import oracle
 from tests.world import World
 
-#: By provider and resource class.
-Amounts = Mapping[tuple[str, str], int]
+#: Provider, resource class, amount.
+Amount = tuple[str, str, int]
 
 
-def use(world: World, amounts: Iterable[tuple[str, str, int]], *, one_consumer: bool = False) -> World:
+def use(world: World, amounts: Iterable[Amount], *, one_consumer: bool = False) -> World:
     """Return the world with more used; an amount may be negative.
 
     Args:
@@ -45,9 +45,10 @@ def has_copies(world: World, query: SearchQuery, copies: int, anchors: list[str]
     )
 
 
-def has_joined(world: World, queries: list[SearchQuery], anchor: str) -> bool:
-    """Whether candidates of one tree for all queries fit together, for different consumers."""
-    if not queries:
+def has_joined(world: World, wanted: list[tuple[SearchQuery, list[Amount]]], anchor: str) -> bool:
+    """Whether candidates of one tree for different consumers fit together, each with what it gives up."""
+    if not wanted:
         return True
-    found = places(world, queries[0], [anchor]).get(anchor, ())
-    return any(has_joined(use(world, amounts), queries[1:], anchor) for amounts, _ in found)
+    query, own = wanted[0]
+    found = places(use(world, own), query, [anchor]).get(anchor, ())
+    return any(has_joined(use(world, amounts), wanted[1:], anchor) for amounts, _ in found)

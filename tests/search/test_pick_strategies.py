@@ -161,3 +161,10 @@ def test_one_hard_query_leaves_others_their_budget() -> None:
     assert picker.cut_short == {0}
     picker.pick([TWO])
     assert picker.cut_short == set()
+
+
+def test_what_several_groups_take_of_one_provider_is_a_sum_also_after_a_pick() -> None:
+    world = World()
+    world.host("host", VCPU=3)
+    groups = PickRequest(SearchQuery((Group("_1", {"VCPU": 1}), Group("_2", {"VCPU": 1}))))
+    assert [pick is None for pick in Picker(world.snapshot(), seed=1).pick([groups, groups])] == [False, True]

@@ -31,6 +31,9 @@ PARTIAL_CHANGES = {
     "advance_locked",
     "lock_for_usage",
     "lock_as_read",
+    "lock_named",
+    "delete_created",
+    "delete_new",
     "read_again",
 }
 #: The modules of placement/objects that write.  All others are records, which can only be read.
@@ -135,4 +138,4 @@ def test_a_locked_provider_has_no_public_method_of_a_partial_change():
 def test_a_claim_set_has_no_public_method_of_a_single_step():
     public = {name for name in vars(ClaimSet) if not name.startswith("_")}
     assert public == {"place", "release"}
-    assert {name for name in vars(ClaimBatch) if not name.startswith("_")} == {"place"}
+    assert {name for name in vars(ClaimBatch) if not name.startswith("_")} == {"place", "providers_of"}

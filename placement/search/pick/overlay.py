@@ -65,23 +65,18 @@ class UsageOverlay:
 
     def snapshot(self, own: Own) -> Snapshot:
         """Return the snapshot with the present usage, without what a consumer gives up."""
-        self._begin_anew()
-        if not own:
-            return self._base
         used: dict[int, dict[int, int]] = defaultdict(dict)
+        for slot, by_class in self._amounts.items():
+            for name, amounts in by_class.items():
+                used[self._base.class_ids[name]][slot] = int(amounts.used)
         for (slot, name), amount in own.items():
             used[self._base.class_ids[name]][slot] = int(self._held(slot, name).used) - amount
-        return with_used(self._base, used)
+        return with_used(self._base, used) if used else self._base
 
-    def _begin_anew(self) -> None:
-        """Have the present usage in the snapshot, where narrowing reads it."""
-        if self._amounts:
-            used: dict[int, dict[int, int]] = defaultdict(dict)
-            for slot, by_class in self._amounts.items():
-                for name, amounts in by_class.items():
-                    used[self._base.class_ids[name]][slot] = int(amounts.used)
-            self._base = with_used(self._base, used)
-            self._amounts = {}
+    def rebase(self) -> None:
+        """Have the present usage in the snapshot, where narrowing reads it; problems made before are invalid."""
+        self._base = self.snapshot({})
+        self._amounts = {}
 
     def remaining(self, problem: TreeProblem) -> TreeProblem | None:
         """Return the problem of a tree with the present usage; None if some demand fits nowhere.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from placement.index.snapshot import Snapshot
+from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget, Exhausted
 from placement.search.find import Settings
 from placement.search.pick.combination import TreeCandidate
@@ -62,6 +63,7 @@ class Picker:
         settings: Settings | None = None,
         *,
         avoid: Collection[int] = (),
+        occupied: Collection[int] = (),
         within: Collection[int] | None = None,
         join: bool = False,
         seed: int | None = None,
@@ -72,6 +74,7 @@ class Picker:
             strategy: None: spread.
             settings: Bounds of the search.
             avoid: Roots of trees that nobody is placed in.
+            occupied: Roots of trees that no listed consumer is placed in: others of the call have places there.
             within: Roots of the only trees; None: all.
             join: Whether all requests of a call are placed in one tree.
             seed: Makes picks repeatable.
@@ -85,7 +88,7 @@ class Picker:
         self._random = random.Random(seed)
         self._tally = Tally()
         #: The trees that listed consumers must avoid, and those that the others must.
-        self._with_any, self._with_listed = set(avoid), set(avoid)
+        self._with_any, self._with_listed = {*avoid, *occupied}, set(avoid)
         self.cut_short: set[int] = set()
 
     def pick(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
@@ -96,55 +99,68 @@ class Picker:
         self.cut_short = set()
         picks: list[Pick | None] = [None] * len(requests)
         spare = self._settings.operations
-        for positions in [range(len(requests))] if self._join else _alike(requests):
-            own_share = _OPERATIONS_PER_REQUEST * len(positions)
-            budget = Budget(spare + own_share, self._settings.memory)
-            try:
-                if self._join:
-                    self._place_joined(requests, picks, budget)
-                else:
-                    self._place_alike(requests, positions, picks, budget)
-            except Exhausted:
-                budget.fall_short("operations")
+        for positions in [list(range(len(requests)))] if self._join else _alike(requests):
+            alike = [requests[position] for position in positions]
+            budget = Budget(spare + _OPERATIONS_PER_REQUEST * len(alike), self._settings.memory)
+            place = self._placed_joined if self._join else self._placed
+            with contextlib.suppress(Exhausted):
+                for position, pick in zip(positions, place(alike, budget), strict=False):
+                    picks[position] = pick
             spare = min(spare, max(budget.operations, 0))
             if budget.shortage:
                 self.cut_short.update(position for position in positions if picks[position] is None)
         return picks
 
-    def _place_alike(
-        self, requests: Sequence[PickRequest], positions: Sequence[int], picks: list[Pick | None], budget: Budget
-    ) -> None:
-        """Place requests with equal queries."""
-        number = sum(requests[position].copies for position in positions)
-        places = self._places(requests[positions[0]], number, budget)
-        for position in positions:
-            request = requests[position]
-            choices = places.pick(request.copies, request.dry)
-            if choices is not None:
-                picks[position] = self._picked(request, choices)
+    def _placed(self, alike: Sequence[PickRequest], budget: Budget) -> Iterator[Pick | None]:
+        """Place requests with equal queries, and yield the place of each."""
+        self._overlay.rebase()
+        places = self._places(alike, budget)
+        for request in alike:
+            choices = places(request).pick(request.copies, request.dry)
+            yield None if choices is None else self._picked(request, choices)
 
-    def _place_joined(self, requests: Sequence[PickRequest], picks: list[Pick | None], budget: Budget) -> None:
-        """Place all requests in one tree, or none."""
+    def _placed_joined(self, requests: Sequence[PickRequest], budget: Budget) -> Iterator[Pick]:
+        """Place all requests in one tree, and yield the place of each, or place none."""
         apart = len(requests) > 1 and any(request.listed for request in requests)
-        if apart or any(request.copies > 1 for request in requests) or not requests:
+        if apart or any(request.copies > 1 for request in requests):
             return
-        known: dict[Hashable, Places] = {}
-        places = []
-        for request in requests:
-            key = _key(request)
-            if key not in known:
-                known[key] = self._places(request, 1, budget)
-            places.append(known[key])
-        for position, choice in enumerate(pick_joined(places, self._overlay, budget) or ()):
-            picks[position] = self._picked(requests[position], [choice])
-            if requests[position].dry:
+        self._overlay.rebase()
+        places = {id(query): self._places([request], budget) for request in requests for query in [request.query]}
+        each = [places[id(request.query)](request) for request in requests]
+        choices = pick_joined(each, self._overlay, budget) if each else None
+        for request, choice in zip(requests, choices or (), strict=False):
+            if request.dry:
                 self._overlay.take(choice.candidate, -1)
+            yield self._picked(request, [choice])
 
-    def _places(self, request: PickRequest, number: int, budget: Budget) -> Places:
-        area = Area(self._within, self._with_any if request.listed else self._with_listed)
-        seed = self._random.getrandbits(32)
-        own = _own(request, self._snapshot)
-        return Places(request.query, own, self._overlay, area, self._strategy, self._tally, number, budget, seed)
+    def _places(self, alike: Sequence[PickRequest], budget: Budget) -> Callable[[PickRequest], Places]:
+        """Return a function that returns the places for one of the requests; their queries are equal."""
+        known: dict[Hashable, Places] = {}
+        number = sum(request.copies for request in alike)
+
+        def places(request: PickRequest) -> Places:
+            area = Area(self._within, self._with_any if request.listed else self._with_listed)
+            own = self._own(request, area)
+            key = request.listed, frozenset(own.items())
+            if key not in known:
+                seed = self._random.getrandbits(32)
+                tallied = self._strategy, self._tally
+                known[key] = Places(alike[0].query, own, self._overlay, area, *tallied, number, budget, seed)
+            return known[key]
+
+        return places
+
+    def _own(self, request: PickRequest, area: Area) -> Own:
+        """Return what the consumer gives up where it could be picked, by slot and resource class."""
+        own = {}
+        for (provider_id, class_id), amount in request.own.items():
+            slot, name = self._snapshot.by_id.get(provider_id), self._snapshot.class_names.get(class_id)
+            if slot is None or name is None:
+                continue
+            provider = self._snapshot.provider(slot)
+            if class_id in provider.classes and (SHARES in provider.traits or area.has(provider.root)):
+                own[slot, name] = amount
+        return own
 
     def _picked(self, request: PickRequest, choices: list[TreeCandidate]) -> Pick:
         """Remember and return the place of a consumer."""
@@ -156,32 +172,22 @@ class Picker:
         return pick
 
 
-def _own(request: PickRequest, snapshot: Snapshot) -> Own:
-    """Return what the consumer gives up, by slot and resource class."""
-    own = {}
-    for (provider_id, class_id), amount in request.own.items():
-        slot, name = snapshot.by_id.get(provider_id), snapshot.class_names.get(class_id)
-        if slot is not None and name is not None and class_id in snapshot.provider(slot).classes:
-            own[slot, name] = amount
-    return own
-
-
-def _alike(requests: Sequence[PickRequest]) -> Iterable[Sequence[int]]:
-    """Return the positions of requests that can be placed together, in the order of the first of each."""
+def _alike(requests: Sequence[PickRequest]) -> Iterable[list[int]]:
+    """Return the positions of requests with equal queries, in the order of the first of each."""
+    keys: dict[int, Hashable] = {}
     alike: dict[Hashable, list[int]] = {}
     for position, request in enumerate(requests):
-        alike.setdefault(_key(request), []).append(position)
+        query = request.query
+        if id(query) not in keys:
+            keys[id(query)] = _key(query)
+        alike.setdefault(keys[id(query)], []).append(position)
     return alike.values()
 
 
-def _key(request: PickRequest) -> Hashable:
-    """Return what is equal for requests whose places are found together."""
-    query = request.query
-    groups = tuple(
-        [
-            (group.suffix, frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
-            for group in query.groups
-        ]
-    )
-    rules = query.isolate, query.same_subtrees, query.root_traits, query.nested
-    return groups, rules, request.listed, frozenset(request.own.items())
+def _key(query: SearchQuery) -> Hashable:
+    """Return what equal queries have in common, except for their limit."""
+    groups = [
+        (group.suffix, frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
+        for group in query.groups
+    ]
+    return tuple(groups), query.isolate, query.same_subtrees, query.root_traits, query.nested

@@ -39,6 +39,10 @@ class Area(NamedTuple):
     #: May grow.
     avoid: Collection[int]
 
+    def has(self, root: int) -> bool:
+        """Whether the tree may be picked now."""
+        return root not in self.avoid and (self.within is None or root in self.within)
+
     def of(self, roots: SlotSet) -> SlotSet:
         """Return those of the roots that are in the area."""
         if self.within is not None:
@@ -142,7 +146,7 @@ class Places:
     def _pop(self) -> int | None:
         """Return the next tree, which is put back after the pick unless it is refused."""
         while (root := self._queue.pop()) is not None:
-            if root not in self._area.avoid:
+            if self._area.has(root):
                 self._popped.append(root)
                 break
         return root

@@ -24,6 +24,7 @@ from placement.objects.claim_record import HeldClaim
 from placement.search.explain.explaining import explain
 from placement.search.find import Settings
 from placement.search.pick.picker import Picker, PickRequest
+from placement.v1.claiming.conditions import Conditions, NowhereError, consumers_of
 from placement.v1.claiming.request import ClaimCall, ClaimRequest
 from placement.v1.claiming.result import ClaimResult, Place, RequestOutcome, refused
 from placement.v1.claiming.writing import ChosenPlace, TakenPlace, write
@@ -35,6 +36,11 @@ BATCH = 500
 _BESIDE_OTHERS = (
     "there is room for the query, but not for as many copies, beside the other requests, or under the conditions of "
     "this call."
+)
+_NOBODY_TO_JOIN = "none of the consumers in together_with holds anything, and none is in the call."
+_CUT_SHORT = (
+    "the search was cut short before it found a place; there may be one ([placement]max_search_operations, "
+    "max_search_memory)."
 )
 #: Most requests that lose a place get another one in the next round, or the one after it; pauses spread out the others.
 _ROUNDS_WITHOUT_PAUSE = 3
@@ -51,6 +57,7 @@ class Claiming:
         settings: Settings,
         *,
         attempts: int,
+        snapshot: Snapshot | None = None,
     ) -> None:
         """Prepare a call.
 
@@ -58,14 +65,17 @@ class Claiming:
             database: Takes the writes.
             settings: Of the searches.
             attempts: The largest number of attempts at one transaction.
+            snapshot: One that the index gave for this call, for the first round; None: none yet.
         """
         self._call = call
         self._database = database
         self._index = index
         self._settings = settings
         self._attempts = attempts
+        self._snapshot = snapshot
         #: Whether all places are taken by one transaction, or none.
-        self._together = call.all_or_nothing or call.dry_run
+        self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
+        self._conditions = Conditions(call)
         self._open = {request.consumer: request for request in _by_query(call.requests)}
         self._results: dict[str, ClaimResult] = {}
         #: What the consumers to be moved hold.
@@ -98,36 +108,56 @@ class Claiming:
 
     def _run_round(self) -> None:
         self._read_present()
-        snapshot = self._index.current()
-        chosen = self._choose(snapshot)
-        missing = self._open.keys() - {place.request.consumer for place in chosen}
-        if missing and self._call.all_or_nothing:
-            if not self._end_held(self._open):
-                self._refuse_for_room(missing)
+        if not self._open:
             return
-        if self._write([place for place in chosen if not place.request.dry_run]):
+        snapshot = self._next_snapshot()
+        try:
+            picker = self._conditions.picker(snapshot, self._settings, self._open.keys())
+        except NowhereError:
+            if not self._end_held(self._open):
+                self._refuse(self._open, NoRoom(reason=_NOBODY_TO_JOIN))
+            return
+        chosen, cut_short = self._choose(picker, snapshot)
+        missing = self._open.keys() - consumers_of(chosen)
+        if missing and self._call.all_or_nothing:
+            self._end_missing(self._open, missing, cut_short)
+        elif self._write([place for place in chosen if not place.request.dry_run]):
             for place in chosen:
                 if place.request.dry_run:
                     self._end(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.found()))
-            if missing and not self._end_held(missing):
-                self._refuse_for_room(missing)
+            if missing and not (cut_short and chosen):  # where places were found, they used up the budget of the search
+                self._end_missing(missing, missing, cut_short)
+
+    def _end_missing(self, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str]) -> None:
+        """End requests for which there is no place; if some of those concerned hold something already, these only."""
+        if not self._end_held(concerned):
+            self._refuse_for_room(missing, cut_short)
+
+    def _next_snapshot(self) -> Snapshot:
+        """Return a snapshot that was current after the call began, and after what consumers hold was read."""
+        given, self._snapshot = self._snapshot, None
+        return self._index.current() if given is None or self._own or self._conditions.named else given
 
     def _read_present(self) -> None:
-        """Read what consumers hold that are moved or only tried, and end what that decides."""
+        """Read what consumers hold that are moved, only tried, or named by conditions, and end what that decides."""
         consumers = [one.consumer for one in self._open.values() if not one.keep or one.dry_run]
         self._own = self._held(consumers) if consumers else {}
         for consumer in consumers:
-            self._end_if_decided(self._open[consumer], self._own.get(consumer))
+            if consumer in self._open:
+                self._end_if_decided(self._open[consumer], self._own.get(consumer))
+        if self._conditions.named:
+            self._database.read(self._conditions.read)
 
-    def _choose(self, snapshot: Snapshot) -> list[ChosenPlace]:
-        picker = Picker(snapshot, self._call.strategy, self._settings)
+    def _choose(self, picker: Picker, snapshot: Snapshot) -> tuple[list[ChosenPlace], set[str]]:
+        """Return a place for each request that has one, and the consumers for which the search was cut short."""
         requests = list(self._open.values())
         picks = picker.pick([self._pick_request(request, snapshot) for request in requests])
-        return [
+        chosen = [
             ChosenPlace.of(request, pick, snapshot)
             for request, pick in zip(requests, picks, strict=True)
             if pick is not None
         ]
+        return chosen, {requests[position].consumer for position in picker.cut_short}
 
     def _pick_request(self, request: ClaimRequest, snapshot: Snapshot) -> PickRequest:
         own = {}
@@ -136,7 +166,13 @@ class Claiming:
                 for name, amount in amounts.items():
                     if uuid in snapshot.by_uuid and name in snapshot.class_ids:
                         own[snapshot.provider(snapshot.by_uuid[uuid]).id, snapshot.class_ids[name]] = amount
-        return PickRequest(request.query, request.count, own, dry=request.dry_run)
+        return PickRequest(
+            request.query,
+            request.count,
+            own,
+            listed=request.consumer in self._call.apart_from,
+            dry=request.dry_run,
+        )
 
     def _write(self, chosen: Sequence[ChosenPlace]) -> bool:
         """Claim the places, and return whether each of them was taken."""
@@ -145,7 +181,10 @@ class Claiming:
         complete = True
         for start in range(0, len(chosen), size or 1):
             batch = chosen[start : start + size]
-            written = write(self._database, self._call, batch, together=self._together, attempts=self._attempts)
+            relied_on = self._conditions.relied_on
+            written = write(
+                *(self._database, self._call, batch, relied_on), together=self._together, attempts=self._attempts
+            )
             for place, outcome in zip(batch, written, strict=True):
                 consumer = place.request.consumer
                 if isinstance(outcome, TakenPlace):
@@ -167,27 +206,25 @@ class Claiming:
     def _end_held(self, consumers: Collection[str]) -> bool:
         """End the requests of those of these consumers that hold something already; return whether there are some."""
         found = self._held(consumers)
-        ended = [
-            self._end_if_decided(self._open[consumer], found.get(consumer))
-            for consumer in list(consumers)
-            if consumer in self._open
-        ]
-        return any(ended)
+        before = len(self._open)
+        for consumer in list(consumers):
+            if consumer in self._open:
+                self._end_if_decided(self._open[consumer], found.get(consumer))
+        return len(self._open) < before
 
-    def _end_if_decided(self, request: ClaimRequest, held: HeldClaim | None) -> bool:
-        """End the request if what its consumer holds decides it; return whether it does."""
+    def _end_if_decided(self, request: ClaimRequest, held: HeldClaim | None) -> None:
+        """End the request if what its consumer holds decides it."""
         generation = None if held is None else held.consumer_generation
         if held is not None and held.content == request.content:
             self._end(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_held(held)))
         elif request.generation == generation:
-            return False
+            return
         elif request.generation is None:
             self._refuse([request.consumer], HeldOtherwise(consumer=request.consumer))
         else:
             shown = "null" if generation is None else generation
             conflict = errors.ConsumerGenerationConflict(expected=shown, given=request.generation)
             self._refuse([request.consumer], conflict)
-        return True
 
     def _held(self, consumers: Collection[str]) -> Mapping[str, HeldClaim]:
         return self._database.read(lambda db: HeldClaim.of_consumers(db, consumers))
@@ -210,8 +247,12 @@ class Claiming:
             for consumer in list(self._open):
                 self._end(refused(consumer, NothingPlaced()))
 
-    def _refuse_for_room(self, consumers: Collection[str]) -> None:
-        """Refuse the requests, with an explanation for the first one of each query."""
+    def _refuse_for_room(self, consumers: Collection[str], cut_short: Collection[str]) -> None:
+        """Refuse the requests, with an explanation for the first one of each query.
+
+        Args:
+            cut_short: Those of them that there may be room for, which the search had no budget to find.
+        """
         snapshot = self._index.current()
         reasons: dict[str, str] = {}
         for request in [one for one in self._open.values() if one.consumer in consumers]:
@@ -219,7 +260,8 @@ class Claiming:
             if request.query_text not in reasons:
                 explanation = explain(request.query, snapshot, self._settings)
                 reasons[request.query_text] = _BESIDE_OTHERS if explanation.found else explanation.summary
-            self._end(refused(request.consumer, NoRoom(reason=reasons[request.query_text]), explanation))
+            reason = _CUT_SHORT if request.consumer in cut_short else reasons[request.query_text]
+            self._end(refused(request.consumer, NoRoom(reason=reason), explanation))
         if self._call.all_or_nothing:
             self._refuse(list(self._open), NothingPlaced())
 

@@ -52,6 +52,10 @@ class ClaimCall:
     expires_in: int | None = None
     #: Whether the client says how long; if not, a consumer that is moved keeps its end.
     sets_end: bool = False
+    #: No consumer of the call gets a place in a tree where one of these holds something.
+    apart_from: frozenset[str] = frozenset()
+    #: Each consumer of the call gets a place in a tree where each of these holds something.
+    together_with: frozenset[str] = frozenset()
     #: Whether all of the call is only tried.
     dry_run: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +31,8 @@ class ChosenPlace(NamedTuple):
     #: Ids and generations of these providers as they are in the snapshot, by uuid.
     provider_ids: Mapping[str, int]
     provider_generations: Mapping[str, int]
+    #: The uuids of the roots of the trees that it was found in.
+    roots: Sequence[str]
 
     @classmethod
     def of(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
@@ -50,7 +52,8 @@ class ChosenPlace(NamedTuple):
             {suffix: [snapshot.provider(slot).uuid for slot in slots] for suffix, slots in candidate.mappings.items()}
             for candidate in pick.candidates
         ]
-        return cls(request, resources, mappings, ids, generations)
+        roots = [snapshot.provider(root).uuid for root in pick.roots]
+        return cls(request, resources, mappings, ids, generations, roots)
 
     @property
     def claim(self) -> Claim:
@@ -86,6 +89,7 @@ def write(
     database: Database | DryRun[object],
     call: ClaimCall,
     chosen: Sequence[ChosenPlace],
+    relied_on: Mapping[str, Collection[int]],
     *,
     together: bool,
     attempts: int,
@@ -93,6 +97,7 @@ def write(
     """Claim the places in one transaction, each after those before it, and return what became of each.
 
     Args:
+        relied_on: As of ``ClaimBatch``.
         together: Whether nothing is written if one of them is refused.
         attempts: The largest number of attempts.
 
@@ -103,7 +108,7 @@ def write(
     def work(db: Transaction) -> list[Written]:
         # After a collision ids are read: a provider that was deleted and made again has another one.
         ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()} if db.attempt == 1 else None
-        outcomes = ClaimBatch(db, [place.claim for place in chosen]).place(ids)
+        outcomes = ClaimBatch(db, [place.claim for place in chosen], relied_on).place(ids)
         refused = sum(isinstance(outcome, errors.Failure) for outcome in outcomes)
         if refused == len(outcomes) or (together and refused):
             raise NothingWrittenError(outcomes)

@@ -37,16 +37,19 @@ from placement.v1.schemas import claim_query
 )
 def create(req: Request) -> Reply:
     """Find places for consumers and claim them."""
-    call = _call(req)
+    snapshot = req.index.current()
     results = Claiming(
-        call,
+        _call(req, snapshot),
         req.writes_to,
         req.index,
         settings_of(req.conf),
         attempts=req.conf.placement.allocation_conflict_retry_count,
+        snapshot=snapshot,
     ).run()
     document = schema.results(results)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
+    if req.dry_run is not None and req.dry_run.seen is None:
+        req.write(lambda _db: None)  # no place was found to try, and that is the decision that is shown
     if document["claimed"]:
         return ok(document)
     failure = results[0].failure
@@ -71,7 +74,7 @@ def show(req: Request, consumer: str) -> Reply:
     return ok(schema.document(held), modified=NOW)
 
 
-def _call(req: Request) -> ClaimCall:
+def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     """Return what a request asks for.
 
     Raises:
@@ -79,7 +82,7 @@ def _call(req: Request) -> ClaimCall:
         BadRequest: A query is wrong, or names what does not exist.
     """
     document = req.document
-    queries = _Queries(req)
+    queries = _Queries(req, snapshot)
     requests = [_request(each, number, queries) for number, each in enumerate(document["requests"])]
     named = set()
     for number, request in enumerate(requests):
@@ -92,6 +95,8 @@ def _call(req: Request) -> ClaimCall:
         all_or_nothing=document.get("all_or_nothing", False),
         expires_in=document.get("expires_in"),
         sets_end="expires_in" in document,
+        apart_from=frozenset(map(_uuid, document.get("apart_from", ()))),
+        together_with=frozenset(map(_uuid, document.get("together_with", ()))),
         dry_run=req.dry_run is not None,
     )
 
@@ -118,11 +123,11 @@ def _request(given: dict[str, Any], number: int, queries: _Queries) -> ClaimRequ
 class _Queries:
     """The queries of a call: each text is parsed once, and equal queries are the same object."""
 
-    def __init__(self, req: Request) -> None:
+    def __init__(self, req: Request, snapshot: Snapshot) -> None:
         self._req = req
+        self._snapshot = snapshot
         self._by_given: dict[str, tuple[SearchQuery, str]] = {}
         self._by_text: dict[str, SearchQuery] = {}
-        self._read_snapshot: Snapshot | None = None
 
     def of(self, given: Any, number: int) -> tuple[SearchQuery, str]:
         """Return a query and its canonical text; ``number`` is that of the request."""
@@ -139,12 +144,6 @@ class _Queries:
         existence.check(query, self._snapshot, self._req.database)
         text = canonical(query)
         return self._by_text.setdefault(text, query), text
-
-    @property
-    def _snapshot(self) -> Snapshot:
-        if self._read_snapshot is None:
-            self._read_snapshot = self._req.index.current()
-        return self._read_snapshot
 
 
 def _strategy(given: Any) -> Strategy:

@@ -1,0 +1,102 @@
+"""Where the consumers of a call may get their places: apart from others, together with them, not where it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from placement.db.transaction import Reading
+from placement.index.snapshot import SHARES, Snapshot
+from placement.objects.claim_batch import ClaimBatch
+from placement.search.find import Settings
+from placement.search.pick.picker import Picker
+from placement.v1.claiming.request import ClaimCall
+from placement.v1.claiming.writing import ChosenPlace
+
+
+class NowhereError(Exception):
+    """No tree meets the conditions."""
+
+
+@dataclass(slots=True)
+class Conditions:
+    """The trees that a call may use, as they are known so far."""
+
+    call: ClaimCall
+    #: Ids of the providers on which the consumers that the call names beside its requests hold something.
+    relied_on: dict[str, set[int]] = field(default_factory=dict)
+    #: Uuids of roots where consumers of the call have places that are not listed in ``apart_from``.
+    _occupied: set[str] = field(default_factory=set)
+    #: Generations of the providers of places that were refused, by the uuids of their trees' roots.
+    _failed: dict[frozenset[str], Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def named(self) -> Collection[str]:
+        """The consumers that the call names beside its requests."""
+        return {*self.call.apart_from, *self.call.together_with}
+
+    def read(self, db: Reading) -> None:
+        """Read what these consumers hold.  An index that is read later knows the providers."""
+        self.relied_on = ClaimBatch.providers_of(db, self.named)
+
+    def note_taken(self, place: ChosenPlace) -> None:
+        """Take into account that a consumer of the call has its place."""
+        consumer = place.request.consumer
+        if consumer not in self.call.apart_from:
+            self._occupied.update(place.roots)
+        if consumer in self.relied_on:
+            self.relied_on[consumer] = {place.provider_ids[uuid] for uuid in place.resources}
+
+    def note_failed(self, place: ChosenPlace) -> None:
+        """Take into account that the database refused a place; as long as the index shows the same, it is wrong."""
+        self._failed[frozenset(place.roots)] = place.provider_generations
+
+    def picker(self, snapshot: Snapshot, settings: Settings, waiting: Collection[str]) -> Picker:
+        """Return what chooses places in a snapshot.
+
+        Args:
+            waiting: The consumers that have no place yet.
+
+        Raises:
+            NowhereError: No tree meets the conditions.
+        """
+        apart, together = self.call.apart_from, self.call.together_with
+        join = any(consumer in waiting for consumer in together)
+        present = [self._roots(snapshot, self.relied_on[each]) for each in together if each not in waiting]
+        trees = [roots for roots in present if roots]
+        if together and not join and not trees:
+            raise NowhereError
+        held = (self._roots(snapshot, self.relied_on[consumer]) for consumer in apart)
+        return Picker(
+            snapshot,
+            self.call.strategy,
+            settings,
+            avoid=set[int]().union(*held, self._failed_roots(snapshot)),
+            occupied=_slots(snapshot, self._occupied),
+            within=set[int].intersection(*trees) if trees else None,
+            join=join,
+        )
+
+    def _roots(self, snapshot: Snapshot, provider_ids: Iterable[int]) -> set[int]:
+        """Return the roots of the trees of providers, but not of those that share what they have with other trees."""
+        slots = [snapshot.by_id[id_] for id_ in provider_ids if id_ in snapshot.by_id]
+        providers = [snapshot.provider(slot) for slot in slots]
+        return {provider.root for provider in providers if SHARES not in provider.traits}
+
+    def _failed_roots(self, snapshot: Snapshot) -> set[int]:
+        """Return the roots of places that were refused, and whose providers are in the snapshot as they were then."""
+        failed: set[int] = set()
+        for roots, generations in self._failed.items():
+            present = [uuid for uuid in generations if uuid in snapshot.by_uuid]
+            if generations == {uuid: snapshot.generations[snapshot.by_uuid[uuid]] for uuid in present}:
+                failed |= _slots(snapshot, roots)
+        return failed
+
+
+def _slots(snapshot: Snapshot, uuids: Iterable[str]) -> set[int]:
+    return {snapshot.by_uuid[uuid] for uuid in uuids if uuid in snapshot.by_uuid}
+
+
+def consumers_of(places: Sequence[ChosenPlace]) -> set[str]:
+    """Return the consumers that places were chosen for."""
+    return {place.request.consumer for place in places}

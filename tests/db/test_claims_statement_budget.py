@@ -1,0 +1,52 @@
+"""The number of statements of POST /v1/claims, which take a round trip each, and most of its time.
+
+COMMIT counts, also that of the transaction in which the index is read.  What begins a transaction does not.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from tests.db.calls import Names
+from tests.db.faults import Plan, planted
+from tests.db.in_process import placement
+from tests.db.writes import HOST
+
+#: The index is read with what was claimed before: its position in the feed, what changed, the usage, COMMIT.
+REFRESH = 4
+#: The consumer with its names, its row, the lock of its provider, the inventories, the generation, the allocations, the
+#: record, the feed, COMMIT.
+CLAIM = 9
+
+
+@pytest.fixture
+def service(database):
+    return placement(database)
+
+
+@pytest.fixture
+def names(service):
+    names = Names()
+    for call in HOST:
+        assert service(*names.fill(call)).status == 200
+    return names
+
+
+def claimed(service, **more):
+    owner = {"consumer_type": "INSTANCE", "project_id": "project", "user_id": "user"}
+    request = {"consumer": str(uuid.uuid4()), **owner, "query": "resources=VCPU:1,MEMORY_MB:64,DISK_GB:5", **more}
+    answer = service("POST", "/v1/claims", body={"requests": [request]})
+    assert answer.status == 200, answer
+    return answer
+
+
+def test_a_place_for_a_new_consumer(database, service, names):
+    for _ in range(2):  # from the second one on, the index expects changes
+        claimed(service)
+    plan = Plan()
+    planted(database, plan)
+    claimed(service)
+    statements = [statement for statement in plan.seen if not statement.startswith(("BEGIN", "START"))]
+    assert len(statements) <= REFRESH + CLAIM, "\n".join(statements)

@@ -1,0 +1,159 @@
+"""What consumers of one call are to each other: copies, moves, and consumers that are to be apart or together."""
+
+from __future__ import annotations
+
+from placement.search.pick.picker import Pick, Picker, PickRequest
+from placement.search.query.query import Group, SearchQuery
+from tests.world import Stock, World
+
+
+def asking(copies: int = 1, own: dict[tuple[int, int], int] | None = None, **resources: int) -> PickRequest:
+    return PickRequest(SearchQuery((Group("", resources),)), copies, own or {})
+
+
+def roots(world: World, pick: Pick | None) -> set[str] | None:
+    return None if pick is None else {world.snapshot().provider(root).uuid for root in pick.roots}
+
+
+def with_pool(hosts: int, pool: Stock) -> World:
+    """Return hosts that share a pool of disks."""
+    world = World()
+    for number in range(hosts):
+        world.host(f"host{number}", aggregates=["A0"], VCPU=2)
+    world.sharing("pool", aggregates=["A0"], DISK_GB=pool)
+    return world
+
+
+def test_copies_are_in_different_trees() -> None:
+    world = World()
+    for name in ("a", "b"):
+        world.host(name, VCPU=8)
+    picker = Picker(world.snapshot(), seed=1)
+    assert [roots(world, pick) for pick in picker.pick([asking(3, VCPU=1), asking(2, VCPU=1)])] == [None, {"a", "b"}]
+
+
+def test_copies_take_a_sum_of_a_shared_pool() -> None:
+    both = {"VCPU": 1, "DISK_GB": 10}
+    for pool, most in ((Stock(100), 3), (Stock(20), 2), (Stock(100, max_unit=20), 2), (Stock(100, max_unit=10), 1)):
+        world = with_pool(3, pool)
+        for copies in (1, 2, 3):
+            [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, **both)])
+            assert (pick is not None) == (copies <= most), (pool, copies)
+
+
+def test_the_most_of_one_consumer_is_not_that_of_the_next() -> None:
+    world = with_pool(3, Stock(100, max_unit=10))
+    picks = Picker(world.snapshot(), seed=1).pick([asking(VCPU=1, DISK_GB=10)] * 3)
+    assert None not in picks
+
+
+def test_copies_that_can_use_several_pools_find_those_that_suffice() -> None:
+    """The first pool serves every host, the second only one: that one must leave the first to the others."""
+    world = World()
+    for number in range(3):
+        world.host(f"host{number}", aggregates=["A0", *(["A1"] if number == 0 else [])], VCPU=2)
+    world.sharing("pool0", aggregates=["A0"], DISK_GB=20)
+    world.sharing("pool1", aggregates=["A1"], DISK_GB=10)
+    for seed in range(5):
+        [pick] = Picker(world.snapshot(), seed=seed).pick([asking(3, VCPU=1, DISK_GB=10)])
+        assert roots(world, pick) == {"host0", "host1", "host2"}
+
+
+def test_what_a_consumer_gives_up_is_free_for_it_alone() -> None:
+    world = World()
+    world.host("full", VCPU=Stock(8, used=8))
+    own = {(world.ids["full"], world.classes["VCPU"]): 4}
+    stays, other, larger = asking(own=own, VCPU=4), asking(VCPU=1), asking(own=own, VCPU=5)
+    for requests, found in (
+        ([stays], [{"full"}]),
+        ([other, stays], [None, {"full"}]),
+        ([larger, other], [None, None]),
+        # The place of a move is taken in addition to what is given up, until that is committed.
+        ([stays, stays], [{"full"}, None]),
+        ([asking(own=own, VCPU=2)] * 3, [{"full"}, {"full"}, None]),
+    ):
+        picks = Picker(world.snapshot(), seed=1).pick(requests)
+        assert [roots(world, pick) for pick in picks] == found
+
+
+def test_a_move_away_is_found_with_all_others() -> None:
+    """What is given up in a tree that is avoided is no reason for a search of its own."""
+    world = World()
+    for name in ("old", "new"):
+        world.host(name, VCPU=Stock(8, used=4))
+    requests = [asking(own={(world.ids["old"], world.classes["VCPU"]): amount}, VCPU=1) for amount in (1, 2, 1)]
+    old = world.snapshot().by_uuid["old"]
+    picks = Picker(world.snapshot(), avoid={old}, seed=1).pick(requests)
+    assert [roots(world, pick) for pick in picks] == [{"new"}] * 3
+
+
+def test_listed_consumers_are_apart_from_all_and_others_from_them() -> None:
+    world = World()
+    for number in range(3):
+        world.host(f"host{number}", VCPU=8)
+    query = SearchQuery((Group("", {"VCPU": 1}),))
+    plain, listed = PickRequest(query), PickRequest(query, listed=True)
+    picks = Picker(world.snapshot(), seed=1).pick([listed, plain, plain, plain, listed, plain])
+    found = [roots(world, pick) for pick in picks]
+    assert None not in found[:4]
+    assert found[0] not in found[1:]
+    # Two trees are left to the others, who may use both.
+    assert found[4] is None
+    assert found[5] in found[1:4]
+
+
+def test_a_place_that_is_only_looked_for_is_left_to_others() -> None:
+    world = World()
+    world.host("host", VCPU=1)
+    query = SearchQuery((Group("", {"VCPU": 1}),))
+    dry, wet = PickRequest(query, dry=True), PickRequest(query)
+    for join in (False, True):
+        picker = Picker(world.snapshot(), join=join, seed=1)
+        assert None not in picker.pick([dry])
+        assert None not in picker.pick([wet])
+        assert picker.pick([wet]) == [None]
+
+
+def test_joined_consumers_share_a_tree_that_has_room_for_all() -> None:
+    world = World()
+    world.host("small", VCPU=8)
+    world.host("large", VCPU=Stock(16, used=8), MEMORY_MB=4)
+    requests = [asking(VCPU=4), asking(MEMORY_MB=1), asking(VCPU=4)]
+    picks = Picker(world.snapshot(), join=True, seed=1).pick(requests)
+    assert [roots(world, pick) for pick in picks] == [{"large"}] * 3
+    assert Picker(world.snapshot(), join=True, seed=1).pick([*requests, asking(VCPU=1)]) == [None] * 4
+    assert Picker(world.snapshot(), join=True, seed=1).pick([]) == []
+
+
+def test_joined_consumers_give_way_to_each_other_within_the_tree() -> None:
+    """The first may use either node, the second only the one with memory."""
+    world = World()
+    world.host("host")
+    world.host("node0", parent="host", VCPU=1, MEMORY_MB=1)
+    world.host("node1", parent="host", VCPU=1)
+    small, large = Group("_1", {"VCPU": 1}), Group("_1", {"VCPU": 1, "MEMORY_MB": 1})
+    requests = [PickRequest(SearchQuery((group,))) for group in (small, large)]
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick(requests)
+
+
+def test_many_equal_consumers_that_do_not_fit_together_are_refused_at_once() -> None:
+    """Their places can be swapped: trying each order would take longer than any budget allows."""
+    world = World()
+    world.host("host")
+    for number in range(4):
+        world.host(f"node{number}", parent="host", VCPU=5)
+    picker = Picker(world.snapshot(), join=True, seed=1)
+    request = PickRequest(SearchQuery((Group("_1", {"VCPU": 1}),)))
+    assert picker.pick([request] * 21) == [None] * 21
+    assert picker.cut_short == set()
+    assert None not in picker.pick([request] * 20)
+
+
+def test_what_may_not_be_together_is_not_joined() -> None:
+    world = World()
+    world.host("host", VCPU=8)
+    query = SearchQuery((Group("", {"VCPU": 1}),))
+    requests = [PickRequest(query), PickRequest(query, listed=True)]
+    assert Picker(world.snapshot(), join=True, seed=1).pick(requests) == [None, None]
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick(requests[1:])
+    assert Picker(world.snapshot(), join=True, seed=1).pick([PickRequest(query, copies=2)]) == [None]
