@@ -131,6 +131,17 @@ def test_domains_get_equally_many_picks_as_far_as_there_is_room(domains: str) ->
     assert of_racks == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10, "alone0": 2, "alone1": 2}
 
 
+@pytest.mark.parametrize("domains", ["CUSTOM_RACK_", "aggregate"])
+def test_a_small_domain_among_many_trees_gets_its_picks(domains: str) -> None:
+    world = hosts(3000)
+    for name, member in list(world.members.items()):
+        world.host(name, traits=["CUSTOM_RACK_0"], aggregates=["rack0"], **member.stock)
+    world.host("small", traits=["CUSTOM_RACK_1"], aggregates=["rack1"], VCPU=8)
+    for seed in range(5):
+        picks = Picker(world.snapshot(), Strategy(spread_over=domains), seed=seed).pick([TWO] * 2)
+        assert roots(world, picks)["small"] == 1
+
+
 def test_trees_as_domains_come_before_the_used_share() -> None:
     world = hosts(3, used=4)
     world.host("empty", VCPU=8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
@@ -73,7 +73,7 @@ class EvenHeaps:
     last.
     """
 
-    def __init__(self, domains_of: DomainsOf, picks: Counter[Hashable]) -> None:
+    def __init__(self, domains_of: DomainsOf, picks: Counter[str]) -> None:
         """Begin with an empty queue.
 
         Args:
@@ -83,10 +83,10 @@ class EvenHeaps:
         self._domains_of = domains_of
         self._counted = picks
         #: One heap for each set of domains.
-        self._numbers: dict[frozenset[Hashable], int] = {}
+        self._numbers: dict[frozenset[str], int] = {}
         self._heaps: list[list[Entry]] = []
         #: By domain: the heaps of its trees.
-        self._of_domain: defaultdict[Hashable, list[int]] = defaultdict(list)
+        self._of_domain: defaultdict[str, list[int]] = defaultdict(list)
         #: By heap: picks in its domains, times ``_PICK``; and the rank of its least entry, infinite if it is empty.
         self._picks: npt.NDArray[np.float64] = np.empty(0)
         self._least: npt.NDArray[np.float64] = np.empty(0)

@@ -4,22 +4,26 @@ Scoring a hundred thousand trees for one pick would cost more than all the rest.
 random sample, and takes the best of it: the "power of d choices" (Mitzenmacher, "The power of two choices in randomized
 load balancing", IEEE TPDS 12, 2001; Ousterhout et al., "Sparrow: distributed, low latency scheduling", SOSP 2013).
 With d in the hundreds the best one is among the best percent of all.  The others are looked at when the sample has no
-room.  A pick that packs scores all trees, because most samples would miss the few that are in use.
+room.  A pick that packs scores all trees, because most samples would miss the few that are in use.  And where picks are
+spread over domains the sample is stratified: it has trees of each domain, also of small ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from placement.index.slots import Slots, SlotSet
 from placement.search.narrow.narrowing import Narrowed
-from placement.search.pick.strategy import Preference
-from placement.search.pick.usage import TreeUsage, shares
+from placement.search.pick.strategy import Preference, Strategy
+from placement.search.pick.usage import TreeUsage
 
 #: The size of a sample: this, and so many for each pick that is wanted.
 _SAMPLE, _PER_PICK = 128, 4
+#: The same for the number of domains, and for the trees of each domain.
+_DOMAINS, _TREES = 16, 8
 #: When a sample has no room, the next one is so many times as large.
 _GROWTH = 4
 
@@ -36,7 +40,7 @@ class Samples:
     """All trees that may serve a query, some at a time."""
 
     def __init__(
-        self, narrowed: Narrowed, roots: SlotSet, preference: Preference, picks: int, generator: np.random.Generator
+        self, narrowed: Narrowed, roots: SlotSet, strategy: Strategy, picks: int, generator: np.random.Generator
     ) -> None:
         """Begin with all of the trees.
 
@@ -46,8 +50,9 @@ class Samples:
             generator: What samples are drawn with.
         """
         self._narrowed = narrowed
-        self._preference = preference
+        self._strategy = strategy
         self._generator = generator
+        self._picks = picks
         self._size = _SAMPLE + _PER_PICK * picks
         #: Those that were not looked at, but for those of the last sample.
         self._rest = roots.slots()
@@ -62,15 +67,31 @@ class Samples:
             return None
         roots = self._draw()
         self._size *= _GROWTH
-        return Sample(roots, None if self._preference == Preference.RANDOM else TreeUsage(self._narrowed, roots))
+        by_chance = self._strategy.preference == Preference.RANDOM
+        return Sample(roots, None if by_chance else TreeUsage(self._narrowed, roots))
 
     def _draw(self) -> Slots:
         if len(self._rest) <= 2 * self._size:
             roots, self._rest, self._drawn = self._rest, self._rest[:0], self._drawn[:0]
             return roots
-        if self._preference == Preference.PACK:
-            self._drawn = np.argpartition(shares(self._narrowed, self._rest), -self._size)[-self._size :]
+        if self._strategy.preference == Preference.PACK:
+            shares = TreeUsage(self._narrowed, self._rest).shares()
+            self._drawn = np.argpartition(shares, -self._size)[-self._size :]
         else:
             # Those that are drawn twice are few.
-            self._drawn = np.unique(self._generator.integers(len(self._rest), size=self._size))
+            drawn = [self._generator.integers(len(self._rest), size=self._size), *self._of_domains()]
+            self._drawn = np.unique(np.concatenate(drawn))
         return self._rest[self._drawn]
+
+    def _of_domains(self) -> Iterator[Slots]:
+        """Yield the indexes of some trees of each domain."""
+        domains = self._strategy.members(self._narrowed.snapshot)
+        wanted = _DOMAINS + _PER_PICK * self._picks
+        if len(domains) > wanted:
+            domains = [domains[number] for number in self._generator.choice(len(domains), wanted, replace=False)]
+        size = _TREES + _PER_PICK * self._picks // max(len(domains), 1)
+        rest = SlotSet.sparse(self._rest)
+        for domain in domains:
+            members = (domain & rest).slots()
+            if len(members):
+                yield np.searchsorted(self._rest, members[self._generator.integers(len(members), size=size)])

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
+from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
 
 #: Names of the kinds of domains that are not the beginning of a trait.
 ROOT, AGGREGATE = "root", "aggregate"
 
 
-DomainsOf = Callable[[int], frozenset[Hashable]]
+DomainsOf = Callable[[int], frozenset[str]]
 
 
 class Preference(StrEnum):
@@ -36,11 +37,9 @@ class Strategy(NamedTuple):
     spread_over: str | None = None
 
     def domains(self, snapshot: Snapshot) -> DomainsOf:
-        """Return a function from the root of a tree to the domains that the tree is in."""
+        """Return a function from the root of a tree to the domains that the tree is in: aggregates or traits."""
         prefix = self.spread_over
         assert prefix is not None
-        if prefix == ROOT:
-            return lambda root: frozenset((root,))
         if prefix == AGGREGATE:
             return lambda root: snapshot.provider(root).aggregates
 
@@ -49,3 +48,12 @@ class Strategy(NamedTuple):
             return frozenset(trait for trait in traits if trait.startswith(prefix))
 
         return lambda root: with_prefix(snapshot.provider(root).traits)
+
+    def members(self, snapshot: Snapshot) -> list[SlotSet]:
+        """Return the providers of each domain that is an aggregate or a trait."""
+        prefix = self.spread_over
+        if prefix is None or prefix == ROOT:
+            return []
+        if prefix == AGGREGATE:
+            return list(snapshot.aggregates.values())
+        return [members for trait, members in snapshot.traits.items() if trait.startswith(prefix)]

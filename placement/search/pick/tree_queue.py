@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,7 +32,7 @@ class Tally:
     """How many picks there were so far, by the root of the tree and by domain."""
 
     trees: Counter[int] = field(default_factory=Counter)
-    domains: Counter[Hashable] = field(default_factory=Counter)
+    domains: Counter[str] = field(default_factory=Counter)
 
 
 class TreeQueue:
@@ -51,13 +50,13 @@ class TreeQueue:
             seed: Of what is left to chance.
         """
         self._sign = _SIGNS[strategy.preference]
-        self._over_roots = strategy.spread_over == ROOT
+        self._over_trees = strategy.spread_over == ROOT
         self._tally = tally
         self._random = random.Random(seed)
         self._generator = np.random.default_rng(seed)
-        self._samples = Samples(narrowed, roots, strategy.preference, picks, self._generator)
+        self._samples = Samples(narrowed, roots, strategy, picks, self._generator)
         self._heaps: Heaps = OneHeap()
-        if strategy.spread_over is not None and not self._over_roots:
+        if strategy.spread_over is not None and not self._over_trees:
             self._heaps = EvenHeaps(strategy.domains(narrowed.snapshot), tally.domains)
         #: By root: the steps of its used share, and where its usage is.
         self._steps: dict[int, int] = {}
@@ -90,7 +89,7 @@ class TreeQueue:
 
     def _entry(self, root: int, steps: int, chance: float) -> Entry:
         picks = self._tally.trees[root]
-        if self._over_roots:
+        if self._over_trees:
             return Entry(picks, self._sign * steps, chance, root)
         return Entry(self._sign * steps, self._sign * picks, chance, root)
 

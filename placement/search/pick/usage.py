@@ -48,11 +48,6 @@ class TreeUsage:
         return float((self._used[:, place] / self._capacity[:, place]).max())
 
 
-def shares(narrowed: Narrowed, roots: Slots) -> Shares:
-    """Return the largest used share of the classes that the query asks for, for each tree."""
-    return TreeUsage(narrowed, roots).shares()
-
-
 def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> tuple[Shares, Shares]:
     """Return sums over the eligible providers, by class and tree; the capacity is not 0."""
     snapshot = narrowed.snapshot
