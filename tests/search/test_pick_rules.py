@@ -125,6 +125,19 @@ def test_joined_consumers_share_a_tree_that_has_room_for_all() -> None:
     assert Picker(world.snapshot(), join=True, seed=1).pick([]) == []
 
 
+def test_trees_outside_the_area_are_not_picked() -> None:
+    world = World()
+    for name in ("a", "b", "c"):
+        world.host(name, VCPU=8)
+    a, b = world.snapshot().by_uuid["a"], world.snapshot().by_uuid["b"]
+    for join in (False, True):
+        for seed in range(5):
+            picker = Picker(world.snapshot(), avoid={a}, within={a, b}, join=join, seed=seed)
+            assert [roots(world, pick) for pick in picker.pick([asking(VCPU=4)])] == [{"b"}]
+            assert [roots(world, pick) for pick in picker.pick([asking(VCPU=4)])] == [{"b"}]
+            assert picker.pick([asking(VCPU=4)]) == [None]
+
+
 def test_joined_consumers_give_way_to_each_other_within_the_tree() -> None:
     """The first may use either node, the second only the one with memory."""
     world = World()

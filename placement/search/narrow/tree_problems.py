@@ -127,11 +127,8 @@ class TreeProblems:
 
     def of(self, root: int) -> TreeProblem | None:
         """Return the problem of one tree; None if an earlier tree has all its candidates."""
-        tree = self._snapshot.forest.tree(root)
-        if len(tree) == 1 and not self._some_share:
-            # The only provider can supply every demand, or narrowing would have left the tree out.
-            only = ((root,),) * len(self._positions)
-            return TreeProblem(self._requirements_of_one, only, self._facts, False, False, root)
+        if self._is_one_provider(root):
+            return self._of_one(root)
         domains = self._domains(root)
         may_repeat = repeats = False
         if self._some_share:
@@ -150,8 +147,18 @@ class TreeProblems:
 
     def alone(self, root: int) -> TreeProblem:
         """Return the problem of one tree, with the candidates that other trees have, too."""
+        if self._is_one_provider(root):
+            return self._of_one(root)
         domains = self._domains(root)
         return TreeProblem(self._requirements, tuple([domains[one] for one in self._positions]), self._facts, tree=root)
+
+    def _is_one_provider(self, root: int) -> bool:
+        return not self._some_share and len(self._snapshot.forest.tree(root)) == 1
+
+    def _of_one(self, root: int) -> TreeProblem:
+        # The only provider can supply every demand, or narrowing would have left the tree out.
+        only = ((root,),) * len(self._positions)
+        return TreeProblem(self._requirements_of_one, only, self._facts, tree=root)
 
     def _domains(self, root: int) -> list[tuple[int, ...]]:
         """Return the providers that can supply the demands in the tree, by position."""

@@ -1,8 +1,8 @@
 """Several candidates that fit together: the copies of one consumer, or all consumers of a call in one tree.
 
-Depth first, with two refinements.  A state that had no continuation is not entered again; it is what was taken of the
-providers that later choices can need, and these are few.  And a choice that took nothing of them is not replaced: what
-follows it does not depend on it.
+Depth first, with two refinements.  A state that had no continuation is recorded as a no-good and not entered again; it
+is what was taken of the providers that later choices can need, and these are few.  And a choice that took nothing of
+them is not replaced: what follows it does not depend on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TreeCandidate(NamedTuple):
 
     root: int
     candidate: Candidate
-    #: What later choices depend on, beside the amounts.
+    #: Of the tree, where later choices may use later trees only.
     position: int = 0
 
 
@@ -65,7 +65,8 @@ class _Search:
         self.choices: list[TreeCandidate] = []
         #: By slot and class, of contended providers.
         self._amounts: Counter[tuple[int, str]] = Counter()
-        self._no_goods: set[Hashable] = set()
+        #: The first position for each state: from later ones there are fewer trees to go on with.
+        self._no_goods: dict[Hashable, int] = {}
 
     def run(self, count: int, alternatives: Alternatives) -> bool:
         """Whether there is a sequence; it is in ``choices``."""
@@ -81,16 +82,24 @@ class _Search:
             self._do(choice)
             if len(self.choices) == count:
                 return True
-            levels.append(iter(()) if self._state() in self._no_goods else alternatives(self.choices))
+            levels.append(iter(()) if self._is_no_good() else alternatives(self.choices))
         return False
 
-    def _state(self) -> Hashable:
-        position = self.choices[-1].position if self.choices else -1
-        return len(self.choices), position, frozenset(self._amounts.items())
+    def _state(self) -> tuple[Hashable, int]:
+        position = self.choices[-1].position if self.choices else 0
+        return (len(self.choices), frozenset(self._amounts.items())), position
+
+    def _is_no_good(self) -> bool:
+        state, position = self._state()
+        known = self._no_goods.get(state)
+        return known is not None and known <= position
 
     def _add_no_good(self) -> None:
-        if self._budget.try_hold(_STATE + _AMOUNT * len(self._amounts)):
-            self._no_goods.add(self._state())
+        state, position = self._state()
+        if state in self._no_goods:
+            self._no_goods[state] = min(self._no_goods[state], position)
+        elif self._budget.try_hold(_STATE + _AMOUNT * len(self._amounts)):
+            self._no_goods[state] = position
 
     def _do(self, choice: TreeCandidate) -> None:
         self._budget.spend(_CHOICE + len(self._amounts))

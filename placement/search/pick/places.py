@@ -27,7 +27,8 @@ from placement.search.solver.cache import SolutionCache
 from placement.search.solver.combine import combine
 from placement.search.solver.problem import Candidate
 
-#: After so many refused trees in a row the query is narrowed again, if anything was taken since.
+#: After so many refused trees in a row the query is narrowed again, if anything was taken since; the next time after
+#: twice as many.  One mask finds that a shared pool is used up, where each of its trees would be tried.
 _REFUSED = 32
 
 
@@ -94,6 +95,8 @@ class Places:
         self._cache = SolutionCache(budget)
         #: The roots of trees without a candidate.
         self._refused: set[int] = set()
+        #: How many in a row, and how many of them are enough to narrow again.
+        self._misses, self._enough = 0, _REFUSED
         #: The roots of trees that were popped for the present pick.
         self._popped: list[int] = []
         self._narrow()
@@ -101,8 +104,6 @@ class Places:
     def _narrow(self) -> None:
         self._snapshot = self._overlay.snapshot(self._own)
         self._changes = self._overlay.changes
-        #: Trees that were refused since.
-        self._misses = 0
         narrowed = self._narrowed = narrow(self._query, self._snapshot, self._budget, Refusals())
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
         self._problems = TreeProblems(narrowed, None, self._budget)
@@ -161,9 +162,11 @@ class Places:
             candidate = next(self.candidates(root), None)
             if candidate is not None:
                 self._overlay.take(candidate)
+                self._misses = 0
                 return [TreeCandidate(root, candidate)]
             self._refuse()
-            if self._misses >= _REFUSED and self._overlay.changes != self._changes:
+            if self._misses >= self._enough and self._overlay.changes != self._changes:
+                self._misses, self._enough = 0, 2 * self._enough
                 self._narrow()
         return None
 

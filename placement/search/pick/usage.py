@@ -7,6 +7,7 @@ nothing about the tree.
 from __future__ import annotations
 
 from itertools import chain
+from operator import truediv
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,7 @@ class TreeUsage:
             if self._provider(slot).root == root:
                 for name, amount in amounts.items():
                     self._used[self._classes.index(name), place] += amount
-        return float((self._used[:, place] / self._capacity[:, place]).max())
+        return float(max(map(truediv, self._used[:, place].tolist(), self._capacity[:, place].tolist())))
 
 
 def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> tuple[Shares, Shares]:
