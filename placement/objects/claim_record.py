@@ -97,7 +97,8 @@ class HeldClaim:
     expires_at: datetime.datetime | None
     #: Amounts by provider uuid and class.
     resources: dict[str, dict[str, int]] = field(default_factory=dict)
-    #: By provider uuid.
+    #: By provider uuid, as the generations.
+    provider_names: dict[str, str | None] = field(default_factory=dict)
     provider_generations: dict[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -113,6 +114,7 @@ class HeldClaim:
                 if held is None:
                     held = found[row.consumer] = cls._of_row(row)
                 held.resources.setdefault(row.provider, {})[row.resource_class] = row.used
+                held.provider_names[row.provider] = row.name
                 held.provider_generations[row.provider] = row.provider_generation
         return found
 
@@ -149,6 +151,7 @@ _HELD = (
     sa.select(
         _A.consumer_id.label("consumer"),
         _P.uuid.label("provider"),
+        _P.name,
         GENERATION.label("provider_generation"),
         resource_classes.c.name.label("resource_class"),
         _A.used,

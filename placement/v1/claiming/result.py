@@ -31,7 +31,8 @@ class Place:
 
     #: Amounts by provider uuid and class.
     resources: Mapping[str, Mapping[str, int]]
-    #: By provider uuid.
+    #: By provider uuid, as all that follows about providers.
+    provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
     #: None if they are not known.
     mappings: Mappings | None
@@ -45,6 +46,7 @@ class Place:
         """Return what a consumer holds."""
         return cls(
             resources=held.resources,
+            provider_names=held.provider_names,
             provider_generations=held.provider_generations,
             mappings=held.mappings,
             consumer_generation=held.consumer_generation,

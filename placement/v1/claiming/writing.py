@@ -28,8 +28,9 @@ class ChosenPlace(NamedTuple):
     #: Amounts by provider uuid and class.
     resources: Mapping[str, Mapping[str, int]]
     mappings: Mappings
-    #: Ids and generations of these providers as they are in the snapshot, by uuid.
+    #: Ids, names and generations of these providers as they are in the snapshot, by uuid.
     provider_ids: Mapping[str, int]
+    provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
     #: The uuids of the roots of the trees that it was found in.
     roots: Sequence[str]
@@ -39,11 +40,13 @@ class ChosenPlace(NamedTuple):
         """Return the place that a pick names; amounts of several copies on one provider are added up."""
         resources: dict[str, dict[str, int]] = {}
         ids: dict[str, int] = {}
+        names: dict[str, str | None] = {}
         generations: dict[str, int] = {}
         for candidate in pick.candidates:
             for slot, amounts in candidate.amounts.items():
                 provider = snapshot.provider(slot)
                 ids[provider.uuid] = provider.id
+                names[provider.uuid] = provider.name
                 generations[provider.uuid] = int(snapshot.generations[slot])
                 held = resources.setdefault(provider.uuid, {})
                 for name, amount in amounts.items():
@@ -53,7 +56,7 @@ class ChosenPlace(NamedTuple):
             for candidate in pick.candidates
         ]
         roots = [snapshot.provider(root).uuid for root in pick.roots]
-        return cls(request, resources, mappings, ids, generations, roots)
+        return cls(request, resources, mappings, ids, names, generations, roots)
 
     @property
     def claim(self) -> Claim:
@@ -62,7 +65,7 @@ class ChosenPlace(NamedTuple):
 
     def found(self) -> Place:
         """Return the place as it is shown where nothing was written."""
-        return Place(self.resources, self.provider_generations, self.mappings)
+        return Place(self.resources, self.provider_names, self.provider_generations, self.mappings)
 
 
 class NothingWrittenError(Exception):
@@ -141,6 +144,7 @@ def _write_records(
             new.append(record)
         shown = Place(
             resources=place.resources,
+            provider_names=place.provider_names,
             provider_generations=outcome.provider_generations,
             mappings=place.mappings,
             consumer_generation=outcome.consumer_generation,

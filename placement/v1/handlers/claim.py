@@ -52,6 +52,8 @@ def create(req: Request) -> Reply:
         req.write(lambda _db: None)  # no place was found to try, and that is the decision that is shown
     if document["claimed"]:
         return ok(document)
+    if req.dry_run is not None and req.dry_run.seen is None:
+        req.write(lambda _db: None)  # that nothing fits was found without a write, and is the answer
     failure = results[0].failure
     assert failure is not None
     failure.members = document

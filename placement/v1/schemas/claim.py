@@ -75,7 +75,13 @@ CREATE = Body(
 )
 
 _NUMBER = integer(minimum=0)
-_ALLOCATIONS = by_uuid(Object(Field("resources", AMOUNTS, required=True), Field("generation", _NUMBER, required=True)))
+_ALLOCATIONS = by_uuid(
+    Object(
+        Field("name", nullable(string()), required=True),
+        Field("resources", AMOUNTS, required=True),
+        Field("generation", _NUMBER, required=True),
+    )
+)
 _MAPPINGS = Array(Object(PatternField(_SUFFIX, Array(string()))))
 _DATE = nullable(string(format="date-time"))
 
@@ -156,7 +162,11 @@ def _result(result: ClaimResult) -> Document:
 def _place(place: Place) -> Document:
     shown: Document = {
         "allocations": {
-            uuid: {"resources": dict(amounts), "generation": place.provider_generations[uuid]}
+            uuid: {
+                "name": place.provider_names[uuid],
+                "resources": dict(amounts),
+                "generation": place.provider_generations[uuid],
+            }
             for uuid, amounts in place.resources.items()
         },
         "mappings": place.mappings,
