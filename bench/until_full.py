@@ -108,7 +108,7 @@ class Cloud:
             share = chance.choice((0.125, 0.25))
             began = time.perf_counter()
             stage.began = min(stage.began, began)
-            place = self._in_one_call if self._replies else self._found_and_claimed
+            place = self._found_and_claimed if self._replies is None else self._in_one_call
             claimed = yield from place(server, share, stage, chance)
             stage.ended = time.perf_counter()
             if claimed:

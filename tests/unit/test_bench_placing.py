@@ -43,6 +43,18 @@ def test_a_refusal_is_wrong_if_as_much_was_free_later(
     assert module("until_full").Refusals(refused, claimed).wrong(free) == wrong
 
 
+@pytest.mark.parametrize(
+    ("in_one_call", "path"), [(False, b"GET /allocation_candidates?"), (True, b"POST /v1/claims ")]
+)
+def test_a_place_is_found_and_claimed_or_both_in_one_call(module: Any, in_one_call: bool, path: bytes) -> None:
+    replies = module("placing_requests").Replies() if in_one_call else None
+    cloud = module("until_full").Cloud(hosts=10, until=0.95, replies=replies)
+    server = object.__new__(module("load").Server)
+    server.prefix, server._headers = "", ""
+    (client,) = cloud.clients(server, 1)
+    assert next(client).startswith(path)
+
+
 # --- what replies say ---
 
 
