@@ -19,7 +19,6 @@ from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
-from placement.objects import leases
 from placement.objects.claim_record import HeldClaim
 from placement.search.explain.explaining import explain
 from placement.search.find import Settings
@@ -186,20 +185,22 @@ class Claiming:
                 *(self._database, self._call, batch, relied_on), together=self._together, attempts=self._attempts
             )
             for place, outcome in zip(batch, written, strict=True):
-                consumer = place.request.consumer
                 if isinstance(outcome, TakenPlace):
-                    self._end(
-                        ClaimResult(
-                            consumer, RequestOutcome.MOVED if outcome.moved else RequestOutcome.CLAIMED, outcome.place
-                        )
-                    )
+                    self._end_taken(place, outcome)
                     continue
                 complete = False
                 if isinstance(outcome, errors.ConsumerGenerationConflict):
-                    existing.append(consumer)
-        if existing and not self._end_held(existing):
-            self._give_back_expired()
+                    existing.append(place.request.consumer)
+                elif not isinstance(outcome, errors.AllocationsChanged):
+                    self._conditions.note_failed(place)
+        if existing:
+            self._end_held(existing)
         return complete
+
+    def _end_taken(self, place: ChosenPlace, taken: TakenPlace) -> None:
+        outcome = RequestOutcome.MOVED if taken.moved else RequestOutcome.CLAIMED
+        self._end(ClaimResult(place.request.consumer, outcome, taken.place))
+        self._conditions.note_taken(place)
 
     # --- what is held already ---
 
@@ -228,11 +229,6 @@ class Claiming:
 
     def _held(self, consumers: Collection[str]) -> Mapping[str, HeldClaim]:
         return self._database.read(lambda db: HeldClaim.of_consumers(db, consumers))
-
-    def _give_back_expired(self) -> None:
-        """Give back leases whose time is over: their consumers count as absent, but still have rows."""
-        if not self._call.dry_run:
-            self._database.write(leases.give_back)
 
     # --- results ---
 

@@ -48,8 +48,6 @@ def create(req: Request) -> Reply:
     ).run()
     document = schema.results(results)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
-    if req.dry_run is not None and req.dry_run.seen is None:
-        req.write(lambda _db: None)  # no place was found to try, and that is the decision that is shown
     if document["claimed"]:
         return ok(document)
     if req.dry_run is not None and req.dry_run.seen is None:

@@ -1,0 +1,125 @@
+"""POST /v1/claims beside other writers: the faster one gets a place, the other one the next (docs: v1-claims)."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.database import opened
+from placement.db.tables import allocations, claims, consumers, resource_providers
+from placement.v1.claiming import engine
+from tests.db.between import just_before, locking
+from tests.db.test_v1_claims import Cloud, request, roots_of
+
+#: SQLite has one writer at a time.
+several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+def cloud(database):
+    return Cloud(database)
+
+
+@pytest.fixture
+def elsewhere(database):
+    """Another process."""
+    with opened(database.url) as other:
+        yield Cloud(other)
+
+
+def put(cloud, host, amount, consumer=None):
+    body = {
+        "allocations": {host: {"resources": {"VCPU": amount}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    assert cloud("PUT", f"/allocations/{consumer or uuid.uuid4()}", body).status == 204
+
+
+@several_writers
+def test_another_client_takes_some_of_the_places(cloud, elsewhere):
+    """Those who lose get the next places in the same call, until there are no more."""
+    hosts = [cloud.host(name, VCPU=4) for name in "abcd"]
+    asked = [request("resources=VCPU:1") for _ in range(9)]
+    with just_before(cloud.database, locking, lambda: [put(elsewhere, host, 4) for host in hosts[:2]]):
+        results = cloud.claim(*asked).body["results"]
+    placed = [one for one in results if one["status"] == 200]
+    assert len(placed) == 8
+    assert set().union(*map(roots_of, placed)) == set(hosts[2:])
+    assert {one["error"]["code"] for one in results if one not in placed} == {"placement.v1.no_room"}
+    assert [cloud.count(table) for table in (consumers, allocations, claims)] == [10, 10, 8]
+
+
+@several_writers
+def test_the_last_place_is_taken(cloud, elsewhere):
+    host = cloud.host("a", VCPU=1)
+    with just_before(cloud.database, locking, lambda: put(elsewhere, host, 1)):
+        refused = cloud.claim(request())
+    assert refused.body["errors"][0]["code"] == "placement.v1.no_room"
+    assert [cloud.count(table) for table in (consumers, allocations, claims)] == [1, 1, 0]
+
+
+@several_writers
+def test_nothing_is_placed_of_a_call_for_all(cloud, elsewhere):
+    hosts = [cloud.host(name, VCPU=2) for name in "ab"]
+    with just_before(cloud.database, locking, lambda: put(elsewhere, hosts[0], 1)):
+        refused = cloud.claim(*[request() for _ in range(4)], all_or_nothing=True)
+    assert {one["status"] for one in refused.body["results"]} == {409}
+    assert [cloud.count(table) for table in (consumers, allocations, claims)] == [1, 1, 0]
+
+
+@several_writers
+def test_the_consumer_is_claimed_meanwhile(cloud, elsewhere):
+    cloud.host("a", VCPU=4)
+    asked = request()
+    with just_before(cloud.database, "INSERT INTO consumers", lambda: elsewhere.claim(asked)):
+        assert cloud.claim(asked).body["results"][0]["outcome"] == "held"
+    asked = request()
+    with just_before(cloud.database, "INSERT INTO consumers", lambda: elsewhere.claim({**asked, "user_id": "other"})):
+        assert cloud.claim(asked).body["errors"][0]["code"] == "placement.v1.held_otherwise"
+
+
+@several_writers
+def test_a_listed_consumer_gets_a_place_meanwhile(cloud, elsewhere):
+    """It is in no tree when the places are chosen, and in one of them before they are claimed."""
+    hosts = [cloud.host(name, VCPU=4) for name in "ab"]
+    listed = str(uuid.uuid4())
+    with just_before(cloud.database, "INSERT INTO consumers", lambda: put(elsewhere, hosts[0], 1, listed)):
+        results = cloud.claim(*[request() for _ in range(4)], apart_from=[listed]).body["results"]
+    assert [roots_of(one) for one in results] == [{hosts[1]}] * 4
+
+
+@several_writers
+def test_places_of_another_round_are_apart_from_those_of_the_first(cloud, elsewhere):
+    """The listed consumer loses its place, and there is room only where another consumer of the call is by then."""
+    first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=8)
+    put(cloud, second, 1)  # so that the first one is preferred
+    listed, other = request(), request(f"resources=VCPU:1&in_tree={second}")
+    with just_before(cloud.database, locking, lambda: put(elsewhere, first, 4)):
+        results = cloud.claim(listed, other, apart_from=[listed["consumer"]]).body["results"]
+    assert [one["status"] for one in results] == [409, 200]
+
+
+def test_an_index_that_lacks_what_was_written_without_the_feed(cloud):
+    """The full host is not chosen again and again until the deadline: the other one is."""
+    full, free = cloud.host("a", VCPU=8), cloud.host("b", VCPU=1)
+    with cloud.database.engine.begin() as connection:
+        known = {"resource_provider_id": sa.select(resource_providers.c.id).where(resource_providers.c.uuid == full)}
+        row = {"consumer_id": str(uuid.uuid4()), "resource_class_id": 0, "used": 8}
+        values = {"resource_provider_id": known["resource_provider_id"].scalar_subquery(), **row}
+        connection.execute(sa.insert(allocations).values(values))
+    assert roots_of(cloud.claim(request("resources=VCPU:1"), strategy="spread").body["results"][0]) == {free}
+    assert cloud.claim(request("resources=VCPU:1")).body["errors"][0]["code"] == "placement.v1.no_room"
+
+
+def test_batches(cloud, monkeypatch):
+    """Listed consumers of different transactions are apart."""
+    monkeypatch.setattr(engine, "BATCH", 2)
+    hosts = {cloud.host(name, VCPU=9) for name in "abcde"}
+    asked = [request() for _ in range(5)]
+    results = cloud.claim(*asked, apart_from=[one["consumer"] for one in asked]).body["results"]
+    assert set().union(*map(roots_of, results)) == hosts
