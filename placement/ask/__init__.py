@@ -1,4 +1,4 @@
-"""placement-ask: the questions that operators ask, in a terminal, without the client of OpenStack (docs: ask).
+"""placement-ask: questions of operators and claims, in a terminal, without the client of OpenStack (docs: ask).
 
     main                                       the command line and the exit code
     query                                      the arguments that a query is made of
@@ -6,8 +6,10 @@
     client, paging                             requests to the API below /v1
     failures                                   why there is no answer, in a sentence
     filters                                    the options of overview and consumers
+    claiming, releasing                        the options of claim, extend and release, and what they send
     explain, capacity, overview, consumers     the lines that show a document
+    claims                                     those that show what was claimed and released
     tables, style                              tables as wide as the terminal, colours
 
-It needs the standard library alone, and reads the API below /v1 and no other.
+It needs the standard library alone, and uses the API below /v1 and no other.
 """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import ipaddress
 import json
 import ssl
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,11 +33,14 @@ class ServiceError(Exception):
         self.status = status
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the token would go along, to any host."""
+class _EveryReply(urllib.request.HTTPErrorProcessor):
+    """Returns replies of every status.  So no redirect is followed: the token would go along, to any host."""
 
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
+    def http_response(self, _request: Any, response: Any) -> Any:
+        return response
+
+    def https_response(self, _request: Any, response: Any) -> Any:
+        return response
 
 
 class Client:
@@ -45,7 +49,7 @@ class Client:
     def __init__(self, address: ServiceAddress) -> None:
         """Prepare the connection; raises UsageError if the file with certificates cannot be used."""
         self._address = address
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        handlers: list[urllib.request.BaseHandler] = [_EveryReply()]
         if address.url.startswith("https://"):
             handlers.append(urllib.request.HTTPSHandler(context=_context(address)))
         if _is_loopback(urlsplit(address.url).hostname or ""):
@@ -62,23 +66,46 @@ class Client:
         Raises:
             ServiceError: There is no document; the text says why.
         """
+        return self.send("GET", path, query, has=_FIELDS[path])
+
+    def send(self, method: str, path: str, query: str = "", body: Any = None, *, has: str) -> dict[str, Any]:
+        """Return the document of the reply to a request.
+
+        Args:
+            method: The method of HTTP.
+            path: Below /v1.
+            query: The query string, as it is sent.
+            body: The JSON document to send; None for none.
+            has: A field that the document has.  A conflict is a reply, too, if its document has the field.
+
+        Raises:
+            ServiceError: There is no document; the text says why.
+        """
         address = self._address
         url = f"{address.url}/v1{path}{'?' if query else ''}{query}"
-        request = urllib.request.Request(url, headers={"Accept": "application/json", **address.headers})
+        headers = {"Accept": "application/json", **address.headers}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, content, headers, method=method)
         try:
             with self._opener.open(request, timeout=address.timeout) as reply:  # nosec B310 - http and https alone
                 content = reply.read()
-        except urllib.error.HTTPError as error:
-            raise ServiceError(failures.refusal(address, error), error.code) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ServiceError(failures.no_reply(address, error)) from error
-        try:
+        document: Any = None
+        with contextlib.suppress(ValueError):
             document = json.loads(content)
-        except ValueError:
-            document = None
-        if not isinstance(document, dict) or _FIELDS[path] not in document:
+        is_one = isinstance(document, dict) and has in document
+        if reply.status >= HTTPStatus.MULTIPLE_CHOICES and not (is_one and reply.status == HTTPStatus.CONFLICT):
+            raise ServiceError(failures.refusal(address, reply, document), reply.status)
+        if not is_one:
             raise ServiceError(f"{address.url} does not answer as this service does: it is the URL of another one.")
-        return document
+        return dict(document)
+
+    def claim_of(self, consumer: str) -> dict[str, Any]:
+        """Return the document of what a consumer holds; raises ServiceError."""
+        return self.send("GET", f"/claims/{consumer}", has="consumer")
 
     def pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
         """Return the documents of a list, page by page; raises ServiceError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from placement.ask.style import Style
@@ -36,15 +36,17 @@ def lines(document: Document, style: Style) -> Iterator[str]:
         yield from table(("tree", "missing"), misses, style)
     if document["relaxations"]:
         yield from _section("What would help", style)
-        relaxations = [
-            (relaxation["text"], f"{relaxation['found']}{'+' if relaxation['limited'] else ''}", relaxation["query"])
-            for relaxation in document["relaxations"]
-        ]
-        yield from table(("change", "candidates", "query"), relaxations, style)
+        yield from relaxations(document["relaxations"], style)
     for mistake in document["mistakes"]:
         yield from _section("Mistake in the query", style)
         suggestion = f"  Suggested: {mistake['suggestion']}" if mistake["suggestion"] else ""
         yield plain(mistake["text"] + suggestion)
+
+
+def relaxations(found: Iterable[Document], style: Style) -> Iterator[str]:
+    """Yield the lines that show changes of a query which are enough."""
+    rows = [(each["text"], f"{each['found']}{'+' if each.get('limited') else ''}", each["query"]) for each in found]
+    yield from table(("change", "candidates", "query"), rows, style)
 
 
 #: The columns of ``facts``.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import http.client
-import json
 import socket
 import ssl
 import urllib.error
+from typing import Any
 
 from placement.ask.address import ServiceAddress
 
 #: Begins the detail of every 400.
 _PREAMBLE = "The server could not comply with the request since it is either malformed or otherwise incorrect."
+#: Codes of a 404 where it is not something that the path names which is missing, but the path.
+_NO_ROUTE = (None, "placement.undefined_code")
 
 
 def no_reply(address: ServiceAddress, error: Exception) -> str:
@@ -37,27 +39,34 @@ def no_reply(address: ServiceAddress, error: Exception) -> str:
     return f"{address.url} does not answer as a service with HTTP does: {reason}."
 
 
-def refusal(address: ServiceAddress, error: urllib.error.HTTPError) -> str:
-    """Return what a reply that is no document says, and what would help.
+def refusal(address: ServiceAddress, reply: http.client.HTTPResponse, document: Any) -> str:
+    """Return what a reply that refuses says, and what would help.
 
     Args:
-        error: The reply; it is read and closed.
+        reply: The reply, of a status from 300.
+        document: The JSON document that it has; None if there is none.
     """
-    with error:
-        sentence = _sentence(error)
-    if 300 <= error.code < 400:
-        return f"{sentence}  {address.url} redirects to {error.headers['Location']}, where the token would go along."
-    if error.code == 401 and not address.headers:
-        basic = error.headers.get("WWW-Authenticate", "").lower().startswith("basic")
+    sentence = _sentence(reply, document)
+    if reply.status < 400:
+        return f"{sentence}  {address.url} redirects to {reply.headers['Location']}, where the token would go along."
+    if reply.status == 401 and not address.headers:
+        basic = reply.headers.get("WWW-Authenticate", "").lower().startswith("basic")
         return f"{sentence}  No credentials were sent: use {'--username' if basic else '--token'}."
-    if error.code == 404:
+    if reply.status == 404 and _code(document) in _NO_ROUTE:
         return f"{sentence}  {address.url} has no API below /v1: it is the URL of another service, or of an older one."
     return sentence
 
 
-def _sentence(error: urllib.error.HTTPError) -> str:
+def _sentence(reply: http.client.HTTPResponse, document: Any) -> str:
     try:
-        first = json.loads(error.read())["errors"][0]
-        return f"{error.code} {first['title']}: {str(first['detail']).strip().removeprefix(_PREAMBLE).strip()}"
-    except (ValueError, KeyError, IndexError, TypeError, OSError, http.client.HTTPException):
-        return f"{error.code} {error.reason}."
+        first = document["errors"][0]
+        return f"{reply.status} {first['title']}: {str(first['detail']).strip().removeprefix(_PREAMBLE).strip()}"
+    except (KeyError, IndexError, TypeError):
+        return f"{reply.status} {reply.reason}."
+
+
+def _code(document: Any) -> Any:
+    try:
+        return document["errors"][0]["code"]
+    except (KeyError, IndexError, TypeError):
+        return None

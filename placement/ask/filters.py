@@ -91,9 +91,14 @@ def consumers(pages: Pages, arguments: argparse.Namespace) -> list[Mapping[str, 
         arguments: Those of ``add_consumers``.
     """
     page = min(arguments.limit or _LONGEST_PAGE, _LONGEST_PAGE)
-    found = pages("/consumers", [*_pairs(arguments, _CONSUMERS), ("limit", str(page))])
+    found = pages("/consumers", [*conditions(arguments), ("limit", str(page))])
     items = (consumer for document in found for consumer in document["consumers"])
     return list(itertools.islice(items, arguments.limit))
+
+
+def conditions(arguments: argparse.Namespace) -> list[tuple[str, str]]:
+    """Return which consumers the arguments of ``add_consumers`` choose, as parameters of a query; without the limit."""
+    return _pairs(arguments, _CONSUMERS)
 
 
 def _pairs(arguments: argparse.Namespace, names: Mapping[str, str]) -> list[tuple[str, str]]:

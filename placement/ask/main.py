@@ -10,20 +10,23 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from placement import package
-from placement.ask import address, capacity, consumers, explain, filters, overview, query
+from placement.ask import address, capacity, claiming, claims, consumers, explain, filters, overview, query, releasing
 from placement.ask.address import UsageError
-from placement.ask.client import Client, ServiceError
+from placement.ask.client import Client, Pairs, ServiceError
 from placement.ask.style import Style
 from placement.ask.tables import plain
 
 PROG = "placement-ask"
 #: Exit codes; the last are those of a program that SIGINT and SIGPIPE end.
-FITS, NOTHING_FITS, USAGE, SERVICE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
+DONE, REFUSED, USAGE, SERVICE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 
 Document = Mapping[str, Any]
 _BAD_REQUEST = 400
+#: Statuses between these say that nothing was done.
+_REFUSALS, _FAILURES = 300, 500
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,10 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=PROG, description="Ask a Placement service why, how many, what and who.", allow_abbrev=False
+        prog=PROG,
+        description="Ask a Placement service why, how many, what and who; claim and release.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=package.version())
-    commands = parser.add_subparsers(title="questions", required=True, metavar="<question>")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="<command>")
 
     def add(name: str, ask: Callable[[Client, argparse.Namespace], int], does: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=does, description=does, allow_abbrev=False)
@@ -69,32 +74,69 @@ def _parser() -> argparse.ArgumentParser:
     counting.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
     filters.add_overview(add("overview", _overview, "All providers, with what they have and what is used."))
     filters.add_consumers(add("consumers", _consumers, "Who holds what."))
+    claiming.add_claim(add("claim", _claim, "Find a place and take it; exit code 1 if a request is refused."))
+    claiming.add_extend(add("extend", _extend, "When a claim ends."))
+    releasing.add_release(add("release", _release, "Give back all that consumers hold."))
     return parser
 
 
 def _explain(client: Client, arguments: argparse.Namespace) -> int:
     document = client.get("/explain", _query(arguments))
     _print(document, explain.lines, arguments)
-    return FITS if explain.fits(document) else NOTHING_FITS
+    return DONE if explain.fits(document) else REFUSED
 
 
 def _capacity(client: Client, arguments: argparse.Namespace) -> int:
     until = "" if arguments.until is None else f"&until={arguments.until}"
     document = client.get("/capacity", _query(arguments) + until)
     _print(document, capacity.lines, arguments)
-    return FITS if capacity.fits(document) else NOTHING_FITS
+    return DONE if capacity.fits(document) else REFUSED
 
 
 def _overview(client: Client, arguments: argparse.Namespace) -> int:
     found = filters.overview(client.pages, arguments)
     _print_list("providers", found, overview.lines, arguments)
-    return FITS
+    return DONE
 
 
 def _consumers(client: Client, arguments: argparse.Namespace) -> int:
     found = filters.consumers(client.pages, arguments)
     _print_list("consumers", found, consumers.lines, arguments)
-    return FITS
+    return DONE
+
+
+def _claim(client: Client, arguments: argparse.Namespace) -> int:
+    owner = {"project_id": os.environ.get("OS_PROJECT_ID"), "user_id": os.environ.get("OS_USER_ID")}
+    body = claiming.claim(arguments, {name: value for name, value in owner.items() if value}, client.claim_of)
+    query, has = ("dry_run=true", "dry_run") if arguments.dry_run else ("", "results")
+    try:
+        document = client.send("POST", "/claims", query, body, has=has)
+    except ServiceError as error:
+        if arguments.dry_run or _REFUSALS <= error.status < _FAILURES:
+            raise
+        raise ServiceError(f"{error}  {claiming.repetition(arguments, body)}", error.status) from error
+    _print(document, claims.lines, arguments)
+    return DONE if claims.granted(document) else REFUSED
+
+
+def _extend(client: Client, arguments: argparse.Namespace) -> int:
+    body = claiming.extend(arguments)
+    document = client.send("POST", f"/claims/{arguments.consumer}/extend", body=body, has="consumer")
+    _print(document, claims.claim_lines, arguments)
+    return DONE
+
+
+def _release(client: Client, arguments: argparse.Namespace) -> int:
+    has = "dry_run" if arguments.dry_run else "released"
+
+    def delete(query: Pairs) -> Document:
+        return client.send("DELETE", "/claims", urlencode(query), has=has)
+
+    document = releasing.release(delete, client.pages, arguments, Style.of(sys.stderr, os.environ))
+    if document is None:
+        return _failed("Nothing was released.", REFUSED)
+    _print(document, claims.released_lines, arguments)
+    return DONE
 
 
 def _query(arguments: argparse.Namespace) -> str:

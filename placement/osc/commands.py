@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from keystoneauth1 import adapter
@@ -17,11 +18,25 @@ Document = Mapping[str, Any]
 Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
 
 
+class NoAnswer(exceptions.CommandError):
+    """Whether a request was done is not known."""
+
+
 class Asking(command.Lister):
     """A command that shows a list from the API below /v1, in any format of the client."""
 
     def get(self, path: str, query_string: str = "") -> dict[str, Any]:
-        """Return the document below /v1 at this path; raises CommandError, with the sentence of the service."""
+        """Return the document below /v1 at this path; raises as ``send`` does."""
+        return self.send("GET", path, query_string)
+
+    def send(self, method: str, path: str, query_string: str, body: Any = None) -> dict[str, Any]:
+        """Return the document of the reply to a request below /v1.
+
+        Raises:
+            CommandError: It is refused; the sentence is that of the service.  That of POST /v1/claims is no refusal,
+                but a document that says so of each request.
+            NoAnswer: There is no reply, or one that says nothing about what was done.
+        """
         manager = self.app.client_manager
         service = adapter.Adapter(
             manager.session,
@@ -31,16 +46,23 @@ class Asking(command.Lister):
             raise_exc=False,
         )
         try:
-            reply = service.get(f"/v1{path}{'?' if query_string else ''}{query_string}")
+            reply = service.request(f"/v1{path}{'?' if query_string else ''}{query_string}", method, json=body)
         except keystoneauth.ClientException as error:
-            raise exceptions.CommandError(str(error)) from error
-        if reply.status_code != 200:
-            raise exceptions.CommandError(f"{_detail(reply)} (HTTP {reply.status_code})")
-        try:
-            document: dict[str, Any] = reply.json()
-        except ValueError as error:
-            raise exceptions.CommandError(f"{reply.url} does not answer with JSON.") from error
+            raise NoAnswer(str(error)) from error
+        document = _document(reply)
+        if reply.status_code >= HTTPStatus.MULTIPLE_CHOICES and "results" not in document:
+            kind = NoAnswer if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR else exceptions.CommandError
+            raise kind(f"{_detail(reply, document)} (HTTP {reply.status_code})")
+        if not document:
+            raise exceptions.CommandError(f"{reply.url} does not answer with JSON.")
         return document
+
+    @property
+    def owner(self) -> dict[str, str]:
+        """The project and the user of who asks, as members of a claim; those that the authentication knows."""
+        access = self.app.client_manager.auth_ref
+        known = {"project_id": getattr(access, "project_id", None), "user_id": getattr(access, "user_id", None)}
+        return {name: value for name, value in known.items() if value}
 
     def pages(self, path: str, pairs: Sequence[tuple[str, str]]) -> Iterator[Document]:
         """Return the documents of a list, page by page; raises CommandError."""
@@ -69,8 +91,17 @@ class AskingForPlaces(Asking):
         return text
 
 
-def _detail(reply: Any) -> str:
+def _document(reply: Any) -> dict[str, Any]:
+    """Return the document of a reply; empty if it has none."""
     try:
-        return str(reply.json()["errors"][0]["detail"]).strip()
-    except (ValueError, KeyError, IndexError, TypeError):
+        document = reply.json()
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _detail(reply: Any, document: Document) -> str:
+    try:
+        return str(document["errors"][0]["detail"]).strip()
+    except (KeyError, IndexError, TypeError):
         return str(reply.reason)

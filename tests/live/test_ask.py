@@ -9,7 +9,6 @@ import os
 import pty
 import struct
 import subprocess
-import sys
 import termios
 from importlib import metadata
 
@@ -17,13 +16,13 @@ import bcrypt
 import pytest
 import requests
 
-from tests import preloaded, running, servers
+from tests import asking, preloaded, running, servers
+from tests.asking import ASK
 from tests.conftest import missing
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
-ASK = [sys.executable, "-m", "placement.ask.main"]
 RACK = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
 SERVER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
 CLOUD = f"""
@@ -43,20 +42,9 @@ providers:
 @pytest.fixture(scope="module")
 def service(backend):
     """A service with the providers above, and one consumer of host1-numa0."""
-    url = backend.create_database()
-    with running.embedded(url) as found:
-        loaded = subprocess.run(
-            [sys.executable, "-m", "placement.cmd.manage", "load", "-"],
-            env={**os.environ, "OS_PLACEMENT_DATABASE__CONNECTION": url},
-            input=CLOUD,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert loaded.returncode == 0, loaded.stderr
+    with asking.loaded(backend, CLOUD) as found:
         _claim(found)
         yield found
-    backend.drop_database(url)
 
 
 def _claim(service):
@@ -77,7 +65,7 @@ def _claim(service):
 @pytest.fixture
 def environment():
     """An environment without settings of a client."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    return asking.environment()
 
 
 @pytest.fixture
@@ -275,7 +263,7 @@ class TestOpenStack:
         commands = list(metadata.entry_points(group="openstack.placement.v1"))
         names = {point.name for point in commands if point.module.startswith("placement.osc.")}
         others = {point.name for point in commands if not point.module.startswith("placement.osc.")}
-        assert len(names) == 4
+        assert len(names) == 7
         assert "allocation_candidate_list" in others
         assert not names & others
 

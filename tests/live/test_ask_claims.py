@@ -1,0 +1,164 @@
+"""claim, extend and release of placement-ask and of ``openstack``, as processes, against a running service."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+import requests
+
+from tests import asking, preloaded, servers
+from tests.asking import ASK
+
+# What a client shows does not depend on the kind of database.
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+OWNER = ("--project", "red", "--user", "ada")
+HOSTS = """
+providers:
+  - name: host[1-4]
+    inventories: {MEMORY_MB: 4096}
+    children:
+      - name: "{parent}-numa"
+        inventories: {VCPU: 8}
+"""
+
+
+@pytest.fixture(scope="module")
+def service(backend):
+    with asking.loaded(backend, HOSTS) as found:
+        yield found
+
+
+@pytest.fixture
+def ask(service):
+    """Runs placement-ask with these words: its exit code, stdout and stderr."""
+
+    def run(*words, **variables):
+        environment = {**asking.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
+        return preloaded.service().run([*ASK, *words], environment)
+
+    yield run
+    headers = {"X-Auth-Token": "admin"}
+    for consumer in requests.get(f"{service.url}/v1/consumers", headers=headers, timeout=60).json()["consumers"]:
+        requests.delete(f"{service.url}/allocations/{consumer['uuid']}", headers=headers, timeout=60)
+
+
+@pytest.fixture
+def openstack(service, openstack_command):
+    """Runs a command of ``openstack``: its exit code, the document that it shows, and stderr."""
+    identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
+
+    def run(*words):
+        done = openstack_command([*identity, *words, "-f", "json"])
+        return done.returncode, json.loads(done.stdout or "null"), done.stderr
+
+    return run
+
+
+def rows(done):
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def held(ask):
+    """Who holds what: consumer, provider and amounts."""
+    found = json.loads(ask("consumers", "--json").stdout)["consumers"]
+    return {
+        (each["uuid"], of["name"], *of["resources"].items()) for each in found for of in each["allocations"].values()
+    }
+
+
+def new():
+    return str(uuid.uuid4())
+
+
+def test_a_claim_prints_what_it_takes_and_where(ask):
+    header, (consumer, outcome, *place) = rows(ask("claim", "resources=VCPU:4", *OWNER))
+    assert header == ["consumer", "outcome", "until", "provider", "resources"]
+    assert (outcome, place[1:]) == ("claimed", ["4", "VCPU"])
+    assert held(ask) == {(consumer, place[0], ("VCPU", 4))}
+
+
+def test_a_repeated_claim_takes_nothing_more(ask):
+    consumer = new()
+    words = ("claim", "--resource", "VCPU=4", "--consumer", consumer, *OWNER)
+    outcomes = [rows(ask(*words))[1][1] for _ in range(2)]
+    assert outcomes == ["claimed", "held"]
+    assert len(held(ask)) == 1
+
+
+def test_a_count_is_of_trees_and_a_dry_run_takes_nothing(ask):
+    words = ("claim", "resources=VCPU:8", "--count", "4", *OWNER)
+    tried = ask(*words, "--dry-run")
+    assert tried.returncode == 0
+    assert tried.stdout.startswith("Dry run: nothing was written.\n")
+    assert tried.stdout.count("8 VCPU") == 4
+    assert ["host1-numa", "VCPU", "8", "8", "0"] in [line.split() for line in tried.stdout.splitlines()]
+    assert held(ask) == set()
+    assert len(rows(ask(*words))) == 5
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_what_fits_nowhere_ends_with_1_and_says_why(ask, more):
+    done = ask("claim", "resources=VCPU:9", *OWNER, *more)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "resources=VCPU:9 fits at none of 8 providers" in done.stdout
+    assert ["with", "resources=VCPU:8", "4", "resources=VCPU:8"] in [line.split() for line in done.stdout.splitlines()]
+    assert ask("claim", "resources=VCPU:9", "--json", *OWNER, *more).returncode == 1
+
+
+def test_many_claims_of_a_file(ask, tmp_path):
+    consumers = [new() for _ in range(5)]
+    (tmp_path / "jobs.json").write_text(json.dumps([{"consumer": each} for each in consumers]))
+    words = ("claim", "resources=VCPU:8", "--file", str(tmp_path / "jobs.json"), *OWNER)
+    refused = ask(*words, "--all-or-nothing")
+    assert (refused.returncode, refused.stdout.splitlines()[0]) == (1, "0 of 5 requests are granted.")
+    assert held(ask) == set()
+    done = ask(*words, "--json")
+    assert (done.returncode, json.loads(done.stdout)["claimed"]) == (1, 4)
+    assert {each for each, *_ in held(ask)} < {*consumers}
+
+
+def test_a_move_takes_another_place_and_gives_back_the_first(ask):
+    consumer = new()
+    ask("claim", "resources=VCPU:8", "--consumer", consumer, *OWNER)
+    done = rows(ask("claim", "resources=VCPU:8", "--move", consumer))
+    assert done[1][:2] == [consumer, "moved"]
+    assert held(ask) == {(consumer, done[1][2], ("VCPU", 8))}
+    (listed,) = json.loads(ask("consumers", "--json").stdout)["consumers"]
+    assert (listed["project"], listed["user"], listed["type"]) == ("red", "ada", "JOB")
+
+
+def test_the_owner_is_that_of_the_environment(ask):
+    assert "Nothing says who owns" in ask("claim", "resources=VCPU:1").stderr
+    done = ask("claim", "resources=VCPU:1", OS_PROJECT_ID="blue", OS_USER_ID="bob")
+    assert done.returncode == 0
+    assert len(rows(ask("consumers", "--project", "blue", "--user", "bob"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["claim", *OWNER], "placement-ask: There is no query"),
+        (["claim", "resources=VCPU:x", *OWNER], "placement-ask: 400 Bad Request: requests[0].query: "),
+        (["claim", "resources=VCPU:1", "--file", "/nowhere", *OWNER], "placement-ask: /nowhere cannot be read: "),
+    ],
+)
+def test_wrong_arguments_end_with_2(ask, words, sentence):
+    done = ask(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(sentence)
+
+
+def test_the_client_of_openstack_claims(openstack, ask):
+    words = ("allocation", "claim", "resources=VCPU:4", *OWNER)
+    code, (found,), _ = openstack(*words)
+    assert (code, found["outcome"], found["resources"], found["why"]) == (0, "claimed", "4 VCPU", "")
+    assert {(found["consumer"], found["provider"], ("VCPU", 4))} == held(ask)
+    code, (found,), _ = openstack(*words, "--resource", "MEMORY_MB=9999")
+    assert (code, found["outcome"]) == (1, "refused")
+    assert found["why"].startswith("Nothing fits: ")
+    code, _, stderr = openstack("allocation", "claim", "resources=VCPU:1")
+    assert (code, stderr) == (1, "Nothing says who owns the consumer: use --project and --user.\n")

@@ -1,0 +1,160 @@
+"""The body of POST /v1/claims, of options and of a file."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import uuid
+
+import pytest
+
+from placement.ask import claiming
+from placement.ask.address import UsageError
+
+CONSUMER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
+OTHER = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
+OWNER = {"project_id": "red", "user_id": "ada"}
+ONE = {"consumer": CONSUMER, "consumer_type": "JOB", **OWNER, "query": "resources=VCPU:1"}
+HELD = {"consumer": CONSUMER, "consumer_type": "VOLUME", "project_id": "blue", "user_id": "bob"}
+HELD |= {"consumer_generation": 3, "allocations": {}, "mappings": None, "expires_at": None}
+
+
+def parsed(add, *words):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add(parser)
+    return parser.parse_args(words)
+
+
+def body(*words, owner=OWNER):
+    return claiming.claim(parsed(claiming.add_claim, *words), owner, lambda consumer: {**HELD, "consumer": consumer})
+
+
+def test_a_claim_names_its_consumer_and_its_owner():
+    assert body("resources=VCPU:1", "--consumer", CONSUMER) == {"requests": [ONE]}
+    words = ("--resource", "VCPU=1", "--consumer", CONSUMER, "--type", "VM", "--project", "p", "--user", "u")
+    (request,) = body(*words)["requests"]
+    assert request == {**ONE, "consumer_type": "VM", "project_id": "p", "user_id": "u"}
+
+
+def test_a_consumer_that_is_not_named_is_a_new_one():
+    first, second = (body("resources=VCPU:1")["requests"][0]["consumer"] for _ in range(2))
+    assert uuid.UUID(first) != uuid.UUID(second)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--strategy", "pack"], {"strategy": "pack"}),
+        (["--spread-over", "CUSTOM_RACK_"], {"strategy": {"spread_over": "CUSTOM_RACK_"}}),
+        (["--all-or-nothing"], {"all_or_nothing": True}),
+        (["--expires-in", "90s"], {"expires_in": 90}),
+        (["--expires-in", "2m"], {"expires_in": 120}),
+        (["--expires-in", "2h"], {"expires_in": 7200}),
+        (["--expires-in", "2d"], {"expires_in": 172800}),
+        (["--expires-in", "1w"], {"expires_in": 604800}),
+        (["--apart-from", OTHER, "--apart-from", CONSUMER], {"apart_from": [OTHER, CONSUMER]}),
+        (["--together-with", OTHER], {"together_with": [OTHER]}),
+        (["--dry-run"], {}),
+    ],
+)
+def test_options_of_the_call(words, expected):
+    assert body("resources=VCPU:1", "--consumer", CONSUMER, *words) == {"requests": [ONE], **expected}
+
+
+def test_a_count_is_of_the_request():
+    (request,) = body("resources=VCPU:1", "--consumer", CONSUMER, "--count", "4")["requests"]
+    assert request == {**ONE, "count": 4}
+
+
+def test_a_move_states_the_generation_and_keeps_the_owner():
+    (request,) = body("resources=VCPU:1", "--move", CONSUMER)["requests"]
+    assert request == {
+        **{name: HELD[name] for name in ("consumer", "consumer_type", "project_id", "user_id", "consumer_generation")},
+        "keep": False,
+        "query": "resources=VCPU:1",
+    }
+    (request,) = body("resources=VCPU:1", "--move", CONSUMER, "--project", "p")["requests"]
+    assert (request["project_id"], request["user_id"]) == ("p", "bob")
+
+
+@pytest.mark.parametrize("content", [[{"consumer": CONSUMER}], {"requests": [{"consumer": CONSUMER}]}])
+def test_options_say_what_a_file_does_not(tmp_path, content):
+    (tmp_path / "jobs.json").write_text(json.dumps(content))
+    assert body("resources=VCPU:1", "--file", str(tmp_path / "jobs.json")) == {"requests": [ONE]}
+
+
+def test_a_request_of_a_file_goes_before_options_and_the_call_goes_after_them(tmp_path, monkeypatch):
+    request = {**ONE, "project_id": "blue", "query": {"groups": {"": {"resources": {"VCPU": 9}}}}, "count": 2}
+    call = {"requests": [request, ONE], "strategy": "pack", "expires_in": None, "all_or_nothing": True}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(call)))
+    sent = body("resources=VCPU:7", "--file", "-", "--count", "3", "--project", "p", "--strategy", "random")
+    assert sent == {**call, "requests": [request, {**ONE, "count": 3}], "strategy": "random"}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"{", "is no JSON: "),
+        (b"\xff", "is no JSON: "),
+        (b"{}", "has no requests"),
+        (b"7", "has no requests"),
+        (b'{"requests": 7}', "has no requests"),
+        (b"[7]", "has no requests"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(tmp_path, content, sentence):
+    (tmp_path / "jobs.json").write_bytes(content)
+    with pytest.raises(UsageError, match=sentence):
+        body("resources=VCPU:1", "--file", str(tmp_path / "jobs.json"))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UsageError, match=r"jobs.json cannot be read: No such file or directory\."):
+        body("resources=VCPU:1", "--file", str(tmp_path / "jobs.json"))
+
+
+def test_what_is_missing_is_said():
+    with pytest.raises(UsageError, match="There is no query"):
+        body("--consumer", CONSUMER)
+    for owner in ({}, {"project_id": "red"}, {"user_id": "ada"}):
+        with pytest.raises(UsageError, match="who owns the consumer"):
+            body("resources=VCPU:1", owner=owner)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--consumer", "x"],
+        ["--expires-in", "1"],
+        ["--expires-in", "h"],
+        ["--expires-in", "1.5h"],
+        ["--expires-in", "-1h"],
+        ["--count", "0"],
+        ["--strategy", "best"],
+        ["--strategy", "pack", "--spread-over", "root"],
+        ["--consumer", CONSUMER, "--move", CONSUMER],
+        ["--move", CONSUMER, "--file", "-"],
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(words):
+    with pytest.raises(argparse.ArgumentError):
+        body("resources=VCPU:1", *words)
+
+
+def test_an_extension():
+    assert claiming.extend(parsed(claiming.add_extend, CONSUMER, "90m")) == {"expires_in": 5400}
+    assert claiming.extend(parsed(claiming.add_extend, CONSUMER, "--forever")) == {"expires_in": None}
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--consumer", CONSUMER], f"the same command with --consumer {CONSUMER} "),
+        (["--move", CONSUMER], "the command consumers tells"),
+        (["--file", "-"], "the same command does what is not done yet."),
+    ],
+)
+def test_what_to_do_after_a_request_without_an_answer(words, what):
+    repetition = claiming.repetition(parsed(claiming.add_claim, *words), {"requests": [ONE]})
+    assert repetition.startswith(f"Whether it was done is not known: {what}")

@@ -1,0 +1,96 @@
+"""What is shown of claims: what was taken where, what was refused and why, what is left, what was released."""
+
+from __future__ import annotations
+
+from placement.ask import claims
+from placement.ask.style import Style
+
+HOST, CARD = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11", "6a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
+TAKEN = {
+    "consumer": "c1",
+    "status": 200,
+    "outcome": "claimed",
+    "allocations": {
+        HOST: {"name": "host1", "resources": {"VCPU": 4, "MEMORY_MB": 512}, "generation": 3},
+        CARD: {"name": None, "resources": {"PGPU": 1}, "generation": 1},
+    },
+    "mappings": [{"": [HOST], "_gpu": [CARD]}],
+    "consumer_generation": 1,
+    "expires_at": "2026-11-22T13:00:00Z",
+}
+
+
+def refused(consumer, detail="Nothing fits: x.", **more):
+    error = {"code": "placement.v1.no_room", "detail": detail}
+    return {"consumer": consumer, "status": 409, "outcome": "refused", "error": error, **more}
+
+
+def shown(document):
+    return [" ".join(line.split()) for line in claims.lines(document, Style())]
+
+
+def test_a_claim_is_a_row_for_each_provider():
+    document = {"results": [TAKEN], "claimed": 1}
+    assert claims.granted(document)
+    assert shown(document) == [
+        "consumer outcome until provider resources",
+        "c1 claimed 2026-11-22T13:00:00Z host1 4 VCPU, 512 MEMORY_MB",
+        f"{CARD} 1 PGPU",
+    ]
+    known = ("c1", "claimed", "2026-11-22T13:00:00Z")
+    assert list(claims.facts([TAKEN])) == [
+        (*known, "host1", "4 VCPU, 512 MEMORY_MB", ""),
+        (*known, CARD, "1 PGPU", ""),
+    ]
+
+
+def test_refusals_have_their_reasons_once_and_what_would_help():
+    help_ = {
+        "summary": "x.",
+        "obstacle": None,
+        "relaxations": [{"text": "without A", "query": "resources=B", "found": 2}],
+    }
+    document = {
+        "results": [TAKEN, refused("c2", explanation=help_), refused("c3"), refused("c4", "Held.")],
+        "claimed": 1,
+    }
+    assert not claims.granted(document)
+    lines = shown(document)
+    assert lines[0] == "1 of 4 requests are granted."
+    assert lines[4:7] == ["c2 refused", "c3 refused", "c4 refused"]
+    assert lines[7:] == [
+        *("", "Why:", "requests reason", "2 Nothing fits: x.", "1 Held."),
+        *("", "What would help:", "change candidates query", "without A 2 resources=B"),
+    ]
+    assert list(claims.facts([refused("c4", "Held.")])) == [("c4", "refused", None, None, None, "Held.")]
+
+
+def test_a_dry_run_says_so_and_shows_the_room():
+    body = {"results": [TAKEN], "claimed": 1}
+    room = {
+        HOST: {"VCPU": {"capacity": 8, "used": 5, "free": 3}},
+        "unknown": {"VGPU": {"capacity": 1, "used": 1, "free": 0}},
+    }
+    lines = shown({"dry_run": {"status": 200, "headers": {}, "body": body}, "room": room})
+    assert lines[0] == "Dry run: nothing was written."
+    assert lines[-3:] == ["provider class used capacity free", "host1 VCPU 5 8 3", "unknown VGPU 1 1 0"]
+    assert not claims.granted({"dry_run": {"status": 409, "body": {"results": [refused("c1")]}}, "room": {}})
+
+
+def test_a_claim_of_itself():
+    (_, first, _) = claims.claim_lines(
+        {name: TAKEN[name] for name in ("consumer", "allocations", "expires_at")}, Style()
+    )
+    assert first.split()[:4] == ["c1", "held", "2026-11-22T13:00:00Z", "host1"]
+
+
+def test_what_was_released():
+    document = {"released": ["c1"], "missing": ["c2"], "complete": True, "dry_run": False}
+    lines = [" ".join(line.split()) for line in claims.released_lines(document, Style())]
+    assert lines == ["1 consumer is released.", "consumer outcome", "c1 released", "c2 missing"]
+    tried = {**document, "released": [], "missing": [], "complete": False, "dry_run": True}
+    assert list(claims.released_lines(tried, Style())) == [
+        "Dry run: nothing was written.",
+        "0 consumers would be released.",
+        "More consumers meet the conditions.",
+    ]
