@@ -1,11 +1,11 @@
-"""Dry runs of Placement's writes: a page sends what a client would send, to the same endpoints (docs: api-dry-run)."""
+"""Dry runs of writes: a page sends what a client would send, to the same endpoints (docs: api-dry-run)."""
 
 from __future__ import annotations
 
 import io
 import json
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from placement import errors, routes
 from placement import microversion as mv
@@ -14,11 +14,14 @@ from placement.console.views.dry_run import DryRunAnswer
 from placement.handlers import allocation
 from placement.handlers import inventory as inventories
 from placement.http import body, dry_run, urlencoded
+from placement.http.api import Api
 from placement.http.endpoint import Endpoint
 from placement.http.environ import API, ROUTE, VERSION
 from placement.http.request import Request
 from placement.http.response import JSON, encode
 from placement.schemas.document import Parameters
+from placement.v1.api import V1
+from placement.v1.handlers import claim as v1_claim
 
 
 def form_of(req: Request) -> Parameters:
@@ -42,7 +45,17 @@ def claim(req: Request, consumer: str, document: Any) -> DryRunAnswer:
         Forbidden: The policy does not let the caller claim.
         Failure: It was not tried: the database is away, or busy.
     """
-    return _put(req, allocation.replace, "/allocations/{consumer_uuid}", document, consumer_uuid=consumer)
+    route = "/allocations/{consumer_uuid}"
+    return _answer(req, _Write(allocation.replace, routes.PLACEMENT, "PUT", route), document, consumer_uuid=consumer)
+
+
+def choice(req: Request, document: Any) -> DryRunAnswer:
+    """Return what the service would answer to a claim whose place it chooses itself; raises as ``claim`` does.
+
+    Args:
+        document: The body of POST /v1/claims.
+    """
+    return _answer(req, _Write(v1_claim.create, V1, "POST", "/claims"), document)
 
 
 def inventory(req: Request, provider: str, resource_class: str, document: Any) -> DryRunAnswer:
@@ -54,32 +67,43 @@ def inventory(req: Request, provider: str, resource_class: str, document: Any) -
         document: The body.
     """
     route = "/resource_providers/{uuid}/inventories/{resource_class}"
-    return _put(req, inventories.update, route, document, uuid=provider, resource_class=resource_class)
+    write = _Write(inventories.update, routes.PLACEMENT, "PUT", route)
+    return _answer(req, write, document, uuid=provider, resource_class=resource_class)
 
 
-def _put(req: Request, endpoint: Endpoint, route: str, document: Any, **path_values: str) -> DryRunAnswer:
-    """Return what Placement would answer to a PUT, in its newest version."""
-    path = f"{route.format(**path_values)}?{dry_run.PARAMETER}=true"
-    command = commands.curl_put(req.absolute_url("").removesuffix(req.environ[API].prefix) + path, document)
+class _Write(NamedTuple):
+    """An endpoint, and where it is in the route tables."""
+
+    endpoint: Endpoint
+    api: Api
+    method: str
+    route: str
+
+
+def _answer(req: Request, write: _Write, document: Any, **path_values: str) -> DryRunAnswer:
+    """Return what the service would answer to a write, in the newest version of its API."""
+    path = f"{write.api.prefix}{write.route.format(**path_values)}?{dry_run.PARAMETER}=true"
+    url = req.absolute_url("").removesuffix(req.environ[API].prefix) + path
+    command = commands.curl_json(write.method, url, document)
     try:
-        reply = endpoint(_request(req, route, encode(document)), **path_values)
+        reply = write.endpoint(_request(req, write, encode(document)), **path_values)
     except errors.BadRequest as refused:  # before anything was tried
         return DryRunAnswer(HTTPStatus.BAD_REQUEST, refused.sentence, (), command)
     return DryRunAnswer.of(json.loads(reply.body), req.index.current(), command)
 
 
-def _request(req: Request, route: str, content: bytes) -> Request:
-    """Return the request of the same caller that asks Placement for a dry run."""
+def _request(req: Request, write: _Write, content: bytes) -> Request:
+    """Return the request of the same caller that asks for a dry run of a write."""
     return Request({
         **req.environ,
-        "REQUEST_METHOD": "PUT",
+        "REQUEST_METHOD": write.method,
         "QUERY_STRING": "",
         "CONTENT_TYPE": JSON,
         "CONTENT_LENGTH": str(len(content)),
         "wsgi.input": io.BytesIO(content),
         "HTTP_ACCEPT": JSON,
         dry_run.HEADER: "true",
-        API: routes.PLACEMENT,
-        ROUTE: route,
-        VERSION: mv.LATEST,
+        API: write.api,
+        ROUTE: write.route,
+        VERSION: mv.LATEST,  # /v1 has none
     })  # fmt: skip

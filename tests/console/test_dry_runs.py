@@ -147,6 +147,61 @@ def test_a_claim_never_becomes_an_element(app, uuids, claim):
     assert "<hostile" not in reply.text
 
 
+# --- claims whose place the service chooses ---
+
+
+def choice(app, query, **fields):
+    """Return the section with the answer to the form of a strategy."""
+    return post(app, f"/query?{query}", {"strategy": "spread", "spread_over": "", "count": "1", **fields})
+
+
+def takes(section):
+    """Return what is taken, by the name of the provider."""
+    lines = re.findall(r'<li class="depth-\d taking">(.*?)</li>', section, re.DOTALL)
+    return [
+        (re.search(r'<a href="[^"]*">([^<]*)</a>', line)[1], *re.findall(r"<dt>(\w+) <strong[^>]*>takes (\d+)<", line))
+        for line in lines
+    ]
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_the_place_that_the_service_would_choose_is_drawn_with_the_room_that_would_be_left(app, uuids):
+    query = "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2&limit=1"
+    section = choice(app, query)
+    assert "Dry run: this claim would be accepted" in section
+    assert "What would be taken" in section
+    (numa, cores), (card, gpu) = takes(section)
+    assert (cores, gpu) == (("VCPU", "4"), ("VGPU", "1"))
+    assert card == f"{numa}-gpu"
+    assert sorted(rooms(section.partition("would be left")[2])) in (
+        [("VCPU", 4, 64), ("VGPU", 1, 4)],
+        [("VCPU", 52, 64), ("VGPU", 1, 4)],
+    )
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_the_form_decides_how_the_service_chooses(app, uuids):
+    packed = choice(app, "resources=MEMORY_MB:1024", strategy="pack")
+    assert '"strategy": "pack"' in packed
+    assert "would be accepted" in packed
+    assert "is not of type" in choice(app, "resources=VCPU:1", count="+1")
+    twice = choice(app, "resources=MEMORY_MB:1024", count="2")
+    assert "would be refused" in twice
+    assert "409 Conflict" in twice
+    assert "not for as many copies" in twice
+    spread = choice(app, "resources=MEMORY_MB:1024", strategy="pack", spread_over=" aggregate ")
+    assert '"spread_over": "aggregate"' in spread
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_the_fields_of_the_form_are_kept(app, uuids):
+    fields = {"strategy": "random", "spread_over": "root", "count": "99999999999999999999"}
+    reply = web.ask(app, "POST", "/console/query?resources=VCPU:1", {**FORM, **CALLER}, urlencode(fields).encode()).text
+    assert '<option value="random" selected>' in reply
+    assert 'name="spread_over" value="root"' in reply
+    assert 'max="60" value="60"' in reply
+
+
 # --- inventories ---
 
 

@@ -364,7 +364,7 @@ def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
         "resources=VCPU:4000",
     ],
 )
-def test_commands_of_both_clients_explain_and_count_the_query(app, uuids, query):
+def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(app, uuids, query):
     text = html.unescape(page(app, f"/query?{query}"))
     commands = [shlex.split(line) for line in re.findall(r"<code>((?:openstack|placement-ask) [^<]*)</code>", text)]
     asked = {(*words[:-1],): words[-1] for words in commands if "list" not in words}
@@ -373,11 +373,13 @@ def test_commands_of_both_clients_explain_and_count_the_query(app, uuids, query)
         ("openstack", "allocation", "candidate", "count"): query,
         ("placement-ask", "explain"): query,
         ("placement-ask", "capacity"): query,
+        ("openstack", "allocation", "claim", "--dry-run"): query.removesuffix("&limit=5"),
+        ("placement-ask", "claim", "--dry-run"): query.removesuffix("&limit=5"),
     }
     points = metadata.entry_points(group="openstack.placement.v1")
     for words in asked:
         if words[0] == "openstack":
-            assert points["_".join(words[1:])]
+            assert points["_".join(word for word in words[1:] if word != "--dry-run")]
     for question in ("explain", "capacity"):
         sent = asked["placement-ask", question]
         assert web.ask(app, "GET", f"/v1/{question}?{sent}", {"x-auth-token": "admin"}).status_int == 200

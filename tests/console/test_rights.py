@@ -21,6 +21,7 @@ pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=
 OVERVIEW, PROVIDER = "placement:v1:overview:show", "placement:v1:providers:show"
 CANDIDATES, CONSUMERS = "placement:allocation_candidates:list", "placement:v1:consumers:list"
 CLAIM, INVENTORY = "placement:allocations:update", "placement:resource_providers:inventories:update"
+CHOICE = "placement:v1:claims:create"
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
@@ -31,6 +32,8 @@ class Page(NamedTuple):
     path: str
     route: str
     rules: tuple[str, ...]
+    #: What a POST sends; by default the fields of two forms, of a candidate and of an inventory.
+    form: bytes = b"claim=%7B%22allocations%22%3A%7B%7D%7D&resource_class=DISK_GB&total=1"
 
 
 PAGES = [
@@ -47,6 +50,7 @@ PAGES = [
     Page("GET", "/query?resources=VCPU:1", "/query", (CANDIDATES,)),
     Page("GET", "/query?resources=VCPU:x", "/query", (CANDIDATES,)),
     Page("POST", "/query", "/query", (CANDIDATES, CLAIM)),
+    Page("POST", "/query?resources=VCPU:1", "/query", (CANDIDATES, CHOICE), b"strategy=pack&spread_over=&count=1"),
     Page("GET", "/query/form", "/query/form", (CANDIDATES,)),
     Page("GET", "/consumers", "/consumers", (CONSUMERS,)),
     Page("GET", "/consumers?project=blue", "/consumers", (CONSUMERS,)),
@@ -75,8 +79,8 @@ EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.met
 
 
 def ask(app, page, headers):
-    """Return the reply to the request of a page; a POST has the fields of both forms."""
-    body = None if page.method == "GET" else b"claim=%7B%22allocations%22%3A%7B%7D%7D&resource_class=DISK_GB&total=1"
+    """Return the reply to the request of a page."""
+    body = None if page.method == "GET" else page.form
     return web.ask(app, page.method, f"/console{page.path}", {**FORM, **headers} if body else headers, body)
 
 
@@ -150,6 +154,7 @@ def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(grant
         none = web.ask(app, "GET", "/console/query?resources=VCPU:4000", headers).text
         assert '<li class="card">' in found
         assert ("It fits" in found, "Try this claim" in found, "Rule by rule" in none) == (whole, whole, whole)
+        assert ("Let the service choose" in found) is whole
         assert ("The obstacle is <code>" in none) is not whole
 
 

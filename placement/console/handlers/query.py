@@ -10,6 +10,7 @@ from placement import errors
 from placement.conf.searches import settings_of
 from placement.console import dry_runs, pages
 from placement.console.views import candidates, commands
+from placement.console.views.choice_form import ChoiceForm
 from placement.console.views.dry_run import DryRunAnswer
 from placement.console.views.query_form import Pairs, QueryForm, parse_text, query_string, without_blanks
 from placement.http.body import parse_json
@@ -47,13 +48,12 @@ def show(req: Request) -> Reply:
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def try_claim(req: Request) -> Reply:
-    """Show a query with its candidates, and what the service would answer to a claim of one of them.
+    """Show a query with its candidates, and what the service would answer to a claim of one, or of any of them.
 
-    The form has the claim itself and not its number: the candidates may be others by now.
+    The form of a candidate has the claim itself and not its number: the candidates may be others by now.  The form of
+    a strategy leaves the choice to the service.
     """
-    claim = parse_json(str(dry_runs.form_of(req).get("claim", "")).encode())
-    if not isinstance(claim, dict):
-        raise errors.MalformedJSON(reason="a claim is an object")
+    form = dry_runs.form_of(req)
     caller, options = req.environ[CONTEXT], req.conf.placement
     owner = {
         "project_id": caller.project_id or options.incomplete_consumer_project_id,
@@ -61,12 +61,29 @@ def try_claim(req: Request) -> Reply:
         "consumer_generation": None,
         "consumer_type": "INSTANCE",
     }
-    return _page(req, dry_runs.claim(req, str(uuid.uuid4()), {**claim, **owner}))
+    consumer = str(uuid.uuid4())
+    if choice := ChoiceForm.of(form):
+        return _page(req, dry_runs.choice(req, choice.claims(_pairs(req), {"consumer": consumer, **owner})), choice)
+    claim = parse_json(str(form.get("claim", "")).encode())
+    if not isinstance(claim, dict):
+        raise errors.MalformedJSON(reason="a claim is an object")
+    return _page(req, dry_runs.claim(req, consumer, {**claim, **owner}))
 
 
-def _page(req: Request, tried: DryRunAnswer | None = None) -> Reply:
+def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | None = None) -> Reply:
+    """Return the page of a query.
+
+    Args:
+        tried: The answer to the dry run that was asked for.
+        choice: The form of a strategy, if that was sent.
+    """
     pairs = _pairs(req)
-    shown: dict[str, Any] = {"page": "query", "form": QueryForm.of(pairs), "tried": tried}
+    shown: dict[str, Any] = {
+        "page": "query",
+        "form": QueryForm.of(pairs),
+        "tried": tried,
+        "choice": choice or ChoiceForm(),
+    }
     if not pairs:
         return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)
     snapshot = req.index.current()
@@ -94,6 +111,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None) -> Reply:
         openstack=commands.openstack(query),
         questions=commands.questions(pairs),
         may_claim=req.may("placement:allocations:update"),
+        may_choose=req.may("placement:v1:claims:create"),
         address=query_string(pairs),
         **shown,
     )

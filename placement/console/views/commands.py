@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from placement import microversion as mv
-from placement.console.views.query_form import Pairs, query_string
+from placement.console.views.query_form import Pairs, query_string, without_limit
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
 #: The token is that of the shell's environment.
@@ -21,23 +21,27 @@ def curl(url: str, pairs: Pairs) -> str:
     return f"curl {_HEADERS} \\\n  {address}"
 
 
-def curl_put(url: str, document: Any) -> str:
-    """Return the command that sends a PUT with a JSON body."""
+def curl_json(method: str, url: str, document: Any) -> str:
+    """Return the command that sends a JSON body."""
     content = shlex.quote(json.dumps(document, indent=2))
-    return f"curl -X PUT {_HEADERS} \\\n  -H 'Content-Type: application/json' {shlex.quote(url)} \\\n  -d {content}"
+    return (
+        f"curl -X {method} {_HEADERS} \\\n  -H 'Content-Type: application/json' {shlex.quote(url)} \\\n  -d {content}"
+    )
 
 
 def questions(pairs: Pairs) -> list[tuple[str, str]]:
-    """Return commands that explain and count the query, each after what it is.
+    """Return commands that explain and count the query and try a claim of it, each after what it is.
 
-    They take the query as it is, and so express each one.
+    They take the query as it is, and so express each one; a claim has no limit.
     """
-    query = shlex.quote(query_string(pairs))
+    query, unlimited = (shlex.quote(query_string(shown)) for shown in (pairs, without_limit(pairs)))
     return [
         ("Why, with OpenStack's client", f"openstack allocation candidate explain {query}"),
         ("How many times, with OpenStack's client", f"openstack allocation candidate count {query}"),
         ("Why, with placement-ask", f"placement-ask explain {query}"),
         ("How many times, with placement-ask", f"placement-ask capacity {query}"),
+        ("What a claim takes, with OpenStack's client", f"openstack allocation claim --dry-run {unlimited}"),
+        ("What a claim takes, with placement-ask", f"placement-ask claim --dry-run {unlimited}"),
     ]
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
 
+from placement.console.views.candidates import used_trees
 from placement.console.views.cloud import Named, named
 from placement.console.views.level import ClassLevel
+from placement.console.views.tree import DrawnTree
 from placement.index.snapshot import Snapshot
 
 JSONObject = Mapping[str, Any]
@@ -24,12 +26,15 @@ class DryRunAnswer:
         rooms: The providers that it names or changes, with the room after it; with the present room where it would be
             refused.  Reserved amounts are not in it.
         command: The command that sends the same dry run.
+        trees: The trees of the places that the service would choose, with what it takes there; empty where the client
+            has chosen.
     """
 
     status: HTTPStatus
     sentence: str
     rooms: tuple[tuple[Named, tuple[ClassLevel, ...]], ...]
     command: str
+    trees: tuple[DrawnTree, ...] = ()
 
     @property
     def accepts(self) -> bool:
@@ -42,7 +47,7 @@ class DryRunAnswer:
         reply = document["dry_run"]
         rooms = ((_named(snapshot, uuid), _levels(room)) for uuid, room in document["room"].items())
         shown = tuple(sorted(rooms, key=lambda room: room[0].name))
-        return cls(HTTPStatus(reply["status"]), _sentence(reply), shown, command)
+        return cls(HTTPStatus(reply["status"]), _sentence(reply), shown, command, _trees(reply, snapshot))
 
 
 def _sentence(reply: JSONObject) -> str:
@@ -51,6 +56,21 @@ def _sentence(reply: JSONObject) -> str:
     # The first paragraph is the same for every error of this status (docs: api-errors).
     detail: str = reply["body"]["errors"][0]["detail"]
     return detail.partition("\n\n")[2].strip()
+
+
+def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:
+    """Return the trees of what POST /v1/claims would claim; none for the reply to another write."""
+    slots = snapshot.by_uuid
+    trees: list[DrawnTree] = []
+    for result in reply.get("body", {}).get("results", ()):
+        held = result.get("allocations", {})
+        amounts = {slots[uuid]: of["resources"] for uuid, of in held.items() if uuid in slots}
+        mappings: dict[str, list[int]] = {}
+        for copy in result.get("mappings", ()):
+            for suffix, uuids in copy.items():
+                mappings.setdefault(suffix, []).extend(slots[uuid] for uuid in uuids if uuid in slots)
+        trees += used_trees(snapshot, amounts, mappings)
+    return tuple(trees)
 
 
 def _named(snapshot: Snapshot, uuid: str) -> Named:

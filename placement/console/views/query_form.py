@@ -102,6 +102,11 @@ def parse_text(text: str) -> Pairs:
     return parse_qsl(line.rpartition("?")[2], keep_blank_values=True, errors="strict")
 
 
+def without_limit(pairs: Pairs) -> Pairs:
+    """Return the parameters that a claim takes, which has one place."""
+    return [(name, value) for name, value in pairs if name != "limit"]
+
+
 def without_blanks(pairs: Iterable[tuple[str, str]]) -> Pairs:
     """Return the parameters that have a value: a form sends its empty fields, too."""
     return [(name, value.strip()) for name, value in pairs if value.strip()]
