@@ -61,6 +61,21 @@ CLAIMS = (
         BOTH,
         200,
     ),
+    # The rows of two consumers are locked, or made, by as many statements in any order of their uuids.
+    Write(
+        "claim a place together with another",
+        PLACED,
+        claims(request("consumer_2"), together_with=["$consumer"]),
+        {"host": USAGE},
+        200,
+    ),
+    Write(
+        "claim a place apart from one that holds nothing",
+        HOSTS,
+        claims(request(), apart_from=["$consumer_4"]),
+        {"host": USAGE},
+        200,
+    ),
 )
 
 REFUSED = (

@@ -10,9 +10,10 @@ import uuid
 import pytest
 
 from tests.db.calls import Names
+from tests.db.claim_writes import claims, request
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.writes import HOST
+from tests.db.writes import HOST, stock
 
 #: The index is read with what was claimed before: its position in the feed, what changed, the usage, COMMIT.
 REFRESH = 4
@@ -50,3 +51,18 @@ def test_a_place_for_a_new_consumer(database, service, names):
     claimed(service)
     statements = [statement for statement in plan.seen if not statement.startswith(("BEGIN", "START"))]
     assert len(statements) <= REFRESH + CLAIM, "\n".join(statements)
+
+
+def test_many_consumers_take_hardly_more_than_one(database, service, names):
+    """Rows are read, locked and inserted by statements for all of them."""
+    roomy = stock("host", 1, VCPU=2000, MEMORY_MB=1024, DISK_GB=100)
+    assert service(*names.fill(roomy)).status == 200
+    entries = [request(f"consumer_{number}") for number in range(400)]
+    for several in (entries[:2], entries[2:4]):
+        assert service(*names.fill(claims(*several))).status == 200
+    plan = Plan()
+    planted(database, plan)
+    assert service(*names.fill(claims(*entries[4:]))).body["claimed"] == 396
+    statements = [statement for statement in plan.seen if not statement.startswith(("BEGIN", "START"))]
+    # One more, for the ids of the consumers' rows.
+    assert len(statements) <= REFRESH + CLAIM + 1, "\n".join(statements)

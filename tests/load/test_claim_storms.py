@@ -219,3 +219,24 @@ def test_one_of_different_first_claims_of_a_consumer_wins(storm, round_):
     assert {answer.status for answer in answers} <= {200, 204, 409}
     winner = [answer.status < 300 for answer in answers].index(True)
     assert hosts.held(consumer) == (winner + 1 if winner < CLIENTS else 9)
+
+
+# --- consumers that name each other ----------------------------------------------------------------------------------
+
+
+@rounds
+def test_consumers_that_are_to_be_apart_get_a_tree_each(storm, round_):
+    """One call for each, at once: none of them sees what another one takes."""
+    hosts, consumers = Hosts(storm, *[CLIENTS] * (CLIENTS - 2)), [new() for _ in range(CLIENTS)]
+    calls = [claiming(request(hosts.query(), one), apart_from=consumers, strategy="pack") for one in consumers]
+    found = [*results(storm.together(*calls))]
+    assert len(refused(found)) == 2
+    assert [*hosts.used().values()] == [1] * (CLIENTS - 2)
+
+
+@rounds
+def test_consumers_that_are_to_be_together_share_a_tree(storm, round_):
+    hosts, consumers = Hosts(storm, *[CLIENTS] * 5), [new() for _ in range(CLIENTS)]
+    calls = [claiming(request(hosts.query(), one), together_with=consumers) for one in consumers]
+    assert refused(results(storm.together(*calls))) == set()
+    assert len({hosts.host_of(one) for one in consumers}) == 1
