@@ -69,10 +69,14 @@ ErrorLabel = Literal[
 #: The database or its driver reported an error.
 driver_error: Signal[[ErrorLabel]] = Signal()
 
-#: Why a transaction is run again: "changed" if the attempt itself found that its data had changed, or a driver error.
-RetryCause = Literal["changed", ErrorLabel]
+#: Why a transaction is run again: "changed" if the attempt itself found that its data had changed, "joint" if it did
+#: several writes, which are done separately now, or a driver error.
+RetryCause = Literal["changed", "joint", ErrorLabel]
 #: A transaction is about to be run again.
 retried: Signal[[RetryCause]] = Signal()
+
+#: A transaction that could do several writes together was committed: how many it did.
+written_jointly: Signal[[int]] = Signal()
 
 #: The index is up to date again: the seconds it took, the transactions that it had missed, its number of providers.
 refreshed: Signal[[float, int, int]] = Signal()

@@ -26,6 +26,7 @@ from placement import errors, signals
 from placement.db import bulkhead, dialects, driver_errors, feed, retry, statements
 from placement.db.attempt import Attempts, Lock, Work
 from placement.db.driver_errors import ErrorClass
+from placement.db.joint_write import JointWrite, JointWrites
 from placement.db.timeouts import UNBOUNDED
 from placement.db.transaction import Prerequisite, Reading
 from placement.db.write_lock import WriteLock
@@ -60,6 +61,7 @@ class Database:
         # A database in memory is one connection, which reads use too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
         self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
+        self._joint_writes = JointWrites(self.write)
 
     def time_statements(self) -> None:
         """Publish the seconds of every statement from now on; called once, at start."""
@@ -129,6 +131,7 @@ class Database:
         *,
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
+        deadline: float | None = None,
     ) -> Result:
         """Return what ``work(db)`` returned in the attempt that was committed.
 
@@ -136,6 +139,7 @@ class Database:
             work: Reads and writes in the transaction; it may be called several times.
             attempts: The largest number of attempts.
             exhausted: The failure if every attempt collided.
+            deadline: As of ``retry.until_done``; None for that of a request that begins now.
 
         Raises:
             Conflict: ``exhausted``.
@@ -143,7 +147,8 @@ class Database:
             DatabaseBusy: Too many threads wait for the server; nothing was changed.
             OutcomeUnknown: The connection was lost during COMMIT.
         """
-        deadline = retry.new_deadline()
+        if deadline is None:
+            deadline = retry.new_deadline()
         for round_ in range(retry.PREREQUISITES):
             numbers = itertools.count(1)
             try:
@@ -157,6 +162,12 @@ class Database:
                     break
                 self.write(prerequisite.work, exhausted=exhausted)
         raise exhausted()
+
+    def write_jointly(self, write: JointWrite) -> None:
+        """Return once the write is committed, alone or together with others of its kind; raises like ``write``."""
+        # A thread that waits for the transaction of another thread waits for the database, so it needs admission too.
+        with self.bulkhead.admit():
+            self._joint_writes.write(write)
 
     def dry_run(
         self,

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 from placement import errors
 from placement.db import retry
 from placement.db.database import Database
+from placement.db.joint_write import JointWrite
 from placement.db.transaction import Reading, Transaction
 
 Result = TypeVar("Result")
@@ -51,3 +52,7 @@ class DryRun(Generic[Seen]):
         result = cast(Result, self._database.dry_run(works, look, attempts=attempts, exhausted=exhausted))
         self._done.append(work)
         return result
+
+    def write_jointly(self, write: JointWrite) -> None:
+        """Do the write alone, and roll it back; failures as of ``write``."""
+        self.write(write.alone, attempts=write.attempts, exhausted=write.exhausted)

@@ -17,6 +17,7 @@ from placement.http.response import Reply, newest, no_content, ok
 from placement.objects.allocation import ConsumerAllocations, ConsumerShare, ProviderAllocations
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
+from placement.objects.joint_claims import joint_write
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
 from placement.schemas.claim import claims, providers_named
@@ -92,10 +93,12 @@ def of_provider(req: Request, uuid: str) -> Reply:
 
 
 def _place(req: Request, wanted: Sequence[Claim]) -> None:
-    req.write(
-        lambda db: ClaimSet(db, wanted).place(),
-        attempts=req.conf.placement.allocation_conflict_retry_count,
-        exhausted=errors.AllocationsChanged,
+    req.write_jointly(
+        joint_write(
+            wanted,
+            attempts=req.conf.placement.allocation_conflict_retry_count,
+            exhausted=errors.AllocationsChanged,
+        )
     )
 
 

@@ -22,6 +22,7 @@ LOG = logging.getLogger(__name__)
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _COUNTS = (0, 1, 10, 100, 1000, 10000)
+_FEW = (1, 2, 3, 4, 6, 8, 12, 16, 32)
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 
 #: The label of a request that writes allocations and succeeds.
@@ -56,6 +57,7 @@ class Metrics:
 
         requests = histogram("request_seconds", "Requests answered", _SECONDS, "route", "method", "status")
         claims = counter("claims", "Writes of allocations, by how they ended", "outcome")
+        self._joint = histogram("claims_per_transaction", "Writes of allocations that one transaction did", _FEW)
         conflicts = counter("conflicts", "Requests answered with 409", "cause")
         retries = counter("retries", "Transactions that were run again", "cause")
         errors = counter("database_errors", "What the database or its driver refused", "error")
@@ -120,6 +122,7 @@ class Metrics:
             (signals.answered, self._guarded(self._answered)),
             (signals.driver_error, self._guarded(lambda error: self._error(error).inc())),
             (signals.retried, self._guarded(lambda cause: self._retry(cause).inc())),
+            (signals.written_jointly, self._guarded(lambda writes: self._joint.observe(writes))),
             (signals.refreshed, self._guarded(self._refreshed)),
             (signals.amounts_changed, self._guarded(self._amounts_changed)),
             (signals.reloaded, self._guarded(lambda cause: self._reload(cause).inc())),

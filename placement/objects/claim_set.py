@@ -11,6 +11,10 @@ The order of the steps makes it correct (docs/architecture.rst, "A claim"):
 4. only then read inventories and usage, and decide by the one fit rule, against what others use;
 5. replace what the consumers hold.
 
+Claims of new consumers on the same providers may be added between the steps 3 and 4.  Their consumers are written while
+the providers are locked, against the order above: a transaction that claims for the same new consumer at this moment
+deadlocks with this one, and the database ends one of the two.
+
 Usage of others can still shrink, since giving back locks no provider; that only makes room.  A transaction that waits
 does so at step 2 or 3, and has locked nothing by then that those before it need.  Steps 1 and 2 come before the lock of
 step 3, so a busy provider is locked for as few round trips as possible (docs/adr/0007).
@@ -56,6 +60,7 @@ class ClaimSet:
         prepare: Callable[[set[int]], object] | None = None,
         *,
         created: Collection[str] = (),
+        late: Callable[[], Sequence[Claim]] = list,
     ) -> None:
         """Make the consumers hold exactly what is claimed.
 
@@ -64,6 +69,8 @@ class ClaimSet:
             prepare: Called between the steps 2 and 3, with the ids of the providers that step 3 advances.  It may lock
                 them, and what it does to their inventories counts for the claims.
             created: The uuids of providers that ``prepare`` creates, unless they exist.
+            late: Called between the steps 3 and 4.  It returns more claims to place together with the others: of new
+                consumers, on providers that step 3 has advanced.
 
         Raises:
             ConsumerGenerationConflict: A client is mistaken about a consumer's generation.
@@ -78,6 +85,8 @@ class ClaimSet:
             prepare(self._named_provider_ids | self._ended_provider_ids)
         if created:
             self._find_providers(None)
+        provider_rows.advance_for_usage(self._db, self._named_provider_ids, self._ended_provider_ids)
+        self._add(late())
         self._allocate()
 
     @classmethod
@@ -132,14 +141,22 @@ class ClaimSet:
         unchecked = [self._consumers[claim.consumer] for claim in self._claims if not claim.checks_generation]
         Consumer.read_again(self._db, [consumer for consumer in unchecked if consumer.id is not None])
 
+    def _add(self, claims: Sequence[Claim]) -> None:
+        """Add claims of new consumers, and write the consumers' rows."""
+        if claims:
+            late = ClaimSet(self._db, claims)
+            late._read_consumers()
+            late._write_consumers()
+            self._claims = [*self._claims, *claims]
+            self._consumers |= late._consumers
+
     def _allocate(self) -> None:
-        """Advance the providers, decide whether the claims fit, and replace what the consumers hold.
+        """Decide whether the claims fit, and replace what the consumers hold.
 
         Raises:
             UnknownResourceClass: A claim names a class that does not exist.
             NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
         """
-        provider_rows.advance_for_usage(self._db, self._named_provider_ids, self._ended_provider_ids)
         inventories = self._read_inventories()
         try:
             self._check(inventories)

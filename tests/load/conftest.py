@@ -20,7 +20,7 @@ from tests.load.storm import Storm
 def service(backend):
     url = backend.create_database()
     try:
-        flags = ("--lazy-apps", "--enable-threads", "--threads", "2")
+        flags = ("--lazy-apps", "--enable-threads", "--threads", "4")
         metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
         options = {"metrics": {"directory": metrics}, "baremetal": {"enabled": True}}
         with running.uwsgi(url, processes=3, flags=flags, options=options) as running_service:
@@ -61,3 +61,10 @@ def counter(service):
 def deadlocks(counter):
     """A function that returns the number of deadlocks of the service so far."""
     return counter('placement_database_errors_total{error="deadlock"}')
+
+
+@pytest.fixture
+def joined(counter):
+    """A function that returns the number of claims so far that were placed by the transaction of another one."""
+    claims, transactions = (counter(f"placement_claims_per_transaction_{which}") for which in ("sum", "count"))
+    return lambda: claims() - transactions()

@@ -133,6 +133,8 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.driver_error("deadlock")
     signals.retried("changed")
     signals.retried("deadlock")
+    signals.written_jointly(1)
+    signals.written_jointly(6)
     signals.reloaded("differs")
     signals.refreshed(0.25, 3, 700)
     signals.refreshed(0.25, 0, 701)
@@ -148,6 +150,8 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.leases_due(1)
     assert samples(registry, "database_errors_total") == {("deadlock",): 1}
     assert samples(registry, "retries_total") == {("changed",): 1, ("deadlock",): 1}
+    assert samples(registry, "claims_per_transaction_count") == {(): 2}
+    assert samples(registry, "claims_per_transaction_sum") == {(): 7}
     assert samples(registry, "index_reloads_total") == {("differs",): 1}
     assert samples(registry, "index_refresh_seconds_sum") == {(): 0.5}
     assert samples(registry, "index_missed_transactions_sum") == {(): 3}

@@ -1,0 +1,307 @@
+"""Items of several threads are run in batches: each exactly once; batches with a key in common one after another."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import os
+import random
+import sys
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from placement.db.combining import Combiner, LeaderFailed
+
+#: Seconds that nothing takes, on the slowest machine.
+SOON = 30.0
+
+
+class Runner:
+    """Runs batches as a test lets it, and records them."""
+
+    def __init__(self, **options):
+        self.combiner = Combiner(self._run, **{"most": 100, "longest_wait": SOON, **options})
+        #: The items of each batch that has ended, and the threads that ran them.
+        self.batches, self.leaders = [], []
+        #: By the leader's item: what the batch waits for, and what it does then.
+        self.gates, self.works = collections.defaultdict(threading.Event), {}
+        self._threads = ThreadPoolExecutor(32)
+        self._begun = collections.defaultdict(threading.Event)
+
+    def _run(self, batch):
+        [leader, *_] = batch.items
+        self._begun[leader].set()
+        assert self.gates[leader].wait(SOON)
+        self.works.get(leader, lambda _batch: None)(batch)
+        self.batches.append(batch.items)
+        self.leaders.append(threading.get_ident())
+        return [f"{item} done" for item in batch.items]
+
+    def submit(self, item, keys="P", **more) -> Future:
+        return self._threads.submit(self.combiner.submit, item, keys, **more)
+
+    def begin(self, item, keys="P", **more) -> Future:
+        """Submit an item that has nothing to wait for; return once it runs."""
+        found = self.submit(item, keys, **more)
+        assert self._begun[item].wait(SOON)
+        return found
+
+    def queue(self, item, keys="P", **more) -> Future:
+        """Submit an item that has to wait; return once it does."""
+        before = self.waiting
+        found = self.submit(item, keys, **more)
+        while self.waiting == before:
+            time.sleep(0.001)
+        return found
+
+    @property
+    def waiting(self):
+        return len(self.combiner._queue._waiting)
+
+    def open(self, *leaders):
+        for leader in leaders:
+            self.gates[leader].set()
+
+    def close(self):
+        for gate in [*self.gates.values()]:
+            gate.set()
+        self._threads.shutdown()
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def runner(**options):
+        made.append(Runner(**options))
+        return made[-1]
+
+    yield runner
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def runner(make):
+    return make()
+
+
+def results(*futures):
+    return [future.result(SOON) for future in futures]
+
+
+def test_an_item_without_others_is_run_by_its_own_thread(runner):
+    runner.open("a")
+    assert runner.combiner.submit("a", "P") == "a done"
+    assert (runner.batches, runner.leaders) == ([["a"]], [threading.get_ident()])
+
+
+def test_items_that_wait_are_run_together_by_one_thread(runner):
+    first = runner.begin("a")
+    others = [runner.queue(item) for item in "bcd"]
+    runner.open("a", "b")
+    assert results(first, *others) == [f"{item} done" for item in "abcd"]
+    assert runner.batches == [["a"], ["b", "c", "d"]]
+    assert len(set(runner.leaders)) == 2
+
+
+def test_a_batch_takes_what_waits_for_its_keys_alone(runner):
+    added = []
+    runner.works["a"] = lambda batch: added.append(batch.extend())
+    first = runner.begin("a", "PQ")
+    others = [runner.queue(item, keys) for item, keys in [("b", "P"), ("c", "QR"), ("d", "PQ"), ("e", "P"), ("f", "R")]]
+    runner.open("a", "c")
+    assert results(first, *others) == [f"{item} done" for item in "abcdef"]
+    # "d" waits for "c", and "e" for "d".
+    assert added == [["b"]]
+    assert runner.batches == [["a", "b"], ["c", "d", "e", "f"]]
+
+
+def test_items_without_a_key_in_common_do_not_wait_for_each_other(runner):
+    first, second, third = runner.begin("a", "P"), runner.begin("b", "Q"), runner.begin("c", "")
+    runner.open("c")
+    assert results(third) == ["c done"]
+    runner.open("b")
+    assert results(second) == ["b done"]
+    runner.open("a")
+    assert results(first) == ["a done"]
+
+
+def test_two_batches_can_follow_one(runner):
+    first = runner.begin("a", "PQ")
+    second, third = runner.queue("b", "P"), runner.queue("c", "Q")
+    fourth = runner.queue("d", "PQ")
+    runner.open("a")
+    assert results(first) == ["a done"]
+    runner.open("c")
+    assert results(third) == ["c done"]
+    runner.open("b", "d")
+    assert results(second, fourth) == ["b done", "d done"]
+    assert runner.batches == [["a"], ["c"], ["b"], ["d"]]
+
+
+def test_an_item_with_several_keys_is_not_overtaken(runner):
+    first, second = runner.begin("a", "P"), runner.begin("b", "Q")
+    both, later = runner.queue("c", "PQ"), runner.queue("d", "P")
+    runner.open("a")
+    assert results(first) == ["a done"]
+    assert runner.waiting == 2
+    runner.open("b", "c")
+    assert results(second, both, later) == ["b done", "c done", "d done"]
+    assert runner.batches[-1] == ["c", "d"]
+
+
+def test_items_that_must_differ_are_not_run_together(runner):
+    runner.works["a"] = lambda batch: batch.extend()
+    first = runner.begin("a", distinct=[1])
+    others = [runner.queue(item, distinct=distinct) for item, distinct in [("b", [1, 2]), ("c", [2]), ("d", [3])]]
+    runner.open("a", "b", "c")
+    assert results(first, *others) == [f"{item} done" for item in "abcd"]
+    assert runner.batches == [["a"], ["b"], ["c", "d"]]
+
+
+def test_the_size_of_a_batch_is_bounded_and_a_larger_item_is_run_by_itself(make):
+    runner = make(most=5)
+    first = runner.begin("a")
+    sizes = [("b", 3), ("c", 2), ("d", 1), ("e", 9), ("f", 1)]
+    others = [runner.queue(item, size=size) for item, size in sizes]
+    runner.open(*"abdef")
+    assert results(first, *others) == [f"{item} done" for item in "abcdef"]
+    assert runner.batches == [["a"], ["b", "c"], ["d"], ["e"], ["f"]]
+
+
+def test_an_exception_is_raised_by_the_leader_and_leaves_no_follower_waiting(runner):
+    def fail(_batch):
+        raise KeyboardInterrupt("planted")
+
+    runner.works["b"] = fail
+    first = runner.begin("a")
+    leader, follower, other = runner.queue("b"), runner.queue("c"), runner.queue("d", "PQ", distinct=[1])
+    runner.open("a", "b")
+    assert results(first) == ["a done"]
+    with pytest.raises(KeyboardInterrupt, match="planted"):
+        leader.result(SOON)
+    for one in (follower, other):
+        with pytest.raises(LeaderFailed) as raised:
+            one.result(SOON)
+        assert isinstance(raised.value.__cause__, KeyboardInterrupt)
+    runner.open("e")
+    assert results(runner.submit("e", "PQ")) == ["e done"]
+
+
+def test_a_missing_result_is_noticed(make):
+    combiner = Combiner(lambda _batch: [], most=1)
+    with pytest.raises(ValueError, match="shorter"):
+        combiner.submit("a", "P")
+
+
+def test_an_item_that_waited_long_is_run_once_and_by_itself(make):
+    runner = make(longest_wait=0.05)
+    first = runner.begin("a")
+    runner.open("b")
+    second = runner.submit("b")
+    assert results(second) == ["b done"]
+    assert runner.waiting == 0
+    # The first batch still runs: its keys are not free.
+    third = runner.queue("c", "P", size=100)
+    runner.open("a", "c")
+    assert results(first, third) == ["a done", "c done"]
+    assert runner.batches[0] == ["b"]
+
+
+def interrupt(entry, threads):
+    """Have the one thread that waits for the entry interrupted once it has waited."""
+    [thread] = [thread.ident for thread in threads if waits_for(thread, entry)]
+    assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)) == 1
+
+
+def waits_for(thread, entry):
+    frame = sys._current_frames().get(thread.ident)
+    while frame is not None and frame.f_code is not Combiner.submit.__code__:
+        frame = frame.f_back
+    return frame is not None and frame.f_locals["entry"] is entry
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(make, leads):
+    runner = make(longest_wait=SOON if leads else 0.2)
+    first = runner.begin("a")
+    interrupted = runner.queue("b")
+    [entry] = runner.combiner._queue._waiting
+    follower = runner.queue("c") if leads else None
+    interrupt(entry, runner._threads._threads)
+    if leads:
+        runner.open("a")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.result(SOON)
+    if follower:
+        with pytest.raises(LeaderFailed):
+            follower.result(SOON)
+    assert runner.waiting == 0
+    runner.open("a", "d")
+    assert results(first, runner.submit("d")) == ["a done", "d done"]
+    assert runner.batches == [["a"], ["d"]]
+
+
+def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
+    running = runner.begin("a")
+    waiting = runner.queue("b")
+    # As servers written in C do, without the hooks of Python.
+    child = ctypes.PyDLL(None).fork()
+    if child == 0:
+        combiner = runner.combiner
+        combiner._run = lambda batch: batch.items
+        os._exit(0 if combiner.submit("c", "P") == "c" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    runner.open("a", "b")
+    assert results(running, waiting) == ["a done", "b done"]
+
+
+def test_each_of_many_items_is_run_once_and_batches_that_run_have_nothing_in_common():
+    lock, running, ran, flaws = threading.Lock(), [], collections.Counter(), []
+
+    def run(batch):
+        chance = random.Random(batch.items[0][0])
+        held = {key for _, keys, _ in batch.items for key in keys}
+        with lock:
+            if any(held & other for other in running):
+                flaws.append("a key was in two batches")
+            running.append(held)
+        time.sleep(chance.random() / 1000)
+        before = [*batch.items]
+        added = batch.extend()
+        if not all(set(keys) <= held for _, keys, _ in added) or batch.items != before + added:
+            flaws.append("a key was added")
+        names = [name for _, _, name in batch.items]
+        if len(set(names)) < len(names) or len(names) > 4:
+            flaws.append("two have the same name, or there are too many")
+        with lock:
+            running.remove(held)
+            ran.update(batch.items)
+        if chance.random() < 0.1:
+            raise RuntimeError("planted")
+        return batch.items
+
+    combiner = Combiner(run, most=4, longest_wait=SOON)
+
+    def client(number):
+        chance = random.Random(number)
+        outcomes = collections.Counter()
+        for step in range(30):
+            item = (100 * number + step, "".join(chance.sample("PQRS", chance.randint(0, 3))), chance.randint(0, 20))
+            try:
+                outcomes[combiner.submit(item, item[1], distinct=[item[2]]) == item] += 1
+            except (RuntimeError, LeaderFailed):
+                outcomes["failed"] += 1
+        return outcomes
+
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = sum(threads.map(client, range(8)), collections.Counter())
+    assert flaws == []
+    assert set(ran.values()) == {1}
+    assert len(ran) == 240 == sum(outcomes.values())
+    assert outcomes[False] == 0
+    assert 0 < outcomes["failed"] < 200
