@@ -289,6 +289,22 @@ def test_a_claim_is_tried_from_its_card(open_page, scripts):
         assert violations(page) == []
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_service_chooses_a_place(open_page, scripts):
+    page = open_page(CANDIDATES, java_script_enabled=scripts)
+    page.get_by_label("Strategy").select_option("pack")
+    page.get_by_role("button", name="Let the service choose").click()
+    page.get_by_role("heading", name="Dry run: this claim would be accepted").wait_for()
+    assert page.url.endswith("#dry-run")
+    assert "takes 4" in page.inner_text("#dry-run")
+    assert page.get_by_label("Strategy").input_value() == "pack"
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+    if scripts:
+        assert violations(page) == []
+
+
 def test_an_inventory_is_tried_on_the_page_of_its_provider(open_page):
     page = open_page("/providers/cn1-numa0")
     page.locator("summary", has_text="VCPU").click()

@@ -110,6 +110,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         curl=commands.curl(req.absolute_url("").removesuffix(req.environ[API].prefix), _with_uuids(pairs, query)),
         openstack=commands.openstack(query),
         questions=commands.questions(pairs),
+        claims=commands.claims(pairs),
         may_claim=req.may("placement:allocations:update"),
         may_choose=req.may("placement:v1:claims:create"),
         address=query_string(pairs),

@@ -30,18 +30,25 @@ def curl_json(method: str, url: str, document: Any) -> str:
 
 
 def questions(pairs: Pairs) -> list[tuple[str, str]]:
-    """Return commands that explain and count the query and try a claim of it, each after what it is.
+    """Return commands that explain and count the query, each after what it is.
 
-    They take the query as it is, and so express each one; a claim has no limit.
+    They take the query as it is, and so express each one.
     """
-    query, unlimited = (shlex.quote(query_string(shown)) for shown in (pairs, without_limit(pairs)))
+    query = shlex.quote(query_string(pairs))
     return [
         ("Why, with OpenStack's client", f"openstack allocation candidate explain {query}"),
         ("How many times, with OpenStack's client", f"openstack allocation candidate count {query}"),
         ("Why, with placement-ask", f"placement-ask explain {query}"),
         ("How many times, with placement-ask", f"placement-ask capacity {query}"),
-        ("What a claim takes, with OpenStack's client", f"openstack allocation claim --dry-run {unlimited}"),
-        ("What a claim takes, with placement-ask", f"placement-ask claim --dry-run {unlimited}"),
+    ]
+
+
+def claims(pairs: Pairs) -> list[tuple[str, str]]:
+    """Return commands that show what a claim of the query would take, each after what it is; a claim has no limit."""
+    query = shlex.quote(query_string(without_limit(pairs)))
+    return [
+        ("A claim with OpenStack's client", f"openstack allocation claim --dry-run {query}"),
+        ("A claim with placement-ask", f"placement-ask claim --dry-run {query}"),
     ]
 
 
