@@ -147,7 +147,11 @@ class Endpoint:
         if self.path is not None:
             self.path(req, **path_values)
         if self.query is not None:
-            req.parameters = self.query.validate(req.pairs(), req.version)
+            pairs = req.pairs()
+            if self.dry_run is not None:
+                # It is a parameter of every write, and of no schema.
+                pairs = [(name, value) for name, value in pairs if name != dry_runs.PARAMETER]
+            req.parameters = self.query.validate(pairs, req.version)
         if self.body is None:
             return
         try:

@@ -134,6 +134,10 @@ class Request(webob.Request):
         """Add to the log line how many consumers of a call got a place, or had one, and how many did not."""
         self.environ[SEARCH] = {"claimed": claimed, "refused": refused}
 
+    def log_released(self, released: int) -> None:
+        """Add to the log line how many consumers a call released."""
+        self.environ[SEARCH] = {"released": released}
+
     def read(self, work: Callable[[Reading], Result]) -> Result:
         """Return what ``work(db)`` returns; each statement sees what is committed when it runs."""
         return self.service.database.read(work)

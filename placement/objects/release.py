@@ -6,7 +6,7 @@ Providers are not locked, since giving back only makes room (placement/objects/c
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,6 +26,21 @@ def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) 
     statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
     locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(uuids)})] if uuids else []
     return [*Consumer.read_all(db, locked).values()] if locked else []
+
+
+def release(db: Transaction, generations: Mapping[str, int | None]) -> list[str]:
+    """End consumers that hold something, and return their uuids.
+
+    Args:
+        generations: By uuid, the generation that the consumer must have; None for any.
+    """
+    ending = [
+        consumer
+        for consumer in lock(db, generations)
+        if consumer.held_on and generations[consumer.uuid] in (None, consumer.generation)
+    ]
+    end(db, ending)
+    return [consumer.uuid for consumer in ending]
 
 
 def end(db: Transaction, ending: Collection[Consumer]) -> None:

@@ -10,14 +10,15 @@ from placement.http.error_list import ErrorList
 from placement.http.versioning import Unversioned
 from placement.routes import PLACEMENT
 from placement.v1 import failures, policy
-from placement.v1.handlers import capacity, claim, consumer, explain, openapi, overview, provider, root
+from placement.v1.handlers import capacity, claim, consumer, explain, openapi, overview, provider, release, root
 from placement.version_history import OLDEST
 
 TABLE: Table = {
     "/": {"GET": root.show},
     "/capacity": {"GET": capacity.show},
-    "/claims": {"POST": claim.create},
+    "/claims": {"POST": claim.create, "DELETE": release.release},
     "/claims/{consumer}": {"GET": claim.show},
+    "/claims/{consumer}/extend": {"POST": claim.extend},
     "/explain": {"GET": explain.show},
     "/overview": {"GET": overview.show},
     "/providers/{provider}": {"GET": provider.show},
@@ -41,6 +42,7 @@ V1 = Api(
     failures=(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
+        failures.NothingNamed,
     ),
     anonymous_is_admin=True,
 )

@@ -53,6 +53,12 @@ class HeldOtherwise(errors.Conflict):
     )
 
 
+class NothingNamed(errors.BadRequest):
+    """A release names neither consumers nor conditions, or both."""
+
+    template = "A release names either consumers or conditions about them: at least one, and not both."
+
+
 class NothingPlaced(errors.Conflict):
     """Another request of an ``all_or_nothing`` call was refused."""
 

@@ -27,6 +27,14 @@ _RULES = (
     ("consumers:list", _ADMIN_OR_SERVICE, "List consumers with all that they hold.", "GET", "/consumers"),
     ("claims:create", _ADMIN_OR_SERVICE, "Find places for consumers and claim them.", "POST", "/claims"),
     ("claims:show", _ADMIN_OR_SERVICE, "Show what a consumer holds, and when that ends.", "GET", "/claims/{consumer}"),
+    (
+        "claims:extend",
+        _ADMIN_OR_SERVICE,
+        "Give what a consumer holds another end, or none.",
+        "POST",
+        "/claims/{consumer}/extend",
+    ),
+    ("claims:delete", _ADMIN_OR_SERVICE, "Release all that several consumers hold.", "DELETE", "/claims"),
 )
 
 

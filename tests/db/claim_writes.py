@@ -31,6 +31,8 @@ def claims(*requests: dict[str, Any], **options: Any) -> Call:
 #: Both hosts, and the names that a new consumer needs: those of the first consumer are known.
 HOSTS = (*HOST, *OTHER, claim(consumer="consumer_before", host={"DISK_GB": 1}))
 PLACED = (*HOSTS, claims(request()))
+LEASED = (*HOSTS, claims(request(), request("consumer_2", "other", 2), expires_in=3600))
+EXTENSION = "POST /v1/claims/$consumer/extend"
 SEVERAL = (request(), request("consumer_2", "other", 2), request("consumer_3", amount=3))
 BOTH = {"host": USAGE, "other": USAGE}
 
@@ -76,9 +78,28 @@ CLAIMS = (
         {"host": USAGE},
         200,
     ),
+    Write("make a lease endless", LEASED, Call(EXTENSION, {"expires_in": None}), {}, 200),
+    Write(
+        "give a claim of Placement an end",
+        (*HOST, claim(host={"VCPU": 1})),
+        Call(EXTENSION, {"expires_in": 60}),
+        {},
+        200,
+    ),
+    Write(
+        "release named consumers", LEASED, Call("DELETE /v1/claims?consumer=$consumer&consumer=$consumer_2"), BOTH, 200
+    ),
+    Write(
+        "release the consumers of a project",
+        LEASED,
+        Call("DELETE /v1/claims?project=$RUN&provider=$other"),
+        {"other": USAGE},
+        200,
+    ),
 )
 
 REFUSED = (
+    Write("extend what is not held", HOSTS, Call(EXTENSION, {"expires_in": 60}), status=404),
     Write("a place where none is free", FULL, claims(request()), status=409),
     Write("places for all of several", FULL, claims(request("consumer_2", amount=9), request()), status=409),
     Write(

@@ -216,14 +216,15 @@ ALL = (
 
 def tried(write: Write) -> Write:
     """Return the dry run of a write."""
-    call = dataclasses.replace(write.call, what=f"{write.call.what}?dry_run=true")
+    separator = "&" if "?" in write.call.what else "?"
+    call = dataclasses.replace(write.call, what=f"{write.call.what}{separator}dry_run=true")
     return dataclasses.replace(write, name=f"a dry run: {write.name}", call=call, changes={}, status=200)
 
 
 _TRIED = {
     *("add an inventory", "set traits", "set aggregates", "claim for the first time", "reshape"),
     *("a claim beyond capacity", "a reshape that does not fit"),
-    *("claim places for several", "move by a claim"),
+    *("claim places for several", "move by a claim", "release named consumers"),
 }
 #: One for each way through a dry run; they change nothing.
 DRY_RUNS = tuple(tried(write) for write in ALL if write.name in _TRIED)
@@ -345,4 +346,5 @@ VARIANTS = (
 SAME = (
     *(write for write in (*ALL, *VARIANTS) if "ensure a trait" in write.name),
     *baremetal_writes.SAME,
+    *(write for write in claim_writes.CLAIMS if not write.changes),
 )

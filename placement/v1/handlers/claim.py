@@ -1,4 +1,4 @@
-"""/v1/claims, /v1/claims/{consumer}"""
+"""/v1/claims, /v1/claims/{consumer}, /v1/claims/{consumer}/extend"""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from oslo_utils import uuidutils
 
 from placement import errors
 from placement.conf.searches import settings_of
+from placement.db.transaction import Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
 from placement.index.snapshot import Snapshot
+from placement.objects import leases
 from placement.objects.claim_record import HeldClaim
 from placement.objects.consumer import Owner
 from placement.search.pick.strategy import Preference, Strategy
@@ -68,9 +70,31 @@ def _check_uuid(_req: Request, consumer: str) -> None:
 def show(req: Request, consumer: str) -> Reply:
     """Show what a consumer holds, and when that ends."""
     named = _uuid(consumer)
-    held = req.read(lambda db: HeldClaim.of_consumers(db, [named])).get(named)
+    return _present(req.read(lambda db: HeldClaim.of_consumers(db, [named])).get(named), named)
+
+
+@endpoint(
+    policy="placement:v1:claims:extend",
+    path=_check_uuid,
+    body=schema.EXTEND,
+    dry_run=lambda _req, consumer: (),  # noqa: ARG005
+    replies=schema.SHOW_REPLIES,
+)
+def extend(req: Request, consumer: str) -> Reply:
+    """Give what a consumer holds an end so many seconds from now, or none."""
+    named = _uuid(consumer)
+
+    def work(db: Transaction) -> HeldClaim | None:
+        leases.extend(db, named, req.document["expires_in"])
+        return HeldClaim.of_consumers(db, [named]).get(named)
+
+    return _present(req.write(work), named)
+
+
+def _present(held: HeldClaim | None, consumer: str) -> Reply:
+    """Return the reply about a consumer; raises NoAllocations if it holds nothing."""
     if held is None:
-        raise errors.NoAllocations(uuid=named)
+        raise errors.NoAllocations(uuid=consumer)
     return ok(schema.document(held), modified=NOW)
 
 

@@ -74,6 +74,8 @@ CREATE = Body(
     )
 )
 
+EXTEND = Body(Object(Field("expires_in", nullable(integer(minimum=1, maximum=LONGEST)), required=True)))
+
 _NUMBER = integer(minimum=0)
 _ALLOCATIONS = by_uuid(
     Object(

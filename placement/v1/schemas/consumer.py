@@ -16,22 +16,22 @@ from placement.v1.schemas.date import DATE, date, moment
 #: Providers that a statement names one by one.
 _FEW = 1000
 
-LIST = Query(
-    Object(
-        Field("project", IDENTIFIER, text="Consumers that this project owns."),
-        Field("user", IDENTIFIER, text="Consumers that this user owns."),
-        Field(
-            "type",
-            string(pattern="^([A-Z0-9_]+|unknown)$", maxLength=255),
-            text="Consumers of this type; unknown for those without one.",
-        ),
-        Field("older_than", DATE, text="Created before this date (UTC), or longer ago than this age: 30d."),
-        Field("newer_than", DATE, text="Created at or after this date (UTC), or not longer ago than this age: 90m."),
-        Field("provider", IDENTIFIER, text="Consumers that hold something on this provider, by uuid or name."),
-        Field("class", IDENTIFIER, text="Consumers that hold something of this resource class."),
-        *paging.OF_CONSUMERS,
-    )
+#: What consumers can be asked for by.
+CONDITIONS = (
+    Field("project", IDENTIFIER, text="Consumers that this project owns."),
+    Field("user", IDENTIFIER, text="Consumers that this user owns."),
+    Field(
+        "type",
+        string(pattern="^([A-Z0-9_]+|unknown)$", maxLength=255),
+        text="Consumers of this type; unknown for those without one.",
+    ),
+    Field("older_than", DATE, text="Created before this date (UTC), or longer ago than this age: 30d."),
+    Field("newer_than", DATE, text="Created at or after this date (UTC), or not longer ago than this age: 90m."),
+    Field("provider", IDENTIFIER, text="Consumers that hold something on this provider, by uuid or name."),
+    Field("class", IDENTIFIER, text="Consumers that hold something of this resource class."),
 )
+
+LIST = Query(Object(*CONDITIONS, *paging.OF_CONSUMERS))
 
 
 def consumer_filter(parameters: Parameters, current: Callable[[], Snapshot]) -> ConsumerFilter:

@@ -1,0 +1,33 @@
+"""DELETE /v1/claims"""
+
+from __future__ import annotations
+
+from oslo_utils import uuidutils
+
+from placement import errors
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply, ok
+from placement.v1.failures import NothingNamed
+from placement.v1.releasing import release_matching, release_named
+from placement.v1.schemas import release as schema
+from placement.v1.schemas.consumer import consumer_filter
+
+
+@endpoint(policy="placement:v1:claims:delete", query=schema.QUERY, dry_run=lambda _req: (), replies=schema.REPLIES)
+def release(req: Request) -> Reply:
+    """Release all that several consumers hold: those that are named, or those that meet every condition."""
+    named = req.parameters.all("consumer")
+    by_conditions = any(name in schema.CONDITION_NAMES for name in req.parameters)
+    if bool(named) == by_conditions:
+        raise NothingNamed()
+    for uuid in named:
+        if not uuidutils.is_uuid_like(uuid):
+            raise errors.MalformedConsumerUuid(uuid=uuid)
+    if named:
+        released = release_named(req.writes_to, named)
+    else:
+        wanted = consumer_filter(req.parameters, req.index.current)
+        released = release_matching(req.writes_to, wanted, int(req.parameters.get("limit", schema.MOST)))
+    req.log_released(len(released.released))
+    return ok(schema.document(released))

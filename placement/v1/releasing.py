@@ -1,0 +1,72 @@
+"""Releases of many consumers: by name, or by conditions, in transactions of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from placement.db import retry
+from placement.db.database import Database
+from placement.db.dry_run import DryRun
+from placement.objects import holders, release
+from placement.objects.holders import ConsumerFilter
+
+#: Consumers in one transaction.
+BATCH = 500
+
+
+@dataclass(slots=True)
+class Released:
+    """What became of a release."""
+
+    #: The uuids of the consumers that held something, and hold nothing now.
+    released: list[str] = field(default_factory=list)
+    #: The uuids of consumers that were named, and held nothing.
+    missing: list[str] = field(default_factory=list)
+    #: Whether nothing is left to be done by the same request.
+    complete: bool = True
+
+
+def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> Released:
+    """Release the consumers of these uuids; what was not done before the deadline of a request is left."""
+    deadline = retry.new_deadline()
+    done = Released()
+    named = [*dict.fromkeys(uuids)]
+    for start in range(0, len(named), BATCH):
+        if retry.is_over(deadline):
+            done.complete = False
+            break
+        batch = named[start : start + BATCH]
+        ended = frozenset(_write(database, dict.fromkeys(batch)))
+        done.released += [uuid for uuid in batch if uuid in ended]
+        done.missing += [uuid for uuid in batch if uuid not in ended]
+    return done
+
+
+def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter, most: int) -> Released:
+    """Release the consumers that meet every condition.
+
+    A consumer that was changed after its conditions were judged keeps what it holds: it may meet them no more.
+
+    Args:
+        database: Takes the writes.
+        wanted: The conditions.
+        most: The most consumers to release.
+    """
+    deadline = retry.new_deadline()
+    done, after = Released(), 0
+    while (size := min(BATCH, most - len(done.released))) and not retry.is_over(deadline):
+        page = database.read(lambda db: holders.page(db, wanted, size, after))  # noqa: B023
+        if page.holders:
+            ended = _write(database, {holder.uuid: holder.generation for holder in page.holders})
+            done.released += ended
+            done.complete &= len(ended) == len(page.holders)
+        if page.next is None:
+            return done
+        after = page.next
+    done.complete = False
+    return done
+
+
+def _write(database: Database | DryRun[object], generations: Mapping[str, int | None]) -> list[str]:
+    return database.write(lambda db: release.release(db, generations))
