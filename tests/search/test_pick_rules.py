@@ -59,6 +59,19 @@ def test_copies_that_can_use_several_pools_find_those_that_suffice() -> None:
         assert roots(world, pick) == {"host0", "host1", "host2"}
 
 
+def test_amounts_that_failed_late_are_tried_again_where_more_trees_follow() -> None:
+    """The first host and the last take together as much as the two others, which leave the last one to go on with."""
+    for seed in range(30):
+        world = World()
+        for number, aggregates in enumerate((("a1", "b1"), ("a1", "b2"), ("a2", "b1"), ("a2", "b2"))):
+            world.host(f"host{number}", aggregates=aggregates, VCPU=1)
+        for name, room in (("1", 1), ("2", 2)):
+            world.sharing(f"disks{name}", aggregates=[f"a{name}"], DISK_GB=room)
+            world.sharing(f"memory{name}", aggregates=[f"b{name}"], MEMORY_MB=room)
+        [pick] = Picker(world.snapshot(), seed=seed).pick([asking(3, VCPU=1, DISK_GB=1, MEMORY_MB=1)])
+        assert roots(world, pick) == {"host1", "host2", "host3"}
+
+
 def test_what_a_consumer_gives_up_is_free_for_it_alone() -> None:
     world = World()
     world.host("full", VCPU=Stock(8, used=8))
@@ -170,3 +183,14 @@ def test_what_may_not_be_together_is_not_joined() -> None:
     assert Picker(world.snapshot(), join=True, seed=1).pick(requests) == [None, None]
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick(requests[1:])
     assert Picker(world.snapshot(), join=True, seed=1).pick([PickRequest(query, copies=2)]) == [None]
+
+
+def test_each_of_the_joined_consumers_has_its_own_max_unit_and_gives_up_its_own() -> None:
+    world = World()
+    world.host("host", VCPU=Stock(8, max_unit=4))
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([asking(VCPU=4), asking(VCPU=4)])
+    world.host("host", VCPU=Stock(8, used=8))
+    moved = asking(own={(world.ids["host"], world.classes["VCPU"]): 4}, VCPU=2)
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([moved])
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([moved, moved])
+    assert Picker(world.snapshot(), join=True, seed=1).pick([moved, asking(VCPU=1)]) == [None, None]
