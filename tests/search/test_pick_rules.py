@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placement.search.find import Settings
 from placement.search.pick.picker import Pick, Picker, PickRequest
 from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
@@ -194,3 +195,24 @@ def test_each_of_the_joined_consumers_has_its_own_max_unit_and_gives_up_its_own(
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick([moved])
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick([moved, moved])
     assert Picker(world.snapshot(), join=True, seed=1).pick([moved, asking(VCPU=1)]) == [None, None]
+
+
+def test_copies_that_a_used_up_pool_cannot_supply_are_refused_at_once() -> None:
+    """Trying all trees for the missing copies would take longer than any budget allows."""
+    world = with_pool(400, Stock(50))
+    borrowing = {"VCPU": 1, "DISK_GB": 1}
+    picker = Picker(world.snapshot(), seed=1)
+    picks = picker.pick([asking(30, **borrowing), asking(30, **borrowing), asking(20, **borrowing)])
+    assert [pick is None for pick in picks] == [False, True, False]
+    assert picker.cut_short == set()
+
+
+def test_joined_consumers_that_no_tree_has_room_for_are_refused_at_once() -> None:
+    world = World()
+    for number in range(400):
+        world.host(f"host{number}", VCPU=30)
+    picker = Picker(world.snapshot(), settings=Settings(operations=0), join=True, seed=1)
+    requests = [asking(VCPU=amount) for amount in (1, 2, 3, 4, 5, 6, 7, 8)]
+    assert picker.pick(requests) == [None] * 8
+    assert picker.cut_short == set()
+    assert None not in picker.pick(requests[:7])

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
+import numpy as np
 import pytest
 
+from placement.search.budget import Budget
 from placement.search.find import Settings
+from placement.search.narrow.narrowing import narrow
 from placement.search.pick.picker import Pick, Picker, PickRequest
+from placement.search.pick.sample import Samples
 from placement.search.pick.strategy import Preference, Strategy
 from placement.search.query.query import Group, SearchQuery
+from placement.search.refusals import Refusals
 from tests.world import Stock, World
 
 TWO = PickRequest(SearchQuery((Group("", {"VCPU": 2}),)))
@@ -62,6 +68,34 @@ def test_pack_takes_as_few_trees_as_possible_and_the_most_used_first(seed: int) 
     found = roots(world, Picker(world.snapshot(), PACK, seed=seed).pick([TWO] * 9))
     assert found.pop("used") == 3
     assert sorted(found.values()) == [2, 4]
+
+
+def test_a_pick_counts_for_the_used_share_of_its_tree() -> None:
+    world = World()
+    world.host("empty", VCPU=8)
+    world.host("half", VCPU=Stock(8, used=4))
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 4)) == {"empty": 3, "half": 1}
+
+
+def test_what_a_tree_borrows_does_not_count_for_its_used_share() -> None:
+    world = World()
+    world.host("empty", aggregates=["A0"], VCPU=8)
+    world.host("half", aggregates=["A0"], VCPU=Stock(8, used=4))
+    world.sharing("pool", aggregates=["A0"], DISK_GB=1000)
+    borrowing = PickRequest(SearchQuery((Group("", {"VCPU": 2, "DISK_GB": 100}),)))
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([borrowing] * 2)) == {"empty": 2}
+
+
+def test_few_of_many_trees_are_scored() -> None:
+    world = hosts(3000)
+    snapshot, query = world.snapshot(), TWO.query
+    narrowed = narrow(query, snapshot, Budget(), Refusals())
+    generator = np.random.default_rng(1)
+    for strategy in (Strategy(), RANDOM, PACK):
+        samples = Samples(narrowed, narrowed.roots, strategy, 1, generator)
+        roots_of = [sample.roots.tolist() for sample in iter(samples.next, None)]
+        assert len(roots_of[0]) < 200
+        assert sorted(itertools.chain.from_iterable(roots_of)) == narrowed.roots.slots().tolist()
 
 
 def test_pack_finds_the_one_used_tree_among_many() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from placement.index.slots import EMPTY, SlotSet, intersection
 from placement.search.budget import Budget
 from placement.search.pick.combination import Alternatives, TreeCandidate, combination
 from placement.search.pick.overlay import UsageOverlay
@@ -19,15 +23,30 @@ def pick_joined(places: Sequence[Places], overlay: UsageOverlay, budget: Budget)
     Raises:
         Exhausted: The budget is used up; nothing is taken.
     """
-    roots = places[0].roots
-    for other in places[1:]:
-        roots &= other.roots
-    queue = places[0].queue(roots)
+    queue = places[0].queue(_with_room(places, intersection(each.roots for each in places)))
     while (root := queue.pop()) is not None:
         choices = combination(len(places), _alternatives(root, places), lambda _: True, overlay, budget)
         if choices is not None:
             return choices
     return None
+
+
+def _with_room(places: Sequence[Places], roots: SlotSet) -> SlotSet:
+    """Return those of the roots whose trees have room for the sum of what is asked for, as far as that is known."""
+    snapshot = places[0].snapshot
+    total: Counter[str] = Counter()
+    for each in places:
+        if each.may_borrow or each.gives_up:
+            return roots
+        total.update(each.total)
+    for name, amount in total.items():
+        column = snapshot.column(name)
+        if column is None:
+            return EMPTY
+        held = column.inventories()
+        free = np.maximum(held.capacity - held.used, 0)
+        roots &= SlotSet.dense(np.bincount(snapshot.forest.roots(held.slots), free, snapshot.size) >= amount)
+    return roots
 
 
 def _alternatives(root: int, places: Sequence[Places]) -> Alternatives:

@@ -27,6 +27,9 @@ class UsageOverlay:
     def __init__(self, snapshot: Snapshot) -> None:
         """Begin with the usage in the snapshot."""
         self._base = snapshot
+        #: The same with a newer usage, and what is still newer, by class id and slot.
+        self._present = snapshot
+        self._newer: dict[int, dict[int, int]] = defaultdict(dict)
         self.changes = 0
         #: By slot and resource class; of the inventories whose usage is not that of the snapshot.
         self._amounts: dict[int, dict[str, Amounts]] = {}
@@ -45,7 +48,9 @@ class UsageOverlay:
         for slot, wanted in candidate.amounts.items():
             for name, amount in wanted.items():
                 held = self._held(slot, name)
-                self._amounts.setdefault(slot, {})[name] = held._replace(used=held.used + times * amount)
+                used = held.used + times * amount
+                self._amounts.setdefault(slot, {})[name] = held._replace(used=used)
+                self._newer[self._base.class_ids[name]][slot] = int(used)
                 self._given[slot, name] = self._given.get((slot, name), 0) + times * amount
 
     def _held(self, slot: int, name: str) -> Amounts:
@@ -65,18 +70,24 @@ class UsageOverlay:
 
     def snapshot(self, own: Own) -> Snapshot:
         """Return the snapshot with the present usage, without what a consumer gives up."""
+        if self._newer:
+            self._present = with_used(self._present, self._newer)
+            self._newer = defaultdict(dict)
+        if not own:
+            return self._present
         used: dict[int, dict[int, int]] = defaultdict(dict)
-        for slot, by_class in self._amounts.items():
-            for name, amounts in by_class.items():
-                used[self._base.class_ids[name]][slot] = int(amounts.used)
         for (slot, name), amount in own.items():
             used[self._base.class_ids[name]][slot] = int(self._held(slot, name).used) - amount
-        return with_used(self._base, used) if used else self._base
+        return with_used(self._present, used)
 
     def rebase(self) -> None:
-        """Have the present usage in the snapshot, where narrowing reads it; problems made before are invalid."""
+        """Begin with the present usage; problems that were made before are not valid any more."""
         self._base = self.snapshot({})
         self._amounts = {}
+
+    def times(self, slot: int, demand: Demand) -> int:
+        """Return how often the provider can supply the demand for the present consumer, or more."""
+        return min(self._left(slot, name).available // amount for name, amount in demand.amounts.items())
 
     def remaining(self, problem: TreeProblem) -> TreeProblem | None:
         """Return the problem of a tree with the present usage; None if some demand fits nowhere.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,8 +20,8 @@ from placement.search.pick.tree_queue import Tally
 from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
 
-#: The budget of a search is for all requests of a call, and for each of them there is so much more.
-_OPERATIONS_PER_REQUEST = 1_000
+#: The operations of one search are for all requests of a call together, and each of them has so many of its own.
+_OPERATIONS_PER_REQUEST = 5_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +89,7 @@ class Picker:
         self._tally = Tally()
         #: The trees that listed consumers must avoid, and those that the others must.
         self._with_any, self._with_listed = {*avoid, *occupied}, set(avoid)
+        self._spare = 0
         self.cut_short: set[int] = set()
 
     def pick(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
@@ -97,62 +98,95 @@ class Picker:
         Equal requests are placed together, in the order of the first of each.
         """
         self.cut_short = set()
+        self._spare = self._settings.operations
+        if self._join:
+            return self._pick_joined(requests)
         picks: list[Pick | None] = [None] * len(requests)
-        spare = self._settings.operations
-        for positions in [list(range(len(requests)))] if self._join else _alike(requests):
-            alike = [requests[position] for position in positions]
-            budget = Budget(spare + _OPERATIONS_PER_REQUEST * len(alike), self._settings.memory)
-            place = self._placed_joined if self._join else self._placed
-            with contextlib.suppress(Exhausted):
-                for position, pick in zip(positions, place(alike, budget), strict=False):
-                    picks[position] = pick
-            spare = min(spare, max(budget.operations, 0))
-            if budget.shortage:
-                self.cut_short.update(position for position in positions if picks[position] is None)
+        for positions in _alike(requests):
+            self._overlay.rebase()
+            shared: dict[bool, Places] = {}
+            number = sum(requests[position].copies for position in positions)
+            for position in positions:
+                budget, choices = self._search(requests[position], shared, number)
+                if choices is not None:
+                    picks[position] = self._picked(requests[position], choices)
+                elif budget.shortage:
+                    self.cut_short.add(position)
         return picks
 
-    def _placed(self, alike: Sequence[PickRequest], budget: Budget) -> Iterator[Pick | None]:
-        """Place requests with equal queries, and yield the place of each."""
-        self._overlay.rebase()
-        places = self._places(alike, budget)
-        for request in alike:
-            choices = places(request).pick(request.copies, request.dry)
-            yield None if choices is None else self._picked(request, choices)
+    def _search(
+        self, request: PickRequest, shared: dict[bool, Places], number: int
+    ) -> tuple[Budget, list[TreeCandidate] | None]:
+        """Return candidates for a request, None if there are none, and the budget of the search.
 
-    def _placed_joined(self, requests: Sequence[PickRequest], budget: Budget) -> Iterator[Pick]:
-        """Place all requests in one tree, and yield the place of each, or place none."""
+        Args:
+            shared: Where requests with an equal query, who give up nothing, find their places: listed ones and others.
+            number: How many trees these need.
+        """
+        own = self._own(request)
+        places = None if own else shared.get(request.listed)
+        budget = Budget(memory=self._settings.memory) if places is None else places.budget
+        choices = None
+        with self._operations(budget):
+            if places is None:
+                places = self._places(request, own, request.copies if own else number, budget)
+            if not own:
+                shared[request.listed] = places
+            choices = places.pick(request.copies, request.dry)
+        return budget, choices
+
+    def _pick_joined(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
+        """Place all requests in one tree, or none."""
+        nowhere: list[Pick | None] = [None] * len(requests)
         apart = len(requests) > 1 and any(request.listed for request in requests)
-        if apart or any(request.copies > 1 for request in requests):
-            return
+        if apart or any(request.copies > 1 for request in requests) or not requests:
+            return nowhere
         self._overlay.rebase()
-        places = {id(query): self._places([request], budget) for request in requests for query in [request.query]}
-        each = [places[id(request.query)](request) for request in requests]
-        choices = pick_joined(each, self._overlay, budget) if each else None
-        for request, choice in zip(requests, choices or (), strict=False):
+        budget = Budget(memory=self._settings.memory)
+        choices = None
+        with self._operations(budget):
+            places: dict[Hashable, Places] = {}
+            keys = [(id(request.query), frozenset(request.own.items())) for request in requests]
+            for key, request in zip(keys, requests, strict=True):
+                if key not in places:
+                    places[key] = self._places(request, self._own(request), 1, budget)
+            choices = pick_joined([places[key] for key in keys], self._overlay, budget)
+        if choices is None:
+            self.cut_short = set(range(len(requests))) if budget.shortage else set()
+            return nowhere
+        for request, choice in zip(requests, choices, strict=True):
             if request.dry:
                 self._overlay.take(choice.candidate, -1)
-            yield self._picked(request, [choice])
+        return [self._picked(request, [choice]) for request, choice in zip(requests, choices, strict=True)]
 
-    def _places(self, alike: Sequence[PickRequest], budget: Budget) -> Callable[[PickRequest], Places]:
-        """Return a function that returns the places for one of the requests; their queries are equal."""
-        known: dict[Hashable, Places] = {}
-        number = sum(request.copies for request in alike)
+    @contextlib.contextmanager
+    def _operations(self, budget: Budget) -> Iterator[None]:
+        """Have operations for a request: its own, and what earlier ones have left of those for all."""
+        budget.operations = self._spare + _OPERATIONS_PER_REQUEST
+        with contextlib.suppress(Exhausted):
+            yield
+        self._spare = min(self._spare, max(budget.operations, 0))
 
-        def places(request: PickRequest) -> Places:
-            area = Area(self._within, self._with_any if request.listed else self._with_listed)
-            own = self._own(request, area)
-            key = request.listed, frozenset(own.items())
-            if key not in known:
-                seed = self._random.getrandbits(32)
-                tallied = self._strategy, self._tally
-                known[key] = Places(alike[0].query, own, self._overlay, area, *tallied, number, budget, seed)
-            return known[key]
+    def _places(self, request: PickRequest, own: Own, number: int, budget: Budget) -> Places:
+        return Places(
+            request.query,
+            own,
+            self._overlay,
+            self._area(request),
+            self._strategy,
+            self._tally,
+            picks=number,
+            budget=budget,
+            seed=self._random.getrandbits(32),
+        )
 
-        return places
+    def _area(self, request: PickRequest) -> Area:
+        return Area(self._within, self._with_any if request.listed else self._with_listed)
 
-    def _own(self, request: PickRequest, area: Area) -> Own:
+    def _own(self, request: PickRequest) -> Own:
         """Return what the consumer gives up where it could be picked, by slot and resource class."""
-        own = {}
+        own: dict[tuple[int, str], int] = {}
+        area = self._area(request)
         for (provider_id, class_id), amount in request.own.items():
             slot, name = self._snapshot.by_id.get(provider_id), self._snapshot.class_names.get(class_id)
             if slot is None or name is None:

@@ -25,7 +25,7 @@ from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusals
 from placement.search.solver.cache import SolutionCache
 from placement.search.solver.combine import combine
-from placement.search.solver.problem import Candidate
+from placement.search.solver.problem import Candidate, Requirements
 
 #: After so many refused trees in a row the query is narrowed again, if anything was taken since; the next time after
 #: twice as many.  One mask finds that a shared pool is used up, where each of its trees would be tried.
@@ -77,7 +77,7 @@ class Places:
             overlay: What earlier picks took; picks of these places are added.
             tally: Counts the picks.
             picks: How many trees are needed, if every request gets its place.
-            budget: Of all requests together.
+            budget: Of the requests; the caller may give it more operations for each of them.
             seed: Of what is left to chance.
 
         Raises:
@@ -90,7 +90,7 @@ class Places:
         self._strategy = strategy
         self._tally = tally
         self._picks = picks
-        self._budget = budget
+        self.budget = budget
         self._seed = seed
         self._cache = SolutionCache(budget)
         #: The roots of trees without a candidate.
@@ -99,14 +99,33 @@ class Places:
         self._misses, self._enough = 0, _REFUSED
         #: The roots of trees that were popped for the present pick.
         self._popped: list[int] = []
+        #: What a place has of each resource class.
+        self.total = Requirements.of(query).total
         self._narrow()
 
+    @property
+    def may_borrow(self) -> bool:
+        """Whether sharing providers can supply some demand."""
+        return bool(self._shared)
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether the consumers give up something."""
+        return bool(self._own)
+
     def _narrow(self) -> None:
-        self._snapshot = self._overlay.snapshot(self._own)
+        self.snapshot = self._overlay.snapshot(self._own)
         self._changes = self._overlay.changes
-        narrowed = self._narrowed = narrow(self._query, self._snapshot, self._budget, Refusals())
+        narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals())
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
-        self._problems = TreeProblems(narrowed, None, self._budget)
+        self._problems = TreeProblems(narrowed, None, self.budget)
+        demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
+        #: The demands that sharing providers can supply, each with these and the number of trees that can do without.
+        self._shared = [
+            (demand, one.sharing.slots().tolist(), self._count_of_roots(one.local - one.sharing))
+            for demand, one in (demanded if narrowed.eligible else ())
+            if one.sharing and demand.amounts
+        ]
         self._queue = self.queue(self.roots)
 
     def queue(self, roots: SlotSet) -> TreeQueue:
@@ -115,7 +134,7 @@ class Places:
 
     def candidates(self, root: int) -> Iterator[Candidate]:
         """Return the candidates of a tree that fit now, for the consumer that has begun."""
-        self._budget.spend(1 + len(self._narrowed.eligible))
+        self.budget.spend(1 + len(self._narrowed.eligible))
         problem = self._overlay.remaining(self._problems.alone(root))
         return iter(()) if problem is None else combine(problem, self._cache)
 
@@ -133,15 +152,17 @@ class Places:
             Exhausted: The budget is used up; nothing is taken.
         """
         self.begin_consumer()
-        choices = self._one() if copies == 1 else self._several(copies)
-        for choice in choices or ():
-            if dry:
-                self._overlay.take(choice.candidate, -1)
-            else:
-                self._queue.count(choice.root, choice.candidate)
-        for root in self._popped:
-            self._queue.push(root)
-        self._popped.clear()
+        try:
+            choices = self._one() if copies == 1 else self._several(copies)
+            for choice in choices or ():
+                if dry:
+                    self._overlay.take(choice.candidate, -1)
+                else:
+                    self._queue.count(choice.root, choice.candidate)
+        finally:
+            for root in self._popped:
+                self._queue.push(root)
+            self._popped.clear()
         return choices
 
     def _pop(self) -> int | None:
@@ -171,6 +192,8 @@ class Places:
         return None
 
     def _several(self, copies: int) -> list[TreeCandidate] | None:
+        if not self._may_have(copies):
+            return None
         trees = self._popped
 
         def alternatives(choices: list[TreeCandidate]) -> Iterator[TreeCandidate]:
@@ -179,8 +202,19 @@ class Places:
                     return
                 yield from (TreeCandidate(trees[position], one, position) for one in self.candidates(trees[position]))
 
-        return combination(copies, alternatives, self._is_contended, self._overlay, self._budget)
+        return combination(copies, alternatives, self._is_contended, self._overlay, self.budget)
+
+    def _may_have(self, copies: int) -> bool:
+        """Whether there are enough trees and sharing providers for each demand by itself."""
+        self.budget.spend(sum(len(sharing) for _, sharing, _ in self._shared))
+        return self.roots.count >= copies and all(
+            trees + sum(self._overlay.times(slot, demand) for slot in sharing) >= copies
+            for demand, sharing, trees in self._shared
+        )
+
+    def _count_of_roots(self, providers: SlotSet) -> int:
+        return (self.snapshot.forest.roots_of(providers) & self.roots).count
 
     def _is_contended(self, slot: int) -> bool:
         """Whether different trees can use the provider."""
-        return SHARES in self._snapshot.provider(slot).traits
+        return SHARES in self.snapshot.provider(slot).traits
