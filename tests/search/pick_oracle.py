@@ -41,7 +41,7 @@ def has_copies(world: World, query: SearchQuery, copies: int, anchors: list[str]
     return any(
         has_copies(use(world, amounts, one_consumer=True), query, copies - 1, anchors[place + 1 :])
         for place, anchor in enumerate(anchors)
-        for amounts, _ in places(world, query, [anchor]).get(anchor, ())
+        for amounts in {amounts for amounts, _ in places(world, query, [anchor]).get(anchor, ())}
     )
 
 
@@ -50,5 +50,5 @@ def has_joined(world: World, wanted: list[tuple[SearchQuery, list[Amount]]], anc
     if not wanted:
         return True
     query, own = wanted[0]
-    found = places(use(world, own), query, [anchor]).get(anchor, ())
-    return any(has_joined(use(world, amounts), wanted[1:], anchor) for amounts, _ in found)
+    found = {amounts for amounts, _ in places(use(world, own), query, [anchor]).get(anchor, ())}
+    return any(has_joined(use(world, amounts), wanted[1:], anchor) for amounts in found)

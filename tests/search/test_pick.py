@@ -106,7 +106,7 @@ def pick_requests(draw: st.DrawFn, world: World, queries: list[SearchQuery]) -> 
     odds = draw(st.integers(0, 15))
     return PickRequest(
         draw(st.sampled_from(queries)),
-        copies=(1, 1, 1, 2, 3)[odds % 5],
+        copies=1 + odds % 2,
         own=draw(own_amounts(world)),
         listed=odds == 7,
         dry=odds == 8,
