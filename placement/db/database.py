@@ -28,7 +28,7 @@ from placement.db.attempt import Attempts, Lock, Work
 from placement.db.driver_errors import ErrorClass
 from placement.db.joint_write import JointWrite, JointWrites
 from placement.db.timeouts import UNBOUNDED
-from placement.db.transaction import Prerequisite, Reading
+from placement.db.transaction import Prerequisite, Reader, Reading
 from placement.db.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class Database:
         while True:
             try:
                 with self._read_lock, self._probing_engine.connect() as connection:
-                    return work(connection)
+                    return work(Reader(connection))
             except exc.SQLAlchemyError as error:
                 if driver_errors.classify(error) is not ErrorClass.LOST:
                     retry.raise_for_operator(error)
@@ -112,7 +112,7 @@ class Database:
 
         def attempt() -> Result:
             with self._read_lock, self.reading_engine.connect() as connection:
-                return work(connection)
+                return work(Reader(connection))
 
         return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.new_deadline())
 

@@ -22,6 +22,7 @@ import time
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from placement.db.compiled import CompiledInsert
 from placement.db.tables import change_writers, provider_changes
 
 #: What changed, in ascending order of strength; one transaction records the strongest for each provider.
@@ -67,7 +68,7 @@ class Writer:
             {"writer_id": self.id, "seq": seq, "provider_id": provider_id, "what": what}
             for provider_id, what in sorted(changes.items())
         ]
-        connection.execute(sa.insert(provider_changes), rows)
+        _RECORD.execute(connection, rows)
         return seq
 
     def maintenance_due(self) -> bool:
@@ -153,6 +154,7 @@ def combined(one: str | None, other: str) -> str:
     return other if one is None or _STRENGTH[other] > _STRENGTH[one] else one
 
 
+_RECORD = CompiledInsert(provider_changes, "writer_id", "seq", "provider_id", "what")
 #: Right after _RENEW this is the time of the database's clock.
 _SEEN_AT = sa.select(change_writers.c.seen_at).where(change_writers.c.id == sa.bindparam("writer"))
 _RENEW = (

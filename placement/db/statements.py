@@ -19,7 +19,7 @@ _PACKAGE = Path(__file__).parent.parent
 #: Files that every statement passes through, so that their lines do not show its source.
 _INTERNALS = {
     str(_PACKAGE / "db" / name)
-    for name in ("database.py", "dialects.py", "retry.py", "statements.py", "transaction.py")
+    for name in ("compiled.py", "database.py", "dialects.py", "retry.py", "statements.py", "transaction.py")
 }
 _INTERNALS.add(str(_PACKAGE / "signals.py"))
 #: When this thread's statement was sent; a thread sends one at a time.

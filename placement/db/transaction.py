@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy.engine import Connection, CursorResult
 
 from placement.db import dialects, feed
+from placement.db.compiled import CompiledInsert, CompiledStatement
 
 if TYPE_CHECKING:
     Rows = CursorResult[*tuple[Any, ...]]
@@ -30,13 +31,28 @@ class Prerequisite(Exception):
         self.work = work
 
 
-class Transaction:
+class Reader:
+    """A connection that executes statements of SQLAlchemy, and compiled ones."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
+        """Return the result of the statement: of a compiled one only the rows and their number."""
+        if isinstance(statement, (CompiledStatement, CompiledInsert)):
+            return cast("Rows", statement.execute(self._connection, parameters))
+        return self._connection.execute(statement, parameters)
+
+
+class Transaction(Reader):
     """One attempt of a write: its connection, and the providers that it has changed so far."""
 
-    __slots__ = ("_changes", "_connection", "_on_commit", "_prerequisite", "attempt")
+    __slots__ = ("_changes", "_on_commit", "_prerequisite", "attempt")
 
     def __init__(self, connection: Connection, attempt: int = 1) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._changes: dict[int, str] = {}
         self._on_commit: list[Callable[[], object]] = []
         self._prerequisite: Callable[[Transaction], object] | None = None
@@ -52,9 +68,6 @@ class Transaction:
     def skips_locked_rows(self) -> bool:
         """Whether the server knows SKIP LOCKED; on SQLite there are no locks of rows."""
         return dialects.skips_locked_rows(self._connection.dialect)
-
-    def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
-        return self._connection.execute(statement, parameters)
 
     def changed(self, provider_id: int, what: str) -> None:
         """Record in the feed, in this transaction, that the provider changed; ``what`` is a constant of the feed."""

@@ -16,14 +16,12 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import feed
 from placement.db.tables import allocations
 from placement.db.transaction import Reading, Transaction
-from placement.objects import provider_rows
+from placement.objects import allocation_rows, provider_rows
 from placement.objects.claim import AnyGeneration, Claim
 from placement.objects.claimed_inventory import ClaimedInventory
 from placement.objects.consumer import Consumer
-from placement.objects.provider import ResourceProvider
 
 #: The inventories of a batch by provider uuid and class name.
 _Inventories = Mapping[tuple[str, str], ClaimedInventory]
@@ -80,8 +78,7 @@ class ClaimBatch:
             NoInventoryToAllocate, AmountAgainstConstraints and CapacityExceeded; and AllocationsChanged for all of
             them, if what other consumers hold is not what is relied on.
         """
-        self._read_consumers()
-        self._find_providers(provider_ids)
+        self._read(provider_ids)
         tried = self._open_claims()
         self._lock_consumers(tried)
         self._check_relied_on()
@@ -99,19 +96,18 @@ class ClaimBatch:
 
     # --- the steps, in their order ---
 
-    def _read_consumers(self) -> None:
+    def _read(self, provider_ids: Mapping[str, int] | None) -> None:
         owners = {consumer: claim.owner for consumer, claim in self._claims.items()}
-        self._consumers = Consumer.read_with_owners(self._db, owners)
+        named = dict.fromkeys(uuid for claim in self._claims.values() for uuid in claim.resources)
+        unknown = named if provider_ids is None else ()
+        self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
+        self._provider_ids = found if provider_ids is None else provider_ids
         for consumer, claim in self._claims.items():
             assert not isinstance(claim.generation, AnyGeneration)
             try:
                 self._consumers[consumer].check_generation(claim.generation)
             except errors.ConsumerGenerationConflict as failure:
                 self._refused[consumer] = failure
-
-    def _find_providers(self, known: Mapping[str, int] | None) -> None:
-        named = dict.fromkeys(uuid for claim in self._open_claims() for uuid in claim.resources)
-        self._provider_ids = ResourceProvider.ids(self._db, named) if known is None else known
         for claim in self._open_claims():
             for uuid in claim.resources:
                 if uuid not in self._provider_ids:
@@ -148,7 +144,9 @@ class ClaimBatch:
         classes = {name for claim in claims for amounts in claim.resources.values() for name in amounts}
         if not classes:
             return {}
-        inventories = ClaimedInventory.read(self._db, self._generations.keys(), classes, ())
+        uuids = {uuid for claim in claims for uuid in claim.resources}
+        providers = {self._provider_ids[uuid]: uuid for uuid in uuids if self._provider_ids[uuid] in self._generations}
+        inventories = ClaimedInventory.read(self._db, providers, classes, ())
         used = {key: inventory.used for key, inventory in inventories.items()}
         own = self._own_amounts(claims, inventories)
         for claim in claims:
@@ -168,25 +166,8 @@ class ClaimBatch:
                 consumer.advance(self._db, as_read=True)
 
     def _replace_allocations(self, claims: Sequence[Claim], inventories: _Inventories) -> None:
-        holders = [claim.consumer for claim in claims if self._consumers[claim.consumer].held_on]
-        if holders:
-            self._db.execute(_DELETE, {"consumers": holders})
-            for uuid in holders:
-                for provider_id in self._consumers[uuid].held_on:
-                    self._db.changed(provider_id, feed.USAGE)
-        rows = [
-            {
-                "resource_provider_id": self._provider_ids[uuid],
-                "resource_class_id": inventories[uuid, name].class_id,
-                "consumer_id": claim.consumer,
-                "used": amount,
-            }
-            for claim in claims
-            for uuid, amounts in claim.resources.items()
-            for name, amount in amounts.items()
-        ]
-        if rows:
-            self._db.execute(sa.insert(allocations), rows)
+        allocation_rows.delete_all(self._db, [self._consumers[claim.consumer] for claim in claims])
+        allocation_rows.insert(self._db, claims, self._provider_ids, inventories)
 
     # --- what the steps need ---
 
@@ -241,5 +222,4 @@ def _take(
 _A = allocations.c
 _CONSUMERS: sa.BindParameter[str] = sa.bindparam("consumers", expanding=True)
 _OF_CONSUMERS = _A.consumer_id.in_(_CONSUMERS)
-_DELETE = sa.delete(allocations).where(_OF_CONSUMERS)
 _HELD = sa.select(_A.consumer_id, _A.resource_provider_id, _A.resource_class_id, _A.used).where(_OF_CONSUMERS)

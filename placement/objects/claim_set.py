@@ -26,13 +26,9 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import sqlalchemy as sa
-
 from placement import errors
-from placement.db import feed
-from placement.db.tables import allocations
 from placement.db.transaction import Transaction
-from placement.objects import leases, provider_rows
+from placement.objects import allocation_rows, leases, provider_rows
 from placement.objects.claim import AnyGeneration, Claim
 from placement.objects.claimed_inventory import ClaimedInventory
 from placement.objects.consumer import Consumer
@@ -49,9 +45,9 @@ class ClaimSet:
     def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
         self._db = db
         self._claims = claims
-        #: By uuid, as ``_read_consumers`` found them.
+        #: By uuid, as ``_read`` found them.
         self._consumers: dict[str, Consumer] = {}
-        #: By uuid, as ``_find_providers`` found them.
+        #: By uuid, as ``_read`` found them.
         self._provider_ids: Mapping[str, int] = {}
 
     def place(
@@ -78,13 +74,13 @@ class ClaimSet:
             NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
             Prerequisite: Expired leases hold something where a claim does not fit.
         """
-        self._read_consumers()
-        self._find_providers(provider_ids, created)
+        self._read(provider_ids, created)
         self._write_consumers()
         if prepare is not None:
             prepare(self._named_provider_ids | self._ended_provider_ids)
         if created:
-            self._find_providers(None)
+            self._provider_ids = ResourceProvider.ids(self._db, self._named_providers)
+            self._check_providers()
         provider_rows.advance_for_usage(self._db, self._named_provider_ids, self._ended_provider_ids)
         self._add(late())
         self._allocate()
@@ -95,27 +91,36 @@ class ClaimSet:
         consumer = Consumer.delete_row(db, consumer_uuid)
         if not consumer.held_on:
             raise errors.NoAllocations(uuid=consumer_uuid)
-        cls._delete_allocations(db, [consumer])
+        allocation_rows.delete_all(db, [consumer])
 
     # --- the steps, in their order ---
 
-    def _read_consumers(self) -> None:
-        """Read the consumers, and raise ConsumerGenerationConflict if a client is mistaken about a generation."""
+    def _read(self, provider_ids: Mapping[str, int] | None, created: Collection[str]) -> None:
+        """Read the consumers, and find the ids of the providers.
+
+        Raises:
+            ConsumerGenerationConflict: A client is mistaken about a generation.
+            UnknownAllocationProvider: A provider does not exist; the first one is named.
+        """
         unchecked = [claim.consumer for claim in self._claims if not claim.checks_generation]
         if unchecked and self._db.attempt > 1:
             # Where others create and end many consumers all the time, one of ours would change during each attempt.
             Consumer.lock_all(self._db, unchecked)
         owners = {claim.consumer: claim.owner if _may_stay(claim) else None for claim in self._claims}
-        self._consumers = Consumer.read_with_owners(self._db, owners)
+        unknown = self._named_providers if provider_ids is None else ()
+        self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
+        self._provider_ids = found if provider_ids is None else provider_ids
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
                 self._consumers[claim.consumer].check_generation(claim.generation)
+        self._check_providers(created)
 
-    def _find_providers(self, known: Mapping[str, int] | None, created: Collection[str] = ()) -> None:
-        """Find the ids of the providers, and raise UnknownAllocationProvider for the first that does not exist."""
-        named = dict.fromkeys(uuid for claim in self._claims for uuid in _providers_of(claim))
-        self._provider_ids = ResourceProvider.ids(self._db, named) if known is None else known
-        for uuid in named:
+    @property
+    def _named_providers(self) -> Collection[str]:
+        return dict.fromkeys(uuid for claim in self._claims for uuid in _providers_of(claim))
+
+    def _check_providers(self, created: Collection[str] = ()) -> None:
+        for uuid in self._named_providers:
             if uuid not in self._provider_ids and uuid not in created:
                 raise errors.UnknownAllocationProvider(uuid=uuid)
 
@@ -145,7 +150,7 @@ class ClaimSet:
         """Add claims of new consumers, and write the consumers' rows."""
         if claims:
             late = ClaimSet(self._db, claims)
-            late._read_consumers()
+            late._read(self._provider_ids, ())
             late._write_consumers()
             self._claims = [*self._claims, *claims]
             self._consumers |= late._consumers
@@ -203,8 +208,10 @@ class ClaimSet:
         )
         if not classes:
             return {}
-        consumers = [claim.consumer for claim in self._claims]
-        inventories = ClaimedInventory.read(self._db, self._named_provider_ids, classes, consumers)
+        uuids = {uuid for claim in self._claims for uuid in claim.resources}
+        providers = {self._provider_ids[uuid]: uuid for uuid in uuids}
+        holders = [claim.consumer for claim in self._claims if self._consumers[claim.consumer].held_on]
+        inventories = ClaimedInventory.read(self._db, providers, classes, holders)
         # Of a class of which none of the providers has inventory it is not known yet whether it exists.
         found = {name for _, name in inventories}
         ResourceClass.ids(self._db, [name for name in classes if name not in found])
@@ -232,35 +239,12 @@ class ClaimSet:
             inventories[uuid, name].check(amount, totals[uuid, name])
 
     def _replace_allocations(self, inventories: Mapping[tuple[str, str], ClaimedInventory]) -> None:
-        holders = [self._consumers[claim.consumer] for claim in self._claims if claim.only_on is None]
-        holders = [consumer for consumer in holders if consumer.held_on]
-        if holders:
-            self._delete_allocations(self._db, holders)
+        about_all = [self._consumers[claim.consumer] for claim in self._claims if claim.only_on is None]
+        allocation_rows.delete_all(self._db, about_all)
         for claim in self._claims:
             if claim.only_on is not None:
-                for provider_id in self._replaced_on(claim):
-                    self._db.execute(_DELETE_ON, {"consumer": claim.consumer, "provider": provider_id})
-                    self._db.changed(provider_id, feed.USAGE)
-        rows = [
-            {
-                "resource_provider_id": self._provider_ids[uuid],
-                "resource_class_id": inventories[uuid, name].class_id,
-                "consumer_id": claim.consumer,
-                "used": amount,
-            }
-            for claim in self._claims
-            for uuid, amounts in claim.resources.items()
-            for name, amount in amounts.items()
-        ]
-        if rows:
-            self._db.execute(sa.insert(allocations), rows)
-
-    @staticmethod
-    def _delete_allocations(db: Transaction, consumers: Collection[Consumer]) -> None:
-        db.execute(_DELETE, {"consumers": [consumer.uuid for consumer in consumers]})
-        for consumer in consumers:
-            for provider_id in consumer.held_on:
-                db.changed(provider_id, feed.USAGE)
+                allocation_rows.delete_on(self._db, claim.consumer, self._replaced_on(claim))
+        allocation_rows.insert(self._db, self._claims, self._provider_ids, inventories)
 
 
 def _may_stay(claim: Claim) -> bool:
@@ -271,10 +255,3 @@ def _may_stay(claim: Claim) -> bool:
 def _providers_of(claim: Claim) -> Collection[str]:
     """Return the providers that the claim names."""
     return claim.resources if claim.only_on is None else {claim.only_on, *claim.resources}
-
-
-_DELETE = sa.delete(allocations).where(allocations.c.consumer_id.in_(sa.bindparam("consumers", expanding=True)))
-_DELETE_ON = sa.delete(allocations).where(
-    allocations.c.consumer_id == sa.bindparam("consumer"),
-    allocations.c.resource_provider_id == sa.bindparam("provider"),
-)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.tables import allocations, inventories, resource_classes, resource_providers
+from placement.db.compiled import CompiledStatement
+from placement.db.tables import allocations, inventories, resource_classes
 from placement.db.transaction import Reading
 from placement.objects import capacity
 
@@ -35,17 +36,21 @@ class ClaimedInventory:
 
     @classmethod
     def read(
-        cls, db: Reading, provider_ids: Collection[int], class_names: Collection[str], consumers: Collection[str]
+        cls, db: Reading, providers: Mapping[int, str], class_names: Collection[str], holders: Collection[str]
     ) -> dict[tuple[str, str], Self]:
         """Return the inventories of these classes on these providers, by provider uuid and class name.
 
         Args:
-            consumers: The uuids of the consumers of the claims.
+            providers: Uuids by id.
+            holders: The uuids of those consumers of the claims that hold something.
         """
-        facts = {"providers": list(provider_ids), "names": list(class_names), "consumers": list(consumers)}
+        facts = {"providers": list(providers), "names": list(class_names)}
+        rows = (
+            db.execute(_READ_WITH_HOLDERS, {**facts, "holders": list(holders)}) if holders else db.execute(_READ, facts)
+        )
         return {
-            (row.uuid, row.name): cls(
-                provider=row.uuid,
+            (providers[row.provider_id], row.name): cls(
+                provider=providers[row.provider_id],
                 resource_class=row.name,
                 class_id=row.class_id,
                 capacity=capacity.capacity(row.total, row.reserved, row.allocation_ratio),
@@ -55,7 +60,7 @@ class ClaimedInventory:
                 used=int(row.used or 0),
                 used_by_claimants=int(row.used_by_claimants or 0),
             )
-            for row in db.execute(_READ, facts)
+            for row in rows
         }
 
     def check(self, amount: int, total: int) -> None:
@@ -81,7 +86,7 @@ def _among(name: str) -> sa.BindParameter[Any]:
     return sa.bindparam(name, expanding=True)
 
 
-_A, _I, _C, _P = allocations.c, inventories.c, resource_classes.c, resource_providers.c
+_A, _I, _C = allocations.c, inventories.c, resource_classes.c
 
 
 def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
@@ -95,22 +100,26 @@ def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
     )
 
 
-_READ = (
-    sa.select(
-        _P.uuid,
-        _C.name,
-        _C.id.label("class_id"),
-        _I.total,
-        _I.reserved,
-        _I.min_unit,
-        _I.max_unit,
-        _I.step_size,
-        _I.allocation_ratio,
-        _sum_used().label("used"),
-        _sum_used(_A.consumer_id.in_(_among("consumers"))).label("used_by_claimants"),
+def _read(used_by_claimants: sa.ColumnElement[Any]) -> CompiledStatement:
+    return CompiledStatement(
+        sa.select(
+            _I.resource_provider_id.label("provider_id"),
+            _C.name,
+            _C.id.label("class_id"),
+            _I.total,
+            _I.reserved,
+            _I.min_unit,
+            _I.max_unit,
+            _I.step_size,
+            _I.allocation_ratio,
+            _sum_used().label("used"),
+            used_by_claimants.label("used_by_claimants"),
+        )
+        .select_from(inventories)
+        .join(resource_classes, _C.id == _I.resource_class_id)
+        .where(_I.resource_provider_id.in_(_among("providers")), _C.name.in_(_among("names")))
     )
-    .select_from(inventories)
-    .join(resource_providers, _P.id == _I.resource_provider_id)
-    .join(resource_classes, _C.id == _I.resource_class_id)
-    .where(_I.resource_provider_id.in_(_among("providers")), _C.name.in_(_among("names")))
-)
+
+
+_READ = _read(sa.literal_column("0"))
+_READ_WITH_HOLDERS = _read(_sum_used(_A.consumer_id.in_(_among("holders"))))

@@ -17,12 +17,16 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import dialects, names
+from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.names import Name
-from placement.db.tables import allocations, consumers, touch_of, touched, utcnow
+from placement.db.tables import allocations, consumers, resource_providers, touch_of, touched, utcnow
 from placement.db.transaction import Collision, Reading, Transaction
+from placement.objects.provider import ResourceProvider
 
 #: Names that are looked up by the statement that reads consumers; more of them have statements of their own.
 _FEW_NAMES = 8
+#: The same of ids of providers.
+_FEW_PROVIDERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +88,38 @@ class Consumer:
         return cls._collected(uuids, db.execute(_read(), {"uuids": list(uuids)}))
 
     @classmethod
-    def read_with_owners(cls, db: Transaction, owners: Mapping[str, Owner | None]) -> dict[str, Consumer]:
-        """Return what ``read_all`` does, with the columns of the owners to write; None leaves an owner as it is."""
+    def read_for_claims(
+        cls, db: Transaction, owners: Mapping[str, Owner | None], providers: Collection[str]
+    ) -> tuple[dict[str, Consumer], dict[str, int]]:
+        """Read what claims begin with, in one statement unless it is much.
+
+        Args:
+            owners: The owners to write, by the uuid of the consumer; None leaves an owner as it is.
+            providers: Uuids of providers.
+
+        Returns:
+            What ``read_all`` does, with the columns of the owners; and the ids of those providers that exist, by uuid.
+        """
         wanted = list(dict.fromkeys(itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)))
-        if len(wanted) <= _FEW_NAMES:
-            statement = _read(tuple(name.kind for name in wanted))
-            rows = list(db.execute(statement, {"uuids": list(owners), **names.parameters(wanted)}))
-            found = cls._collected(owners, (row for row in rows if row.number == _NO_NAME))
-            known = {wanted[row.number]: row.id for row in rows if row.number != _NO_NAME}
+        if len(wanted) <= _FEW_NAMES and len(providers) <= _FEW_PROVIDERS:
+            statement = _read(tuple(name.kind for name in wanted), with_providers=bool(providers))
+            facts: dict[str, Any] = {"uuids": list(owners), **names.parameters(wanted)}
+            if providers:
+                facts["providers"] = list(providers)
+            rows = list(db.execute(statement, facts))
+            found = cls._collected(owners, (row for row in rows if row.number == _CONSUMER))
+            known = {wanted[row.number]: row.id for row in rows if row.number >= 0}
+            provider_ids = {
+                row.provider: row.id for row in rows if row.number == _PROVIDER and row.provider in providers
+            }
         else:
             found, known = cls.read_all(db, owners), names.find(db, wanted)
+            provider_ids = ResourceProvider.ids(db, providers)
         ids = names.ensure(db, wanted, known)
         for uuid, owner in owners.items():
             if owner:
                 found[uuid].columns = owner.columns(ids)
-        return found
+        return found, provider_ids
 
     @classmethod
     def _collected(cls, uuids: Iterable[str], rows: Iterable[Any]) -> dict[str, Consumer]:
@@ -134,9 +155,10 @@ class Consumer:
     @staticmethod
     def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
         """Insert rows for new consumers.  A row that another transaction has inserted meanwhile collides with them."""
-        rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
+        now = utcnow()
+        rows = [{"created_at": now, "uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
         if rows:
-            db.execute(sa.insert(consumers), rows)
+            db.execute(_INSERT, rows)
 
     @staticmethod
     def delete_new(db: Transaction, uuids: Collection[str]) -> None:
@@ -220,42 +242,56 @@ _ADVANCE_ANY = (
 _DELETE_ANY = sa.delete(consumers).where(consumers.c.id == sa.bindparam("id_"))
 _AS_READ = consumers.c.generation == sa.bindparam("was")
 #: By whether the row must still have the generation that was read.
-_ADVANCE = {False: _ADVANCE_ANY, True: _ADVANCE_ANY.where(_AS_READ)}
-_DELETE = {False: _DELETE_ANY, True: _DELETE_ANY.where(_AS_READ)}
+_ADVANCE = {False: CompiledStatement(_ADVANCE_ANY), True: CompiledStatement(_ADVANCE_ANY.where(_AS_READ))}
+_DELETE = {False: CompiledStatement(_DELETE_ANY), True: CompiledStatement(_DELETE_ANY.where(_AS_READ))}
+_INSERT = CompiledInsert(consumers, "created_at", "uuid", "project_id", "user_id", "generation", "consumer_type_id")
 _DELETE_BY_UUID = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_of(consumers))
-_DELETE_BY_UUIDS = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
+_DELETE_THESE = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
+_DELETE_BY_UUIDS = CompiledStatement(_DELETE_THESE)
 _LOCK = sa.select(consumers.c.generation).where(consumers.c.id == sa.bindparam("id_")).with_for_update(key_share=True)
-_DELETE_CREATED = _DELETE_BY_UUIDS.where(consumers.c.project_id == 0, consumers.c.generation == 0)
-#: The number of a name, in rows that are of consumers.
-_NO_NAME = -1
-_NUMBER: sa.ColumnElement[int] = sa.literal_column(str(_NO_NAME)).label("number")
-_ROWS = sa.select(
-    _NUMBER,
-    consumers.c.id.label("id"),
-    consumers.c.uuid.label("uuid"),
-    consumers.c.generation.label("generation"),
-    allocations.c.resource_provider_id.label("provider_id"),
-)
+_DELETE_CREATED = _DELETE_THESE.where(consumers.c.project_id == 0, consumers.c.generation == 0)
+#: In the place of the number of a name, in other rows: of consumers, and of providers.
+_CONSUMER, _PROVIDER = -1, -2
+
+
+def _number(number: int) -> sa.ColumnElement[int]:
+    return sa.literal_column(str(number)).label("number")
+
+
 _WITH_ROW = (
-    _ROWS.select_from(consumers)
+    sa.select(
+        _number(_CONSUMER),
+        consumers.c.id.label("id"),
+        consumers.c.uuid.label("uuid"),
+        consumers.c.generation.label("generation"),
+        allocations.c.resource_provider_id.label("provider_id"),
+        sa.null().label("provider"),
+    )
+    .select_from(consumers)
     .outerjoin(allocations, allocations.c.consumer_id == consumers.c.uuid)
     .where(consumers.c.uuid.in_(_UUIDS))
 )
 _WITHOUT_ROW = sa.select(
-    _NUMBER, sa.null(), allocations.c.consumer_id, sa.null(), allocations.c.resource_provider_id
+    *(_number(_CONSUMER), sa.null(), allocations.c.consumer_id, sa.null(), allocations.c.resource_provider_id),
+    sa.null(),
 ).where(
     allocations.c.consumer_id.in_(_UUIDS),
     ~sa.exists().where(consumers.c.uuid == allocations.c.consumer_id),
 )
+# In a column of its own: the columns of uuids may have different collations.
+_PROVIDERS = sa.select(_number(_PROVIDER), resource_providers.c.id, *[sa.null()] * 3, resource_providers.c.uuid).where(
+    resource_providers.c.uuid.in_(sa.bindparam("providers", expanding=True))
+)
 
 
 @functools.lru_cache
-def _read(kinds: tuple[str, ...] = ()) -> sa.CompoundSelect[Any]:
+def _read(kinds: tuple[str, ...] = (), *, with_providers: bool = False) -> CompiledStatement:
     """Return the statement that reads consumers, with and without a row, and ids of names of these kinds.
 
     It is one statement, so that all it reads is of one moment.
     """
-    named = (names.lookup(kind, number).add_columns(*[sa.null()] * 3) for number, kind in enumerate(kinds))
-    return sa.union_all(_WITH_ROW, _WITHOUT_ROW, *named)
+    named = [names.lookup(kind, number).add_columns(*[sa.null()] * 4) for number, kind in enumerate(kinds)]
+    found = [_PROVIDERS] if with_providers else []
+    return CompiledStatement(sa.union_all(_WITH_ROW, _WITHOUT_ROW, *named, *found))

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.db import feed
+from placement.db.compiled import CompiledStatement
 from placement.db.tables import resource_providers, touch_of, touched, utcnow
 from placement.db.transaction import Collision, Transaction
 from placement.objects.provider import GENERATION, SELECT, ResourceProvider
@@ -118,7 +119,7 @@ _AMONG = _P.c.id.in_(sa.bindparam("ids", expanding=True))
 # need not wait for it, and cannot deadlock with it.
 _LOCK_BY_UUID = SELECT.where(_P.c.uuid == sa.bindparam("uuid")).with_for_update(of=_P, key_share=True)
 _LOCK_BY_ID = SELECT.where(_AMONG).order_by(_P.c.id).with_for_update(of=_P, key_share=True)
-_LOCK = (
+_LOCK = CompiledStatement(
     sa.select(_P.c.id, GENERATION.label("generation")).where(_AMONG).order_by(_P.c.id).with_for_update(key_share=True)
 )
 _ADVANCE = (
@@ -126,5 +127,7 @@ _ADVANCE = (
     .where(_P.c.id == sa.bindparam("id_"), sa.bindparam("was") == GENERATION)
     .values(generation=sa.bindparam("becomes"), updated_at=sa.bindparam("now"))
 )
-_ADVANCE_ALL = sa.update(_P).where(_AMONG).values(generation=GENERATION + 1, updated_at=sa.bindparam("now"))
+_ADVANCE_ALL = CompiledStatement(
+    sa.update(_P).where(_AMONG).values(generation=GENERATION + 1, updated_at=sa.bindparam("now"))
+)
 _TOUCH = sa.update(_P).where(_AMONG).values(updated_at=touch_of(_P))

@@ -57,10 +57,10 @@ def test_consumers_are_written_in_one_order(database, service):
     by_id = database.read(lambda db: dict(db.execute(sa.select(consumers.c.id, consumers.c.uuid)).all()))
     written = []
 
-    @sa.event.listens_for(database.engine, "before_execute")
-    def see(_connection, statement, _many, parameters, _options):
-        if getattr(statement, "table", None) is consumers:
-            written.append(by_id[parameters["id_"]])
+    @sa.event.listens_for(database.engine, "before_cursor_execute")
+    def see(_connection, _cursor, statement, parameters, _context, _many):
+        if statement.startswith("UPDATE consumers"):
+            written.append(by_id[parameters["id_"] if isinstance(parameters, dict) else parameters[-2]])
 
     assert service("POST", "/allocations", 39, claims(1)).status == 204
     assert written == sorted(names)
@@ -161,10 +161,12 @@ def test_new_consumers_are_created_and_locked_in_one_order(database, service):
     assert service("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status == 200
     written = []
 
-    @sa.event.listens_for(database.engine, "before_execute")
-    def see(_connection, statement, many, _parameters, _options):
-        if getattr(statement, "table", None) is consumers:
-            written.append([row["uuid"] for row in many])
+    @sa.event.listens_for(database.engine, "before_cursor_execute")
+    def see(_connection, _cursor, statement, parameters, _context, many):
+        if statement.startswith("INSERT INTO consumers"):
+            rows = parameters if many else [parameters]
+            values = [value for row in rows for value in (row.values() if isinstance(row, dict) else row)]
+            written.append([value for value in values if value in names])
 
     assert service("POST", "/allocations", 39, dict.fromkeys(names, NEW_CONSUMER | held)).status == 204
     database.write(lambda db: Consumer.lock_all(db, names))

@@ -1,0 +1,262 @@
+"""Statements that are compiled once for each dialect, and then executed by the driver: those of every claim.
+
+SQLAlchemy takes as much processor time for such a statement as its driver does, and more (docs/adr/0035): it looks up
+the compiled form, expands lists, and builds a context and a result.  Here all of this is done once for every number of
+values in the statement's lists; what is left is a text, and where its values come from.
+
+An engine with listeners (comments, timings, a profiler) or a log of its statements gets the same text and values
+through SQLAlchemy, so that these see them.  What is raised is the same in both ways.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import logging
+import re
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection, Dialect
+
+#: Values of the lists of one statement; with more of them it is a statement of SQLAlchemy, which keeps no text for
+#: each number of them, and whose share of the time is small.
+_VALUES = 100
+#: Rows of an INSERT in one statement; more of them are several statements.
+_ROWS = 500
+#: Rows up to which the text for each number of them is kept.
+_FEW_ROWS = 16
+_NAMED = re.compile(r"%\((\w+)\)s")
+
+
+class CompiledResult:
+    """The rows of a query, as named tuples, or the number of rows that a change has matched."""
+
+    __slots__ = ("_rows", "rowcount")
+
+    def __init__(self, rows: Sequence[Any], rowcount: int) -> None:
+        self._rows = rows
+        self.rowcount = rowcount
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows)
+
+
+class CompiledStatement:
+    """A query, an UPDATE or a DELETE; parameters that are lists are those of ``bindparam(..., expanding=True)``."""
+
+    def __init__(self, statement: Any) -> None:
+        """Take a statement, which must state a value for every column that has a default."""
+        self._statement = statement
+        #: By dialect, and by the numbers of values in the lists.
+        self._texts: weakref.WeakKeyDictionary[Dialect, dict[tuple[int, ...], _Text]] = weakref.WeakKeyDictionary()
+
+    def execute(self, connection: Connection, parameters: Mapping[str, Any]) -> CompiledResult:
+        """Execute the statement; raises what SQLAlchemy raises."""
+        dialect = connection.dialect
+        lengths = tuple([len(value) for value in parameters.values() if type(value) is list])
+        if sum(lengths) > _VALUES:
+            result = connection.execute(self._statement, parameters)
+            return CompiledResult(result.all() if result.returns_rows else (), result.rowcount)
+        try:
+            text = self._texts[dialect][lengths]
+        except KeyError:
+            text = self._texts.setdefault(dialect, {})[lengths] = _Text(self._statement, dialect, parameters)
+        return text.execute(connection, parameters)
+
+
+class CompiledInsert:
+    """An INSERT of any number of rows into some columns of a table."""
+
+    def __init__(self, table: sa.Table, *columns: str) -> None:
+        """Take the columns of which each row has a value."""
+        self._statement = sa.insert(table).values({name: sa.bindparam(name) for name in columns}).inline()
+        self._texts: weakref.WeakKeyDictionary[Dialect, _RowsText] = weakref.WeakKeyDictionary()
+
+    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert the rows, in their order; raises what SQLAlchemy raises."""
+        text = self._texts.get(connection.dialect)
+        if text is None:
+            text = self._texts[connection.dialect] = _RowsText(self._statement, connection.dialect, rows[0])
+        for start in range(0, len(rows), _ROWS):
+            text.execute(connection, rows[start : start + _ROWS])
+
+
+Processor = Callable[[Any], Any] | None
+
+
+class _Text:
+    """The text of a statement for one dialect and certain numbers of values, and where its values come from."""
+
+    def __init__(self, statement: Any, dialect: Dialect, parameters: Mapping[str, Any]) -> None:
+        compiled = statement.compile(dialect=dialect)
+        if compiled.insert_prefetch or compiled.update_prefetch:
+            raise ValueError(f"a column of this statement has a default, which is not computed: {compiled}")
+        expanded = compiled.construct_expanded_state(dict(parameters))
+        self.text: str = expanded.statement
+        element_of = {
+            element: (name, index)
+            for name, elements in expanded.parameter_expansion.items()
+            for index, element in enumerate(elements)
+        }
+        names: Sequence[str] = expanded.positiontup if compiled.positional else list(expanded.parameters)
+        names = [name for name in names if name in element_of or name not in expanded.parameter_expansion]
+        #: The names in the text; None if it has positions.
+        self.names = None if compiled.positional else tuple(names)
+        #: For each value the parameter, the index in its list, a constant if there is no such parameter, the processor.
+        self.sources: list[tuple[str | None, int | None, Any, Processor]] = []
+        for name in names:
+            given, index = element_of.get(name, (name, None))
+            processor = expanded.processors.get(name)
+            if given in parameters:
+                self.sources.append((given, index, None, processor))
+            else:
+                constant = expanded.parameters[name]
+                self.sources.append((None, None, processor(constant) if processor else constant, None))
+        self._columns = list(statement.selected_columns) if isinstance(statement, sa.SelectBase) else []
+        self._make: Callable[[Sequence[Any]], Any] | None = None
+
+    def execute(self, connection: Connection, parameters: Mapping[str, Any]) -> CompiledResult:
+        values = self._values(parameters)
+        if not self._columns:
+            return CompiledResult((), run(connection, self.text, values).rowcount)
+        answer = run(connection, self.text, values)
+        if self._make is None:
+            self._make = _maker(self._columns, connection.dialect, answer.types)
+        return CompiledResult([self._make(row) for row in answer.rows], answer.rowcount)
+
+    def _values(self, parameters: Mapping[str, Any]) -> Any:
+        values = []
+        for name, index, value, processor in self.sources:
+            if name is not None:
+                value = parameters[name] if index is None else parameters[name][index]
+                if processor is not None:
+                    value = processor(value)
+            values.append(value)
+        return tuple(values) if self.names is None else dict(zip(self.names, values, strict=True))
+
+
+class _RowsText:
+    """The text of an INSERT for one dialect, of any number of rows."""
+
+    def __init__(self, statement: sa.Insert, dialect: Dialect, row: Mapping[str, Any]) -> None:
+        one = _Text(statement, dialect, row)
+        self._named = one.names is not None
+        self._columns = [(name, processor) for name, _, _, processor in one.sources if name is not None]
+        before, values, self._row = one.text.partition(" VALUES ")
+        self._before = before + values
+        self._of_few: dict[int, str] = {}
+
+    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        given = [
+            row[name] if processor is None else processor(row[name])
+            for row in rows
+            for name, processor in self._columns
+        ]
+        if self._named:
+            names = [f"{name}_{number}" for number in range(len(rows)) for name, _ in self._columns]
+            run(connection, self._text(len(rows)), dict(zip(names, given, strict=True)))
+        else:
+            run(connection, self._text(len(rows)), tuple(given))
+
+    def _text(self, number: int) -> str:
+        """Return the text for this number of rows."""
+        text = self._of_few.get(number)
+        if text is None:
+            numbered = (
+                _NAMED.sub(rf"%(\g<1>_{row})s", self._row) if self._named else self._row for row in range(number)
+            )
+            text = self._before + ", ".join(numbered)
+            if number <= _FEW_ROWS:
+                self._of_few[number] = text
+        return text
+
+
+def _maker(columns: Sequence[Any], dialect: Dialect, types: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+    """Return what makes a named tuple of a row of these columns, whose types are the driver's."""
+    row_type: Any = collections.namedtuple("Row", [column.key for column in columns])  # type: ignore[misc]
+    make: Callable[[Sequence[Any]], Any] = row_type._make
+    found = [
+        column.type.dialect_impl(dialect).result_processor(dialect, type_)
+        for column, type_ in zip(columns, types, strict=True)
+    ]
+    processors = [(index, processor) for index, processor in enumerate(found) if processor is not None]
+    if not processors:
+        return make
+
+    def processed(row: Sequence[Any]) -> Any:
+        values = list(row)
+        for index, processor in processors:
+            values[index] = processor(values[index])
+        return make(values)
+
+    return processed
+
+
+class _Answer(NamedTuple):
+    """What the driver has returned."""
+
+    rows: Sequence[Any]
+    #: The number of rows that a change has matched.
+    rowcount: int
+    #: The driver's types of the columns.
+    types: Sequence[Any]
+
+
+def run(connection: Connection, text: str, values: Any) -> _Answer:
+    """Execute a text of the driver; raises what SQLAlchemy raises."""
+    if _observed(connection):
+        result = connection.exec_driver_sql(text, values)
+        types = _types(result.cursor)
+        return _Answer(result.all() if types else (), result.rowcount, types)
+    cursor = None
+    try:
+        cursor = connection.connection.cursor()
+        cursor.execute(text, values)
+        types = _types(cursor)
+        answer = _Answer(cursor.fetchall() if types else (), cursor.rowcount, types)
+        cursor.close()
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _wrapped(connection, cursor, text, values, error) from error
+    except BaseException as error:
+        if not isinstance(error, Exception):  # an interrupt: the answer may still arrive, as that of the next statement
+            connection.invalidate(error)
+        raise
+    return answer
+
+
+def _types(cursor: Any) -> Sequence[Any]:
+    """Return the driver's types of the columns of the cursor's rows; empty after a statement without rows."""
+    return [column[1] for column in cursor.description or ()] if cursor is not None else ()
+
+
+def _wrapped(connection: Connection, cursor: Any, text: str, values: Any, error: Exception) -> BaseException:
+    """Return SQLAlchemy's form of an error of the driver; the connection is not used again if it is lost."""
+    lost = connection.dialect.is_disconnect(error, connection.connection, cursor)  # type: ignore[arg-type]
+    if lost:
+        connection.invalidate(error)
+    elif cursor is not None:
+        with contextlib.suppress(connection.dialect.loaded_dbapi.Error):
+            cursor.close()
+    wrapped: BaseException = exc.DBAPIError.instance(
+        *(text, values, error, connection.dialect.loaded_dbapi.Error),
+        hide_parameters=connection.engine.hide_parameters,
+        connection_invalidated=lost,
+        dialect=connection.dialect,
+    )
+    return wrapped
+
+
+def _observed(connection: Connection) -> bool:
+    """Whether anything in this process watches the statements of the connection's engine."""
+    events, driver_events = connection.dispatch, connection.dialect.dispatch
+    return bool(
+        events.before_cursor_execute
+        or events.after_cursor_execute
+        or driver_events.do_execute
+        or driver_events.handle_error
+        or connection.engine.logger.isEnabledFor(logging.INFO)
+    )

@@ -1,0 +1,69 @@
+"""Rows of allocations, as claims replace them; the consumers and providers are locked by the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import sqlalchemy as sa
+
+from placement.db import feed
+from placement.db.compiled import CompiledInsert, CompiledStatement
+from placement.db.tables import allocations, utcnow
+from placement.db.transaction import Transaction
+from placement.objects.claim import Claim
+from placement.objects.claimed_inventory import ClaimedInventory
+from placement.objects.consumer import Consumer
+
+
+def insert(
+    db: Transaction,
+    claims: Iterable[Claim],
+    provider_ids: Mapping[str, int],
+    inventories: Mapping[tuple[str, str], ClaimedInventory],
+) -> None:
+    """Insert what is claimed.
+
+    Args:
+        provider_ids: Ids by uuid.
+        inventories: By provider uuid and class name.
+    """
+    now = utcnow()
+    rows = [
+        {
+            "created_at": now,
+            "resource_provider_id": provider_ids[uuid],
+            "resource_class_id": inventories[uuid, name].class_id,
+            "consumer_id": claim.consumer,
+            "used": amount,
+        }
+        for claim in claims
+        for uuid, amounts in claim.resources.items()
+        for name, amount in amounts.items()
+    ]
+    if rows:
+        db.execute(_INSERT, rows)
+
+
+def delete_all(db: Transaction, consumers: Collection[Consumer]) -> None:
+    """Delete all that these consumers hold, and record it in the feed."""
+    holders = [consumer for consumer in consumers if consumer.held_on]
+    if holders:
+        db.execute(_DELETE, {"consumers": [consumer.uuid for consumer in holders]})
+    for consumer in holders:
+        for provider_id in consumer.held_on:
+            db.changed(provider_id, feed.USAGE)
+
+
+def delete_on(db: Transaction, consumer: str, provider_ids: Iterable[int]) -> None:
+    """Delete what the consumer holds on these providers, and record it in the feed."""
+    for provider_id in provider_ids:
+        db.execute(_DELETE_ON, {"consumer": consumer, "provider": provider_id})
+        db.changed(provider_id, feed.USAGE)
+
+
+_A = allocations.c
+_INSERT = CompiledInsert(allocations, "created_at", "resource_provider_id", "resource_class_id", "consumer_id", "used")
+_DELETE = CompiledStatement(sa.delete(allocations).where(_A.consumer_id.in_(sa.bindparam("consumers", expanding=True))))
+_DELETE_ON = sa.delete(allocations).where(
+    _A.consumer_id == sa.bindparam("consumer"), _A.resource_provider_id == sa.bindparam("provider")
+)
