@@ -19,7 +19,7 @@ from tests.db.in_process import placement
 from tests.db.metal import Client
 from tests.db.writes import HOST, claim, provider, stock
 
-BUDGET = 8
+BUDGET = 7
 OWN = {"host": {"VCPU": 1, "MEMORY_MB": 64, "DISK_GB": 5}}
 
 
