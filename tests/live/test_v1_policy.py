@@ -50,20 +50,27 @@ QUERIES = {"/capacity": ["resources=VCPU:1"], "/explain": ["resources=VCPU:1"], 
 #: Queries that are refused to callers that may ask.
 WRONG = {"project=", "unknown=1"}
 OPEN = V1.open_paths
-#: The rule of each path that has one; it is the rule of every method.
+#: The rule of each route that has one.
 RULES = {
-    "/capacity": "placement:v1:capacity:show",
-    "/explain": "placement:v1:explain",
-    "/overview": "placement:v1:overview:show",
-    "/providers/{provider}": "placement:v1:providers:show",
-    "/consumers": "placement:v1:consumers:list",
+    ("GET", "/capacity"): "placement:v1:capacity:show",
+    ("GET", "/explain"): "placement:v1:explain",
+    ("GET", "/overview"): "placement:v1:overview:show",
+    ("GET", "/providers/{provider}"): "placement:v1:providers:show",
+    ("GET", "/consumers"): "placement:v1:consumers:list",
+    ("POST", "/claims"): "placement:v1:claims:create",
+    ("GET", "/claims/{consumer}"): "placement:v1:claims:show",
+}
+#: The status of a route without a body, or about a consumer that holds nothing, if it is not 200.
+ANSWERED = {
+    ("POST", "/claims"): 400,
+    ("GET", "/claims/{consumer}"): 404,
 }
 #: Requests that name a provider.
 NAMING = (
     *("/v1/providers/%s", "/v1/overview?root=%s", "/v1/consumers?provider=%s"),
     *("/v1/explain?resources=VCPU:1&in_tree=%s", "/v1/capacity?resources=VCPU:1&in_tree=%s"),
 )
-REQUESTS = [(path, query) for path in TABLE for query in QUERIES.get(path, [""])]
+REQUESTS = [(method, path, query) for path in TABLE for method in TABLE[path] for query in QUERIES.get(path, [""])]
 
 
 @pytest.fixture(scope="module")
@@ -105,22 +112,27 @@ def send(port, method, path, sent, body=None):
 
 
 def url(path, query):
-    return f"/v1{path.format(provider='host')}" + (f"?{query}" if query else "")
+    return f"/v1{path.format(provider='host', consumer=PROVIDER)}" + (f"?{query}" if query else "")
 
 
-@pytest.mark.parametrize(("path", "query"), REQUESTS)
+def answered(method, path, query):
+    """Return the status for a caller that may ask."""
+    return 400 if query in WRONG else ANSWERED.get((method, path), 200)
+
+
+each_request = pytest.mark.parametrize(("method", "path", "query"), REQUESTS)
+
+
+@each_request
 @pytest.mark.parametrize("name", CALLERS)
-def test_each_caller_gets_what_the_table_says(port, name, path, query):
+def test_each_caller_gets_what_the_table_says(port, name, method, path, query):
     roles, project = CALLERS[name]
-    allowed = {"admin", "service"} & {*roles.split(",")}
-    for method in TABLE[path]:
-        answer = send(port, method, url(path, query), headers(roles, project))
-        if path not in RULES:
-            assert answer[0] == 200
-        elif allowed:
-            assert answer[0] == (400 if query in WRONG else 200), answer
-        else:
-            assert answer == (403, f"Policy does not allow {RULES[path]} to be performed.")
+    answer = send(port, method, url(path, query), headers(roles, project))
+    rule = RULES.get((method, path))
+    if rule is None or {"admin", "service"} & {*roles.split(",")}:
+        assert answer[0] == answered(method, path, query), answer
+    else:
+        assert answer == (403, f"Policy does not allow {rule} to be performed.")
 
 
 @pytest.mark.parametrize("path", NAMING)
@@ -141,22 +153,20 @@ def test_an_operator_can_let_readers_list_the_consumers_of_their_project(open_po
     assert status == ((400 if query in WRONG else 200) if allowed else 403)
 
 
-@pytest.mark.parametrize(("path", "query"), REQUESTS)
-def test_a_token_of_the_system_is_refused(port, path, query):
-    for method in TABLE[path]:
-        sent = headers(ADMIN, MINE, **{"OpenStack-System-Scope": "all"})
-        assert send(port, method, url(path, query), sent)[0] == (403 if path in RULES else 200)
+@each_request
+def test_a_token_of_the_system_is_refused(port, method, path, query):
+    sent = headers(ADMIN, MINE, **{"OpenStack-System-Scope": "all"})
+    assert send(port, method, url(path, query), sent)[0] == (403 if (method, path) in RULES else 200)
 
 
-@pytest.mark.parametrize(("path", "query"), REQUESTS)
-def test_noauth2_takes_a_request_without_a_token_for_an_administrators(port, path, query):
+@each_request
+def test_noauth2_takes_a_request_without_a_token_for_an_administrators(port, method, path, query):
     """keystoneauth sends a token with the auth type "none", too.  A page of another origin is no administrator."""
-    answered = 400 if query in WRONG else 200
-    for method in TABLE[path]:
-        assert send(port, method, url(path, query), {})[0] == answered
-        assert send(port, method, url(path, query), {"X-Auth-Token": "notused"})[0] == answered
-        page = {"Origin": "https://example.net"}
-        assert send(port, method, url(path, query), page)[0] == (200 if path in OPEN else 401)
+    status = answered(method, path, query)
+    assert send(port, method, url(path, query), {})[0] == status
+    assert send(port, method, url(path, query), {"X-Auth-Token": "notused"})[0] == status
+    page = {"Origin": "https://example.net"}
+    assert send(port, method, url(path, query), page)[0] == (200 if path in OPEN else 401)
 
 
 def test_every_rule_is_that_of_a_route(backend):
@@ -173,4 +183,5 @@ def test_every_rule_is_that_of_a_route(backend):
         for operation in rule.operations
     }
     assert served == documented
-    assert OPEN == {"/", "/openapi.json", "/openapi-placement.json"} == TABLE.keys() - RULES.keys()
+    assert served == {(rule, method, V1.prefix + path) for (method, path), rule in RULES.items()}
+    assert OPEN == {"/", "/openapi.json", "/openapi-placement.json"}
