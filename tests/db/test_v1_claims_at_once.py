@@ -107,6 +107,7 @@ def test_places_of_another_round_are_apart_from_those_of_the_first(cloud, elsewh
 def test_an_index_that_lacks_what_was_written_without_the_feed(cloud):
     """The full host is not chosen again and again until the deadline: the other one is."""
     full, free = cloud.host("a", VCPU=8), cloud.host("b", VCPU=1)
+    assert cloud("GET", "/v1/overview").status == 200
     with cloud.database.engine.begin() as connection:
         known = {"resource_provider_id": sa.select(resource_providers.c.id).where(resource_providers.c.uuid == full)}
         row = {"consumer_id": str(uuid.uuid4()), "resource_class_id": 0, "used": 8}
