@@ -2,6 +2,7 @@
 
     request     what a call asks for, and the digest by which a repeated request is known
     result      what became of each request
+    conditions  in which trees places may be
     engine      search, transaction, and again on a newer index where somebody was faster
     writing     the transactions
 

@@ -98,9 +98,10 @@ class Claiming:
             if number >= _ROUNDS_WITHOUT_PAUSE:
                 retry.pause(number)
         results = [self._results[request.consumer] for request in self._call.requests]
-        outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
-        for outcome, number in outcomes.items():
-            signals.places_claimed(outcome, number)
+        if not self._call.dry_run:
+            outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
+            for outcome, ended in outcomes.items():
+                signals.places_claimed(outcome, ended)
         return results
 
     # --- a round ---
@@ -147,6 +148,7 @@ class Claiming:
         if self._conditions.named:
             self._database.read(self._conditions.read)
 
+    @signals.timed("pick")
     def _choose(self, picker: Picker, snapshot: Snapshot) -> tuple[list[ChosenPlace], set[str]]:
         """Return a place for each request that has one, and the consumers for which the search was cut short."""
         requests = list(self._open.values())
