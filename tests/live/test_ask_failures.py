@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import http.server
 import ipaddress
+import json
 import os
 import signal
 import socket
@@ -55,6 +56,10 @@ def answering(status, *bodies, tls=None, **headers):
                 self.send_header(name.replace("_", "-"), value)
             self.end_headers()
             self.wfile.write(bodies[len(got) - 1])
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
 
         def log_message(self, *_):
             pass
@@ -140,6 +145,49 @@ def test_the_next_page_is_asked_of_the_same_service(ask):
     assert (done.returncode, done.stdout) == (0, "No consumer.\n")
     assert [path for path, _ in asked] == ["/v1/consumers?limit=1000", "/v1/consumers?after=1"]
     assert [headers["X-Auth-Token"] for _, headers in asked] == ["admin", "admin"]
+
+
+CONSUMER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
+CLAIM = ["claim", "resources=VCPU:1", "--consumer", CONSUMER, "--project", "p", "--user", "u"]
+UNKNOWN = f"Whether it was done is not known: the same command with --consumer {CONSUMER} does it if it is not.\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "sentence"),
+    [
+        (502, [], f"502 Bad Gateway. {UNKNOWN}"),
+        (502, ["--dry-run"], "502 Bad Gateway.\n"),
+        (403, [], "403 Forbidden.\n"),
+        (409, [], "409 Conflict.\n"),
+    ],
+)
+def test_a_claim_without_an_answer_says_how_to_repeat_it(environment, openstack_command, status, more, sentence):
+    with answering(status, b"<html>", b"<html>") as (url, asked):
+        done = preloaded.service().run([*ASK, *CLAIM, *more, "--url", url], environment)
+        by_openstack = openstack_command(["--os-auth-type", "none", "--os-endpoint", url, "allocation", *CLAIM, *more])
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", f"placement-ask: {sentence}")
+    assert (by_openstack.returncode, UNKNOWN in by_openstack.stderr) == (1, UNKNOWN in sentence)
+    assert [path.partition("?")[0] for path, _ in asked] == ["/v1/claims"] * 2
+
+
+def test_a_claim_of_which_the_service_is_out_of_reach(environment):
+    done = preloaded.service().run([*ASK, *CLAIM, "--url", "http://127.0.0.1:1"], environment)
+    assert done.stderr.endswith(f"Connection refused. {UNKNOWN}")
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("placement.v1.nothing_held", "404 Not Found: Nothing is held.\n"),
+        ("placement.undefined_code", "404 Not Found: Nothing is held. {url} has no API below /v1"),
+    ],
+)
+def test_what_is_not_held_is_told_from_a_service_of_another_kind(environment, code, sentence):
+    error = {"title": "Not Found", "detail": "Nothing is held.", "code": code}
+    with answering(404, json.dumps({"errors": [error]}).encode()) as (url, _):
+        done = preloaded.service().run([*ASK, "extend", CONSUMER, "1h", "--url", url], environment)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith(f"placement-ask: {sentence.format(url=url)}")
 
 
 # --- out of reach ----------------------------------------------------------------------------------------------------
