@@ -23,7 +23,7 @@ from placement.db.tables import (
     utcnow,
 )
 from placement.db.transaction import Transaction
-from placement.objects import provider_rows, tree
+from placement.objects import leases, provider_rows, tree
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
@@ -126,11 +126,13 @@ class LockedProvider:
 
         Raises:
             ProviderHasChildren, ProviderHasAllocations: The provider is needed.
+            Prerequisite: Expired leases hold something on it.
         """
         provider_id = self.record.id
         if self._db.execute(_CHILD, {"id_": provider_id}).first() is not None:
             raise errors.ProviderHasChildren(uuid=self.record.uuid)
         if self._db.execute(_ALLOCATION, {"id_": provider_id}).first() is not None:
+            leases.give_back_first(self._db, [provider_id])
             raise errors.ProviderHasAllocations(uuid=self.record.uuid)
         for table in (inventories, resource_provider_traits, resource_provider_aggregates):
             self._db.execute(sa.delete(table).where(table.c.resource_provider_id == provider_id))
@@ -151,6 +153,7 @@ class LockedProvider:
         Raises:
             UnknownResourceClass: A record is of a class that does not exist.
             InventoryInUse: A class that would go is allocated.
+            Prerequisite: Expired leases hold something on the provider.
         """
         wanted = {record.resource_class: record for record in records}
         present = {record.resource_class: record for record in Inventory.of_provider(self._db, self.record)}
@@ -209,6 +212,7 @@ class LockedProvider:
         facts = {"provider": self.record.id, "class_ids": [record.class_id for record in records]}
         allocated = set(self._db.execute(_ALLOCATED, facts).scalars())
         if allocated:
+            leases.give_back_first(self._db, [self.record.id])
             classes = [record.resource_class for record in records if record.class_id in allocated]
             raise in_use(resource_classes=", ".join(classes), uuid=self.record.uuid)
         self._db.execute(_DELETE_INVENTORIES, facts)

@@ -168,6 +168,24 @@ def test_a_claim_gets_the_room_of_a_lease_whose_time_is_over(database, published
 
 
 @pytest.mark.usefixtures("host")
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        (lambda provider: provider.replace_inventories([]), errors.InventoryInUse),
+        (LockedProvider.delete, errors.ProviderHasAllocations),
+    ],
+)
+def test_a_lease_whose_time_is_over_keeps_neither_inventory_nor_provider(database, change, refusal):
+    staying = claimed(database)
+    lease.expire(database, claimed(database))
+    with pytest.raises(refusal):
+        database.write(lambda db: change(LockedProvider.lock(db, HOST)))
+    lease.expire(database, staying)
+    database.write(lambda db: change(LockedProvider.lock(db, HOST)))
+    assert lease.count(database) == 0
+
+
+@pytest.mark.usefixtures("host")
 def test_a_dry_run_sees_the_room_of_a_lease_whose_time_is_over_and_gives_nothing_back(database, published):
     over = claimed(database, TOTAL)
     lease.expire(database, over)
