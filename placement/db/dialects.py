@@ -16,6 +16,7 @@ from sqlalchemy import exc, pool
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
+from placement.db import compiled
 from placement.db.freshness import Freshness
 from placement.db.timeouts import LOCK_TIMEOUT, Timeouts
 
@@ -141,9 +142,9 @@ def snapshot(connection: Connection) -> Iterator[None]:
         yield  # the only connection there is, so nothing else writes
         return
     try:
-        connection.exec_driver_sql(_SNAPSHOT[connection.dialect.name])
+        compiled.run(connection, _SNAPSHOT[connection.dialect.name], ())
         yield
-        connection.exec_driver_sql("COMMIT")
+        compiled.run(connection, "COMMIT", ())
     except BaseException:
         # The transaction may still be open: back in the pool, the connection would go on reading this state.
         connection.invalidate()

@@ -11,7 +11,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement.db import bulkhead
+from placement.db import bulkhead, compiled
 from placement.db.tables import (
     allocations,
     inventories,
@@ -65,7 +65,10 @@ def of_providers(db: Connection, ids: Collection[int]) -> Rows:
 
 def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
     """Return the generations of those providers that exist, by id, and their usages: provider id, class id, amount."""
-    rows = _some(db, _GENERATIONS_AND_USAGES, ids)
+    rows: list[tuple[Any, ...]] = []
+    for batch in _batches(ids):
+        rows += compiled.run(db, _GENERATIONS_AND_USAGES.format(ids=", ".join(map(str, batch))), ()).rows
+        bulkhead.note_progress()
     return {row[0]: row[1] or 0 for row in rows}, _as_integers((row[0], *row[2:]) for row in rows if row[2] is not None)
 
 
@@ -175,11 +178,10 @@ _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True, literal_execut
 _PROVIDERS = _Query.of(
     sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id),
 )
-_GENERATIONS_AND_USAGES = _Query.of(
-    sa.select(_P.id, _P.generation, _A.resource_class_id, sa.func.sum(_A.used))
-    .select_from(resource_providers.outerjoin(allocations, _A.resource_provider_id == _P.id))
-    .group_by(_P.id, _P.generation, _A.resource_class_id)
-)
+_GENERATIONS_AND_USAGES = """
+SELECT p.id, p.generation, a.resource_class_id, SUM(a.used)
+  FROM resource_providers p LEFT JOIN allocations a ON a.resource_provider_id = p.id
+ WHERE p.id IN ({ids}) GROUP BY p.id, p.generation, a.resource_class_id"""
 _IN_RANGE = _P.id.between(sa.bindparam("low"), sa.bindparam("high") - 1)
 # Only the allocations that the index has: on a provider that exists, of a class that it has inventory of.
 _WEIGHTED_USAGE = (

@@ -11,7 +11,8 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement.db import feed
+from placement.db import compiled, feed
+from placement.db.compiled import CompiledStatement
 from placement.db.tables import change_writers, feed_instance, provider_changes
 from placement.db.transaction import Reading
 from placement.objects.leases import SOME_DUE
@@ -36,7 +37,7 @@ class Position:
     @classmethod
     def now(cls, db: Reading) -> Self:
         """Return the current position; one statement, for any number of writers."""
-        row = db.execute(_NOW).one()
+        (row,) = db.execute(_NOW, {})
         text = row.newest or ""
         if text.count(",") != 2 * row.writers:  # MySQL cut the text at GROUP_CONCAT's limit
             newest = {pair.id: pair.seq for pair in db.execute(sa.select(_writers))}
@@ -92,7 +93,7 @@ class Position:
         # exist.  If it does not exist, it was deleted, or the database has lost it.
         anchors = {(writer, known or 1) for writer, known in known_of.items()}
         here = _any((writer, "=", seq) for writer, seq in anchors)
-        rows = db.exec_driver_sql(_CHANGES.format(later=later, anchors=here, most=most + 1)).all()
+        rows = compiled.run(db, _CHANGES.format(later=later, anchors=here, most=most + 1), ()).rows
         found = {(row[0], row[1]) for row in rows if row[3] is None}
         if found != anchors or len(rows) > most + len(found):
             return None
@@ -120,13 +121,15 @@ _newest: sa.ScalarSelect[Any] = (
 _writers = sa.select(change_writers.c.id, sa.func.coalesce(_newest, 0).label("seq")).subquery()
 _pair = sa.cast(_writers.c.id, sa.String) + "," + sa.cast(_writers.c.seq, sa.String) + ","
 # One row, since drivers take time for each; an aggregate, so that there is a row without writers too.
-_NOW = sa.select(
-    sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),
-    sa.func.current_timestamp().label("at"),
-    SOME_DUE.exists().label("leases_due"),
-    sa.func.aggregate_strings(_pair, "").label("newest"),
-    sa.func.count().label("writers"),
-).select_from(_writers)
+_NOW = CompiledStatement(
+    sa.select(
+        sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),
+        sa.func.current_timestamp().label("at"),
+        SOME_DUE.exists().label("leases_due"),
+        sa.func.aggregate_strings(_pair, "").label("newest"),
+        sa.func.count().label("writers"),
+    ).select_from(_writers)
+)
 _CHANGES = """
 SELECT * FROM (SELECT writer_id, 0 AS seq, provider_id, what FROM provider_changes WHERE {later}
                 GROUP BY writer_id, provider_id, what LIMIT {most}) AS changes

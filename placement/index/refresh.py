@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 
 from placement import signals
 from placement.db import feed
+from placement.db.transaction import Reader
 from placement.index import edit, load
 from placement.index.build import build
 from placement.index.position import Position
@@ -44,7 +45,7 @@ def loaded(db: Connection) -> Indexed:
     """Read everything from the database."""
     began = time.monotonic()
     with _without_collections():
-        position = Position.now(db)
+        position = Position.now(Reader(db))
         snapshot = build(load.everything(db), load.class_names(db))
     # Freeze the snapshot, so that full collections skip it: they take about 0.1 s per 100,000 providers, and providers
     # are in no reference cycle.
@@ -69,7 +70,7 @@ def _without_collections() -> Iterator[None]:
 def refreshed(db: Connection, indexed: Indexed) -> Indexed:
     """Return the index with all changes that were committed since it was read."""
     snapshot, earlier = indexed
-    position = Position.now(db)
+    position = Position.now(Reader(db))
     if not position.follows(earlier):
         LOG.info("The change feed cannot be followed from where the index stands.")
         signals.reloaded("feed_lost")
