@@ -101,16 +101,16 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     """Give a consumer's claim an end so many seconds from now, or none; also if another program has claimed for it.
 
     Raises:
-        NoAllocations: The consumer holds nothing, or the time of its lease is over.
+        NothingHeld: The consumer holds nothing, or the time of its lease is over.
     """
     db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()})
     consumer = Consumer.read_all(db, [consumer_uuid])[consumer_uuid]
     if not consumer.exists:
-        raise errors.NoAllocations(uuid=consumer_uuid)
+        raise errors.NothingHeld(consumer=consumer_uuid)
     of_claim = {"consumer": consumer.id}
     known = db.execute(_IS_DUE, of_claim).first()
     if known is not None and known.due:
-        raise errors.NoAllocations(uuid=consumer_uuid)
+        raise errors.NothingHeld(consumer=consumer_uuid)
     expires_at = end_after(db, seconds)
     if known is not None:
         db.execute(_EXTEND, of_claim | {"ends": expires_at})

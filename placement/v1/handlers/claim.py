@@ -92,9 +92,9 @@ def extend(req: Request, consumer: str) -> Reply:
 
 
 def _present(held: HeldClaim | None, consumer: str) -> Reply:
-    """Return the reply about a consumer; raises NoAllocations if it holds nothing."""
+    """Return the reply about a consumer; raises NothingHeld if it holds nothing."""
     if held is None:
-        raise errors.NoAllocations(uuid=consumer)
+        raise errors.NothingHeld(consumer=consumer)
     return ok(schema.document(held), modified=NOW)
 
 
