@@ -62,7 +62,7 @@ def test_the_first_walk_with_curl(endpoint):
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         expected = re.escape("".join(shown)).replace(re.escape("..."), ".*").replace(r"\ .*", ".*")
         assert re.fullmatch(expected, done.stdout.strip()), f"{command}\n{done.stdout}"
-    assert asked == 6
+    assert asked == 7
 
 
 def test_the_walk_with_the_openstack_client(endpoint):

@@ -77,7 +77,7 @@ def served(directory, environment):
 def test_every_command_prints_what_is_shown(served, directory, environment):
     """``...`` stands for anything, on a line of its own for any lines; nothing shown is nothing printed."""
     walked = steps()
-    assert len(walked) == 19
+    assert len(walked) == 21
     script = "\n".join(f"{command}\necho '{END}'" for command, _ in walked)
     done = subprocess.run(
         ["bash", "-uc", script],
