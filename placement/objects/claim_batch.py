@@ -64,28 +64,30 @@ class ClaimBatch:
         self._refused: dict[str, errors.Failure] = {}
         self._consumers: dict[str, Consumer] = {}
         self._provider_ids: Mapping[str, int] = {}
-        #: By id, as they were when the providers were locked.
-        self._generations: Mapping[int, int] = {}
+        #: By uuid, as they were when the providers were locked.
+        self._generations: Mapping[str, int] = {}
 
-    def place(self, provider_ids: Mapping[str, int] | None = None) -> list[ClaimOutcome]:
+    def place(self, provider_ids: Mapping[str, int] | None = None, *, skip_locked: bool = False) -> list[ClaimOutcome]:
         """Place the claims that fit beside what others use, each after those before it.
 
         Args:
             provider_ids: Ids by uuid, where the caller knows them.
+            skip_locked: Whether claims on providers that other transactions have locked are refused, instead of waiting
+                for these, where the server can do so.
 
         Returns:
             What became of each claim, in order.  Refusals are ConsumerGenerationConflict, UnknownAllocationProvider,
-            NoInventoryToAllocate, AmountAgainstConstraints and CapacityExceeded; and AllocationsChanged for all of
-            them, if what other consumers hold is not what is relied on.
+            NoInventoryToAllocate, AmountAgainstConstraints and CapacityExceeded; and AllocationsChanged: of all, if
+            what other consumers hold is not what is relied on; of those on providers that are locked.
         """
         self._read(provider_ids)
         tried = self._open_claims()
         self._lock_consumers(tried)
         self._check_relied_on()
-        inventories = self._judge(self._open_claims())
+        inventories = self._judge(self._lock_providers(self._open_claims(), skip_locked))
         placed = self._open_claims()
         self._write_consumers(tried, placed)
-        provider_rows.advance_locked(self._db, self._provider_ids_of(placed))
+        provider_rows.advance_locked(self._db, self._provider_ids_of(placed).values())
         self._replace_allocations(placed, inventories)
         return [self._refused.get(consumer) or self._placed(claim) for consumer, claim in self._claims.items()]
 
@@ -138,14 +140,22 @@ class ClaimBatch:
             if any(held_on[uuid] != {*ids} for uuid, ids in self._relied_on.items()):
                 self._refused |= {claim.consumer: errors.AllocationsChanged() for claim in self._open_claims()}
 
+    def _lock_providers(self, claims: Sequence[Claim], skip_locked: bool) -> list[Claim]:
+        """Lock the providers, and return the claims whose providers are all locked."""
+        ids = self._provider_ids_of(claims)
+        self._generations = provider_rows.lock_for_usage(self._db, ids, skip_locked=skip_locked)
+        for claim in claims:
+            for uuid in claim.resources.keys() - self._generations.keys():
+                missing = errors.AllocationsChanged() if skip_locked else errors.UnknownAllocationProvider(uuid=uuid)
+                self._refused[claim.consumer] = missing
+        return self._open_claims()
+
     def _judge(self, claims: Sequence[Claim]) -> _Inventories:
-        """Lock the providers, decide which claims fit, and return the inventories that they ask for."""
-        self._generations = provider_rows.lock_for_usage(self._db, self._provider_ids_of(claims))
+        """Decide which claims fit, and return the inventories that they ask for."""
         classes = {name for claim in claims for amounts in claim.resources.values() for name in amounts}
         if not classes:
             return {}
-        uuids = {uuid for claim in claims for uuid in claim.resources}
-        providers = {self._provider_ids[uuid]: uuid for uuid in uuids if self._provider_ids[uuid] in self._generations}
+        providers = {id_: uuid for uuid, id_ in self._provider_ids_of(claims).items()}
         inventories = ClaimedInventory.read(self._db, providers, classes, ())
         used = {key: inventory.used for key, inventory in inventories.items()}
         own = self._own_amounts(claims, inventories)
@@ -175,8 +185,9 @@ class ClaimBatch:
         """Return the claims that are not refused so far."""
         return [claim for consumer, claim in self._claims.items() if consumer not in self._refused]
 
-    def _provider_ids_of(self, claims: Iterable[Claim]) -> set[int]:
-        return {self._provider_ids[uuid] for claim in claims for uuid in claim.resources}
+    def _provider_ids_of(self, claims: Iterable[Claim]) -> dict[str, int]:
+        """Return the ids of the providers that the claims name, by uuid."""
+        return {uuid: self._provider_ids[uuid] for claim in claims for uuid in claim.resources}
 
     def _own_amounts(self, claims: Iterable[Claim], inventories: _Inventories) -> Mapping[str, _Amounts]:
         """Return what each consumer holds of these inventories, and gives up if its claim is placed."""
@@ -195,7 +206,7 @@ class ClaimBatch:
             consumer_generation=1 if consumer.generation is None else consumer.generation + 1,
             existed=consumer.id is not None,
             moved=bool(consumer.held_on),
-            provider_generations={uuid: self._generations[self._provider_ids[uuid]] + 1 for uuid in claim.resources},
+            provider_generations={uuid: self._generations[uuid] + 1 for uuid in claim.resources},
         )
 
 

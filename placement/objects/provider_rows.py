@@ -7,7 +7,7 @@ their ids, so that concurrent transactions wait for each other and do not deadlo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -91,9 +91,18 @@ def advance_for_usage(db: Transaction, ids: Collection[int], optional: Collectio
         db.changed(provider_id, feed.USAGE)
 
 
-def lock_for_usage(db: Transaction, ids: Collection[int]) -> dict[int, int]:
-    """Lock these providers and return their generations by id; those that do not exist are left out."""
-    return {row.id: row.generation for row in db.execute(_LOCK, {"ids": sorted(ids)})} if ids else {}
+def lock_for_usage(db: Transaction, ids: Mapping[str, int], *, skip_locked: bool = False) -> dict[str, int]:
+    """Lock providers and return their generations by uuid.
+
+    Args:
+        ids: By uuid.  A provider whose id another one has by now is left out, as one that does not exist.
+        skip_locked: Whether to leave out providers that other transactions have locked, where the server can do so.
+    """
+    if not ids:
+        return {}
+    statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
+    rows = db.execute(statement, {"ids": sorted(ids.values())})
+    return {row.uuid: row.generation for row in rows if ids.get(row.uuid) == row.id}
 
 
 def advance_locked(db: Transaction, ids: Collection[int]) -> None:
@@ -119,9 +128,9 @@ _AMONG = _P.c.id.in_(sa.bindparam("ids", expanding=True))
 # need not wait for it, and cannot deadlock with it.
 _LOCK_BY_UUID = SELECT.where(_P.c.uuid == sa.bindparam("uuid")).with_for_update(of=_P, key_share=True)
 _LOCK_BY_ID = SELECT.where(_AMONG).order_by(_P.c.id).with_for_update(of=_P, key_share=True)
-_LOCK = CompiledStatement(
-    sa.select(_P.c.id, GENERATION.label("generation")).where(_AMONG).order_by(_P.c.id).with_for_update(key_share=True)
-)
+_ROWS = sa.select(_P.c.id, _P.c.uuid, GENERATION.label("generation")).where(_AMONG).order_by(_P.c.id)
+_LOCK = CompiledStatement(_ROWS.with_for_update(key_share=True))
+_LOCK_FREE = CompiledStatement(_ROWS.with_for_update(key_share=True, skip_locked=True))
 _ADVANCE = (
     sa.update(_P)
     .where(_P.c.id == sa.bindparam("id_"), sa.bindparam("was") == GENERATION)

@@ -124,3 +124,40 @@ def test_batches(cloud, monkeypatch):
     asked = [request() for _ in range(5)]
     results = cloud.claim(*asked, apart_from=[one["consumer"] for one in asked]).body["results"]
     assert set().union(*map(roots_of, results)) == hosts
+
+
+@several_writers
+def test_a_call_for_several_places_some_before_it_waits_for_a_provider_that_is_locked(cloud, elsewhere):
+    """The lock is held until the first transaction has placed what it can."""
+    hosts = [cloud.host(name, VCPU=4) for name in "ab"]
+    placed = []
+
+    def release(_connection):
+        placed.append(cloud.count(claims))  # before the COMMIT
+        connection.rollback()
+
+    with elsewhere.database.engine.connect() as connection:
+        row = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == hosts[0])
+        connection.execute(row.with_for_update()).one()
+        sa.event.listen(cloud.database.engine, "commit", release)
+        results = cloud.claim(*[request() for _ in range(4)]).body["results"]
+    assert [one["status"] for one in results] == [200] * 4
+    assert set().union(*map(roots_of, results)) == set(hosts)
+    assert len(placed) > 1
+
+
+def test_a_provider_that_was_deleted_while_another_one_got_its_id(cloud, monkeypatch):
+    """SQLite gives the highest id again; the choice is not taken for the other provider."""
+    host, gone = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
+    written, write = [], engine.write
+
+    def replace_first(*arguments, **options):
+        if not written:
+            assert cloud("DELETE", f"/resource_providers/{gone}").status == 204
+            written.append(cloud.host("c", VCPU=4))
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(engine, "write", replace_first)
+    results = cloud.claim(request(f"resources=VCPU:1&in_tree={gone}"), request("resources=VCPU:3")).body["results"]
+    assert [one["status"] for one in results] == [409, 200]
+    assert roots_of(results[1]) <= {host, *written}

@@ -89,7 +89,7 @@ class Claiming:
         """
         deadline = retry.new_deadline()
         for number in itertools.count(1):
-            self._run_round()
+            self._run_round(number)
             if not self._open:
                 break
             if retry.is_over(deadline):
@@ -106,7 +106,7 @@ class Claiming:
 
     # --- a round ---
 
-    def _run_round(self) -> None:
+    def _run_round(self, number: int) -> None:
         self._read_present()
         if not self._open:
             return
@@ -121,7 +121,7 @@ class Claiming:
         missing = self._open.keys() - consumers_of(chosen)
         if missing and self._call.all_or_nothing:
             self._end_missing(self._open, missing, cut_short)
-        elif self._write([place for place in chosen if not place.request.dry_run]):
+        elif self._write([place for place in chosen if not place.request.dry_run], first=number == 1):
             for place in chosen:
                 if place.request.dry_run:
                     self._end(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.found()))
@@ -175,8 +175,12 @@ class Claiming:
             dry=request.dry_run,
         )
 
-    def _write(self, chosen: Sequence[ChosenPlace]) -> bool:
-        """Claim the places, and return whether each of them was taken."""
+    def _write(self, chosen: Sequence[ChosenPlace], *, first: bool) -> bool:
+        """Claim the places, and return whether each of them was taken.
+
+        Args:
+            first: Whether this is the first round.
+        """
         size = len(chosen) if self._together else BATCH
         existing: list[str] = []
         complete = True
@@ -184,7 +188,11 @@ class Claiming:
             batch = chosen[start : start + size]
             relied_on = self._conditions.relied_on
             written = write(
-                *(self._database, self._call, batch, relied_on), together=self._together, attempts=self._attempts
+                *(self._database, self._call, batch, relied_on),
+                together=self._together,
+                # Others go on while we wait, and many may wait for each other; one has no other to go on with.
+                skip_locked=first and len(batch) > 1 and not self._together,
+                attempts=self._attempts,
             )
             for place, outcome in zip(batch, written, strict=True):
                 if isinstance(outcome, TakenPlace):

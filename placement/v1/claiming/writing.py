@@ -95,6 +95,7 @@ def write(
     relied_on: Mapping[str, Collection[int]],
     *,
     together: bool,
+    skip_locked: bool,
     attempts: int,
 ) -> list[Written]:
     """Claim the places in one transaction, each after those before it, and return what became of each.
@@ -102,6 +103,7 @@ def write(
     Args:
         relied_on: As of ``ClaimBatch``.
         together: Whether nothing is written if one of them is refused.
+        skip_locked: As of ``ClaimBatch.place``.
         attempts: The largest number of attempts.
 
     Raises:
@@ -111,7 +113,7 @@ def write(
     def work(db: Transaction) -> list[Written]:
         # After a collision ids are read: a provider that was deleted and made again has another one.
         ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()} if db.attempt == 1 else None
-        outcomes = ClaimBatch(db, [place.claim for place in chosen], relied_on).place(ids)
+        outcomes = ClaimBatch(db, [place.claim for place in chosen], relied_on).place(ids, skip_locked=skip_locked)
         refused = sum(isinstance(outcome, errors.Failure) for outcome in outcomes)
         if refused == len(outcomes) or (together and refused):
             raise NothingWrittenError(outcomes)
