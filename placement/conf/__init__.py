@@ -37,7 +37,8 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 
 #: By the missing module of a driver: the extra that installs one, and the scheme of its URL.
 _DRIVERS = {
-    **dict.fromkeys(("MySQLdb", "pymysql", "mysql", "aiomysql", "asyncmy"), ("mysql", "mysql+pymysql")),
+    "MySQLdb": ("mysqlclient", "mysql+mysqldb"),
+    **dict.fromkeys(("pymysql", "mysql", "aiomysql", "asyncmy"), ("mysql", "mysql+pymysql")),
     **dict.fromkeys(("psycopg", "psycopg2", "asyncpg", "pg8000"), ("postgresql", "postgresql+psycopg")),
 }
 

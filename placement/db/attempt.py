@@ -12,7 +12,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Engine
 
 from placement import errors, signals
-from placement.db import driver_errors, feed
+from placement.db import dialects, driver_errors, feed
 from placement.db.driver_errors import ErrorClass
 from placement.db.transaction import Transaction
 
@@ -130,4 +130,4 @@ class Attempts:
 
 @signals.timed("sql")
 def _commit(connection: Connection) -> None:
-    connection.commit()
+    dialects.commit(connection)

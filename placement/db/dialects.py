@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import importlib.util
 import os
@@ -22,8 +23,8 @@ from placement.db.timeouts import LOCK_TIMEOUT, Timeouts
 
 #: The limit of MySQL's GROUP_CONCAT, in bytes.
 _LONGEST_TEXT = 2**23
-#: The bit of the MySQL protocol's server status (SERVER_STATUS_IN_TRANS) that PyMySQL shows.
-_IN_TRANSACTION = 1
+#: In the facts about a pooled connection: its transaction was committed, and none has begun since.
+_COMMITTED = "committed"
 
 _DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
 _SQLALCHEMY_NAMES = {"MySQLdb": "mysqldb"}
@@ -258,14 +259,20 @@ def _write_ahead(connection: Any) -> None:
             time.sleep(0.01)
 
 
-def _end_transaction(connection: Any, _record: Any, _state: Any) -> None:
+def commit(connection: Connection) -> None:
+    """Commit the transaction, after which the connection must return to its pool."""
+    connection.commit()
+    connection.info[_COMMITTED] = True
+
+
+def _end_transaction(connection: Any, record: Any, state: Any) -> None:
     """Roll back an open transaction when its connection returns to the pool.
 
-    After a COMMIT none is open.  PostgreSQL's drivers know this and send nothing; MySQL's send a ROLLBACK all the same,
-    although PyMySQL has the status from the last reply.  After a COMMIT that failed one may be open: SQLite keeps the
-    transaction, and SQLAlchemy does not roll it back.
+    After a COMMIT none is open; MySQL's drivers would send a ROLLBACK all the same.  After a COMMIT that failed one may
+    be open: SQLite keeps the transaction, and SQLAlchemy does not roll it back.
     """
-    if getattr(connection, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
+    committed = record.info.pop(_COMMITTED, False)
+    if not committed and not state.transaction_was_reset:
         connection.rollback()
 
 
@@ -276,5 +283,7 @@ def _note_process(_connection: Any, record: Any) -> None:
 def _check_process(_connection: Any, record: Any, fairy: Any) -> None:
     """In a forked child, abandon the parent's connection without closing it, and have a new one made."""
     if record.info["process"] != os.getpid():
+        # One more reference, so that it is never collected: mysqlclient would tell the server that the session is over.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(fairy.dbapi_connection))
         record.dbapi_connection = fairy.dbapi_connection = None
         raise exc.DisconnectionError("made in another process")
