@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import pty
+import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import termios
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests import running
@@ -35,3 +39,18 @@ def loaded(backend: Any, providers: str) -> Iterator[running.Service]:
         assert done.returncode == 0, done.stderr
         yield service
     backend.drop_database(url)
+
+
+def in_terminal(words: Sequence[str], environment: Mapping[str, str], columns: int, typed: str = "") -> tuple[int, str]:
+    """Return the exit code of a process, and what it writes to a terminal of this width in which this is typed."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(words, stdout=follower, stderr=follower, stdin=follower, env=environment) as process:
+        os.close(follower)
+        os.write(leader, typed.encode())
+        written = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while chunk := os.read(leader, 65536):
+                written += chunk
+        os.close(leader)
+    return process.returncode, written.decode().replace("\r\n", "\n")

@@ -10,8 +10,6 @@ from typing import Any
 
 from placement.ask.address import ServiceAddress
 
-#: Begins the detail of every 400.
-_PREAMBLE = "The server could not comply with the request since it is either malformed or otherwise incorrect."
 #: Codes of a 404 where it is not something that the path names which is missing, but the path.
 _NO_ROUTE = (None, "placement.undefined_code")
 
@@ -57,10 +55,16 @@ def refusal(address: ServiceAddress, reply: http.client.HTTPResponse, document: 
     return sentence
 
 
+def message(detail: str) -> str:
+    """Return what the detail of an error says beside its first paragraph, which every error of its status has."""
+    general, _, own = detail.partition("\n\n")
+    return own.strip() or general.strip()
+
+
 def _sentence(reply: http.client.HTTPResponse, document: Any) -> str:
     try:
         first = document["errors"][0]
-        return f"{reply.status} {first['title']}: {str(first['detail']).strip().removeprefix(_PREAMBLE).strip()}"
+        return f"{reply.status} {first['title']}: {message(str(first['detail']))}"
     except (KeyError, IndexError, TypeError):
         return f"{reply.status} {reply.reason}."
 

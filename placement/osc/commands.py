@@ -12,7 +12,7 @@ from keystoneauth1 import exceptions as keystoneauth
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from placement.ask import paging, query
+from placement.ask import failures, paging, query
 
 Document = Mapping[str, Any]
 Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -102,6 +102,6 @@ def _document(reply: Any) -> dict[str, Any]:
 
 def _detail(reply: Any, document: Document) -> str:
     try:
-        return str(document["errors"][0]["detail"]).strip()
+        return failures.message(str(document["errors"][0]["detail"]))
     except (KeyError, IndexError, TypeError):
         return str(reply.reason)

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
-import struct
 import subprocess
-import termios
 from importlib import metadata
 
 import bcrypt
@@ -190,32 +184,18 @@ def test_names_do_not_control_the_terminal(ask):
     assert "\ufffd[31mred" in done.stdout
 
 
-def in_terminal(words, environment, columns):
-    """The exit code of a process and what it writes to a terminal of this width."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen(words, stdout=follower, stderr=follower, stdin=follower, env=environment) as process:
-        os.close(follower)
-        written = b""
-        with contextlib.suppress(OSError):  # the end of a terminal
-            while chunk := os.read(leader, 65536):
-                written += chunk
-        os.close(leader)
-    return process.returncode, written.decode().replace("\r\n", "\n")
-
-
 def test_a_terminal_gets_colours_and_its_width(service, environment):
     environment |= {"OS_ENDPOINT": service.url, "OS_TOKEN": "admin", "TERM": "xterm"}
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
     words = [*ASK, "overview"]
     for columns, first in ((40, "provider: host1"), (56, "provider    class      used  capacity  free  traits")):
-        code, written = in_terminal(words, environment, columns)
+        code, written = asking.in_terminal(words, environment, columns)
         plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
         assert (code, plain.splitlines()[0]) == (0, first), written
         assert max(map(len, plain.splitlines())) <= columns
     assert written.startswith("\x1b[1mprovider")
-    _, wide = in_terminal(words, {**environment, "NO_COLOR": "1"}, 300)
+    _, wide = asking.in_terminal(words, {**environment, "NO_COLOR": "1"}, 300)
     assert "\x1b" not in wide
     assert wide == subprocess.run(words, env=environment, capture_output=True, text=True, check=False).stdout
 

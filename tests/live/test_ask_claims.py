@@ -162,3 +162,79 @@ def test_the_client_of_openstack_claims(openstack, ask):
     assert found["why"].startswith("Nothing fits: ")
     code, _, stderr = openstack("allocation", "claim", "resources=VCPU:1")
     assert (code, stderr) == (1, "Nothing says who owns the consumer: use --project and --user.\n")
+
+
+def claimed(ask, *words):
+    """Claim one core; return the uuid of the consumer, and when the claim ends."""
+    (found,) = json.loads(ask("claim", "resources=VCPU:1", "--json", *OWNER, *words).stdout)["results"]
+    return found["consumer"], found["expires_at"]
+
+
+def test_an_end_is_given_moved_and_taken_away(ask):
+    consumer, first = claimed(ask, "--expires-in", "1h")
+    assert ["until", first[:19] + "Z"] == [rows(ask("consumers"))[0][5], rows(ask("consumers"))[1][5]]
+    row = rows(ask("extend", consumer, "2d"))[1]
+    assert (row[0], row[1], row[2] > first) == (consumer, "held", True)
+    assert json.loads(ask("extend", consumer, "--forever", "--json").stdout)["expires_at"] is None
+    done = ask("extend", new(), "1h")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("placement-ask: 404 Not Found: Consumer ")
+    assert done.stderr.endswith(" holds nothing, or the time of its lease is over.\n")
+    assert ask("extend", consumer).returncode == 2
+
+
+def test_what_is_named_is_released(ask):
+    consumer, _ = claimed(ask)
+    other, absent = claimed(ask)[0], new()
+    tried = ask("release", consumer, absent, "--dry-run")
+    assert tried.stdout.splitlines()[:2] == ["Dry run: nothing was written.", "1 consumer would be released."]
+    assert len(held(ask)) == 2
+    done = rows(ask("release", consumer, absent))
+    assert done == [
+        ["1", "consumer", "is", "released."],
+        *[["consumer", "outcome"], [consumer, "released"], [absent, "missing"]],
+    ]
+    assert {each for each, *_ in held(ask)} == {other}
+    assert json.loads(ask("release", other, "--json").stdout) == {
+        "released": [other],
+        "missing": [],
+        "complete": True,
+        "dry_run": False,
+    }
+
+
+def test_what_meets_conditions_is_released(ask):
+    red, _ = claimed(ask)
+    blue, _ = claimed(ask, "--project", "blue", "--type", "VM")
+    assert ask("release", "--project", "green", "--yes").stdout == "0 consumers are released.\n"
+    assert ask("release", "--project", "red").stderr.startswith("placement-ask: There is no terminal for the question")
+    assert ask("release", "--type", "VM", "--newer-than", "1h", "--yes").returncode == 0
+    assert {each for each, *_ in held(ask)} == {red}
+    assert blue != red
+    assert ask("release", "--older-than", "x", "--yes").returncode == 2
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_the_question_of_a_terminal(ask, service, answer):
+    consumer, _ = claimed(ask)
+    environment = {**asking.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
+    code, written = asking.in_terminal([*ASK, "release", "--project", "red"], environment, 200, f"{answer}\n")
+    assert consumer in written
+    assert "Release this consumer? [y/N] " in written
+    assert ("1 consumer is released." in written, "placement-ask: Nothing was released." in written) == (
+        (True, False) if answer == "y" else (False, True)
+    )
+    assert (code, len(held(ask))) == ((0, 0) if answer == "y" else (1, 1))
+
+
+def test_the_client_of_openstack_extends_and_releases(openstack, ask):
+    consumer, first = claimed(ask, "--expires-in", "1h")
+    code, (found,), _ = openstack("allocation", "extend", consumer, "2h")
+    assert (code, found["consumer"], found["until"] > first, found["resources"]) == (0, consumer, True, "1 VCPU")
+    code, _, stderr = openstack("allocation", "extend", new(), "2h")
+    assert (code, "holds nothing" in stderr) == (1, True)
+    code, _, stderr = openstack("allocation", "release", "--project", "red")
+    assert (code, "There is no terminal" in stderr) == (1, True)
+    code, found, _ = openstack("allocation", "release", "--project", "red", "--yes")
+    assert (code, found) == (0, [{"consumer": consumer, "outcome": "released"}])
+    assert held(ask) == set()

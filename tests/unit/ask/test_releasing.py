@@ -1,0 +1,127 @@
+"""What release sends: names in requests of bounded size, conditions until all is done, and after a question names."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import uuid
+
+import pytest
+
+from placement.ask import releasing
+from placement.ask.address import UsageError
+from placement.ask.style import Style
+
+CONSUMERS = [str(uuid.UUID(int=number)) for number in range(1, 400)]
+HELD = {"type": "JOB", "project": "red", "user": "ada", "since": None, "expires_at": None}
+HELD |= {"allocations": {"p": {"name": "host1", "resources": {"VCPU": 1}}}}
+
+
+class Service:
+    """Takes requests, and answers those to release with these consumers a request, the last of which is complete."""
+
+    def __init__(self, *released, found=()):
+        self.asked = []
+        self._released = list(released)
+        self._found = found
+
+    def delete(self, query):
+        self.asked.append(query)
+        reply = {"released": self._released.pop(0), "missing": [], "complete": not self._released}
+        return {"dry_run": {"status": 200, "body": reply}, "room": {}} if ("dry_run", "true") in query else reply
+
+    def pages(self, path, query):
+        self.asked.append((path, query))
+        yield {"consumers": [{"uuid": each, **HELD} for each in self._found], "next": None}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def release(service, *words):
+    parser = argparse.ArgumentParser()
+    releasing.add_release(parser)
+    return releasing.release(service.delete, service.pages, parser.parse_args(words), Style())
+
+
+def test_names_are_sent_in_requests_of_bounded_size():
+    service = Service()
+    sizes = []
+
+    def delete(query):
+        sizes.append(len(query))
+        return {"released": [consumer for _, consumer in query], "missing": [], "complete": True}
+
+    service.delete = delete
+    done = release(service, *CONSUMERS)
+    assert sizes == [150, 150, 99]
+    assert done == {"released": CONSUMERS, "missing": [], "complete": True, "dry_run": False}
+
+
+def test_a_request_is_repeated_until_it_is_complete():
+    service = Service(CONSUMERS[:2], CONSUMERS[2:3])
+    done = release(service, "--project", "red", "--older-than", "1d", "--yes")
+    assert service.asked == [[("project", "red"), ("older_than", "1d")]] * 2
+    assert (done["released"], done["complete"]) == (CONSUMERS[:3], True)
+
+
+def test_a_repeated_request_names_what_is_left():
+    service = Service(CONSUMERS[1:2], [CONSUMERS[0], CONSUMERS[2]])
+    done = release(service, *CONSUMERS[:3])
+    assert service.asked[1] == [("consumer", CONSUMERS[0]), ("consumer", CONSUMERS[2])]
+    assert sorted(done["released"]) == CONSUMERS[:3]
+
+
+def test_a_request_that_releases_nothing_is_not_repeated():
+    service = Service([], [])
+    assert not release(service, "--project", "red", "--yes")["complete"]
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [(["--dry-run"], ("dry_run", "true")), (["--limit", "7", "--yes"], ("limit", "7"))],
+)
+def test_a_dry_run_and_a_limited_one_are_sent_once(words, sent):
+    service = Service(CONSUMERS[:2], CONSUMERS[2:])
+    done = release(service, "--user", "ada", *words)
+    assert service.asked == [[("user", "ada"), sent]]
+    assert (done["released"], done["complete"], done["dry_run"]) == (CONSUMERS[:2], False, "--dry-run" in words)
+
+
+@pytest.mark.parametrize(
+    ("answer", "agreed"), [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False)]
+)
+def test_what_the_question_shows_is_released_and_nothing_else(monkeypatch, capsys, answer, agreed):
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    service = Service(CONSUMERS[:2], found=CONSUMERS[:2])
+    done = release(service, "--project", "red")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.endswith("Release these 2 consumers? [y/N] ")
+    assert shown.err.count("host1") == 2
+    assert service.asked[0] == ("/consumers", [("project", "red"), ("limit", "1000")])
+    assert service.asked[1:] == ([[("consumer", each) for each in CONSUMERS[:2]]] if agreed else [])
+    assert (done and done["released"]) == (CONSUMERS[:2] if agreed else None)
+
+
+def test_there_is_no_question_about_nothing(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", Terminal())
+    assert release(Service(), "--project", "red")["released"] == []
+    assert capsys.readouterr().err == ""
+
+
+def test_without_a_terminal_there_is_no_question(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    service = Service(CONSUMERS)
+    with pytest.raises(UsageError, match="no terminal"):
+        release(service, "--project", "red")
+    assert service.asked == []
+
+
+@pytest.mark.parametrize("words", [[], [CONSUMERS[0], "--project", "red"]])
+def test_consumers_are_named_or_chosen(words):
+    with pytest.raises(UsageError, match="Name the consumers, or choose them"):
+        release(Service(), *words)
