@@ -188,7 +188,8 @@ _PLACEMENT = [
         "max_claims_per_request",
         default=10000,
         min=1,
-        help="The largest number of requests in one call of POST /v1/claims. More are answered with 400.",
+        help="The largest number of places in one call of POST /v1/claims: requests, each times its count. Consumers "
+        "that places are apart from or together with are added. More are answered with 400.",
     ),
     cfg.IntOpt(
         "max_inventories_per_request",

@@ -85,8 +85,9 @@ class HeldClaim:
     """All that one consumer holds, with its owner and the record of its claim."""
 
     consumer: str
-    project: str
-    user: str
+    #: None, as the user, if another implementation has left no row of it.
+    project: str | None
+    user: str | None
     consumer_type: str
     consumer_generation: int
     #: The digest of the request that was claimed; None if that was not recorded.
@@ -95,7 +96,7 @@ class HeldClaim:
     mappings: Mappings | None
     #: By the database's clock, UTC, naive; None: it has no end.
     expires_at: datetime.datetime | None
-    #: Amounts by provider uuid and class.
+    #: Amounts by provider uuid and class; of providers and classes that exist.
     resources: dict[str, dict[str, int]] = field(default_factory=dict)
     #: By provider uuid, as the generations.
     provider_names: dict[str, str | None] = field(default_factory=dict)
@@ -113,6 +114,8 @@ class HeldClaim:
                 held = found.get(row.consumer)
                 if held is None:
                     held = found[row.consumer] = cls._of_row(row)
+                if row.provider is None or row.resource_class is None:
+                    continue  # another implementation has deleted it
                 held.resources.setdefault(row.provider, {})[row.resource_class] = row.used
                 held.provider_names[row.provider] = row.name
                 held.provider_generations[row.provider] = row.provider_generation
@@ -166,10 +169,10 @@ _HELD = (
     )
     .select_from(allocations)
     .join(consumers, _C.uuid == _A.consumer_id)
-    .join(resource_providers, _P.id == _A.resource_provider_id)
-    .join(resource_classes, resource_classes.c.id == _A.resource_class_id)
-    .join(projects, projects.c.id == _C.project_id)
-    .join(users, users.c.id == _C.user_id)
+    .outerjoin(resource_providers, _P.id == _A.resource_provider_id)
+    .outerjoin(resource_classes, resource_classes.c.id == _A.resource_class_id)
+    .outerjoin(projects, projects.c.id == _C.project_id)
+    .outerjoin(users, users.c.id == _C.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == _C.consumer_type_id)
     .outerjoin(claims, claims.c.consumer_id == _C.id)
     .where(_A.consumer_id.in_(sa.bindparam("consumers", expanding=True)), sa.not_(sa.func.coalesce(IS_DUE, sa.false())))

@@ -7,7 +7,8 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import allocations, claims, consumers
+from placement.db.tables import allocations, claims, consumers, resource_providers
+from tests import web
 from tests.db.in_process import placement
 
 
@@ -237,3 +238,43 @@ def test_thousands_of_consumers_are_claimed_in_transactions_of_bounded_size(clou
     assert [one["consumer"] for one in results] == [one["consumer"] for one in asked]
     assert cloud.claim(*asked).body["results"][1099]["outcome"] == "held"
     assert [cloud.count(table) for table in (consumers, allocations, claims)] == [1100, 1100, 1100]
+
+
+def test_a_call_has_a_bounded_size(cloud):
+    most = web.configuration().placement.max_claims_per_request
+    refused = cloud.claim(request(count=most), request())
+    assert (refused.status, str(most + 1) in refused.error["detail"]) == (400, True)
+    assert cloud.claim(request(), apart_from=[str(uuid.uuid4())] * most).status == 400
+
+
+def test_the_first_ten_queries_are_explained(cloud):
+    cloud.host("h", VCPU=1)
+    results = cloud.claim(*[request(f"resources=VCPU:{2 + number // 2}") for number in range(24)]).body["results"]
+    assert [number for number, one in enumerate(results) if "explanation" in one] == [*range(0, 20, 2)]
+
+
+def test_what_another_implementation_has_left_is_held(cloud):
+    """The provider, the project and the user have no rows any more: the answer is no, and not after a minute."""
+    cloud.host("h", VCPU=1)
+    odd = str(uuid.uuid4())
+    with cloud.database.engine.begin() as connection:
+        row = {"resource_provider_id": 10**6, "resource_class_id": 0, "consumer_id": odd, "used": 1}
+        connection.execute(sa.insert(allocations).values(row))
+        connection.execute(sa.insert(consumers).values(uuid=odd, project_id=10**6, user_id=10**6, generation=7))
+    assert cloud.claim(request(consumer=odd)).error["code"] == "placement.v1.held_otherwise"
+    shown = cloud("GET", f"/v1/claims/{odd}").body
+    assert (shown["project_id"], shown["allocations"], shown["consumer_generation"]) == (None, {}, 7)
+    [moved] = cloud.claim(request(consumer=odd, keep=False, consumer_generation=7)).body["results"]
+    assert (moved["outcome"], moved["consumer_generation"]) == ("moved", 8)
+
+
+def test_a_consumer_that_holds_nothing_any_more_does_not_hand_down_its_end(cloud):
+    """Another implementation deletes allocations and leaves the consumer's row."""
+    cloud.host("h", VCPU=1)
+    asked = request()
+    cloud.claim(asked, expires_in=3600)
+    with cloud.database.engine.begin() as connection:
+        connection.execute(sa.delete(allocations))
+        connection.execute(sa.update(resource_providers).values(generation=9))
+    [result] = cloud.claim({**asked, "query": "resources=VCPU:1&required=!HW_CPU_X86_AVX"}).body["results"]
+    assert (result["outcome"], result["expires_at"]) == ("claimed", None)

@@ -31,11 +31,14 @@ from placement.v1.failures import HeldOtherwise, NoRoom, NothingPlaced
 
 #: Consumers in one transaction.
 BATCH = 500
+#: Queries that are explained in one call: an explanation takes much longer than a place.
+EXPLAINED = 10
 #: Why a request is refused whose query has candidates.
 _BESIDE_OTHERS = (
     "there is room for the query, but not for as many copies, beside the other requests, or under the conditions of "
     "this call."
 )
+_UNEXPLAINED = "GET /v1/explain says why."
 _NOBODY_TO_JOIN = "none of the consumers in together_with holds anything, and none is in the call."
 _CUT_SHORT = (
     "the search was cut short before it found a place; there may be one ([placement]max_search_operations, "
@@ -263,10 +266,10 @@ class Claiming:
         reasons: dict[str, str] = {}
         for request in [one for one in self._open.values() if one.consumer in consumers]:
             explanation = None
-            if request.query_text not in reasons:
+            if request.query_text not in reasons and len(reasons) < EXPLAINED:
                 explanation = explain(request.query, snapshot, self._settings)
                 reasons[request.query_text] = _BESIDE_OTHERS if explanation.found else explanation.summary
-            reason = _CUT_SHORT if request.consumer in cut_short else reasons[request.query_text]
+            reason = _CUT_SHORT if request.consumer in cut_short else reasons.get(request.query_text, _UNEXPLAINED)
             self._end(refused(request.consumer, NoRoom(reason=reason), explanation))
         if self._call.all_or_nothing:
             self._refuse(list(self._open), NothingPlaced())

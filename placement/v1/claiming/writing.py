@@ -105,9 +105,6 @@ def write(
         together: Whether nothing is written if one of them is refused.
         skip_locked: As of ``ClaimBatch.place``.
         attempts: The largest number of attempts.
-
-    Raises:
-        AllocationsChanged: Every attempt collided.
     """
 
     def work(db: Transaction) -> list[Written]:
@@ -121,6 +118,8 @@ def write(
 
     try:
         return database.write(work, attempts=attempts, exhausted=errors.AllocationsChanged)
+    except errors.AllocationsChanged as changed:  # each attempt collided; what earlier transactions did is still told
+        return [changed] * len(chosen)
     except NothingWrittenError as nothing:
         return [
             outcome if isinstance(outcome, errors.Failure) else errors.AllocationsChanged()
@@ -141,7 +140,7 @@ def _write_records(
             continue
         record = _record(place, outcome, expires_at)
         if outcome.existed:
-            record = record.replace(db, keep_end=not call.sets_end)
+            record = record.replace(db, keep_end=outcome.moved and not call.sets_end)
         else:
             new.append(record)
         shown = Place(

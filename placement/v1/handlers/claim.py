@@ -32,7 +32,7 @@ from placement.v1.schemas import claim_query
 @endpoint(
     policy="placement:v1:claims:create",
     body=schema.CREATE,
-    limits={"claims": lambda document: len(document["requests"])},
+    limits={"claims": schema.size},
     dry_run=lambda _req: (),
     replies=schema.CREATE_REPLIES,
     conflict=schema.RESULTS,

@@ -76,6 +76,13 @@ CREATE = Body(
 
 EXTEND = Body(Object(Field("expires_in", nullable(integer(minimum=1, maximum=LONGEST)), required=True)))
 
+
+def size(document: Document) -> int:
+    """Return how much a valid call asks for: places, and consumers that it takes into account."""
+    places = sum(request.get("count", 1) for request in document["requests"])
+    return places + len(document.get("apart_from", ())) + len(document.get("together_with", ()))
+
+
 _NUMBER = integer(minimum=0)
 _ALLOCATIONS = by_uuid(
     Object(
@@ -117,8 +124,8 @@ SHOW_REPLIES = success.ok(
     _object(
         consumer=string(),
         consumer_type=string(),
-        project_id=string(),
-        user_id=string(),
+        project_id=nullable(string()),
+        user_id=nullable(string()),
         consumer_generation=_NUMBER,
         allocations=_ALLOCATIONS,
         mappings=OrNull(_MAPPINGS),
