@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
 from placement.index.slots import Mask, Slots, SlotSet
+
+#: The members of trees are collected one by one if there are fewer trees than one in so many slots.
+_FEW = 64
 
 
 class Forest:
@@ -77,7 +81,15 @@ class Forest:
             return self.everything
         if not len(self.children):
             return roots
+        if roots.is_sparse and roots.count * _FEW < self.size:
+            members = chain.from_iterable(map(self.tree, roots.slots().tolist()))
+            return SlotSet.sparse(np.sort(np.fromiter(members, np.intp)))
         return SlotSet.dense(roots.mask(self.size)[self._root] & self.alive)
+
+    def sample(self, count: int, generator: np.random.Generator) -> SlotSet:
+        """Return about so many of the roots, chosen at random; there are many more."""
+        drawn = generator.integers(self.size, size=count * self.size // self.all_roots.count)
+        return SlotSet.sparse(np.unique(drawn[self.is_root[drawn]]))
 
     def changed(self, roots: Mapping[int, int | None], size: int) -> Forest:
         """Return the forest with other roots for some slots; a root of None removes the provider."""

@@ -197,6 +197,15 @@ def test_each_of_the_joined_consumers_has_its_own_max_unit_and_gives_up_its_own(
     assert Picker(world.snapshot(), join=True, seed=1).pick([moved, asking(VCPU=1)]) == [None, None]
 
 
+def test_copies_use_what_their_trees_have_where_a_pool_is_small() -> None:
+    world = with_pool(3, Stock(1))
+    for number in range(3):
+        world.host(f"host{number}", aggregates=["A0"], VCPU=2, **({"DISK_GB": 1} if number else {}))
+    for copies, found in ((3, True), (4, False)):
+        [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, VCPU=1, DISK_GB=1)])
+        assert (pick is not None) == found
+
+
 def test_copies_that_a_used_up_pool_cannot_supply_are_refused_at_once() -> None:
     """Trying all trees for the missing copies would take longer than any budget allows."""
     world = with_pool(400, Stock(50))

@@ -11,6 +11,7 @@ import pytest
 from placement.search.budget import Budget
 from placement.search.find import Settings
 from placement.search.narrow.narrowing import narrow
+from placement.search.pick import picker as picker_module
 from placement.search.pick.picker import Pick, Picker, PickRequest
 from placement.search.pick.sample import Samples
 from placement.search.pick.strategy import Preference, Strategy
@@ -111,20 +112,46 @@ def test_of_many_trees_a_pick_looks_at_some_and_the_next_ones_at_others() -> Non
     assert len(found) > 45
 
 
-def test_where_a_sample_has_no_room_the_other_trees_are_looked_at() -> None:
-    """One of the hosts has both devices free, which narrowing does not see."""
-    world = World()
-    for number in range(3000):
+def add_devices(world: World, hosts: int) -> PickRequest:
+    """Add hosts with two devices, which are both free in one of them only, and return a request for two.
+
+    Narrowing does not see that the others cannot serve it.
+    """
+    for number in range(hosts):
         world.host(f"host{number}")
         for device in range(2):
-            world.host(
-                f"host{number}-{device}", parent=f"host{number}", VGPU=Stock(2, used=0 if number == 777 else device)
-            )
-            if number != 777:
-                world.host(f"host{number}-{device}", parent=f"host{number}", VGPU=Stock(1, used=device))
-    one = {"VGPU": 1}
-    query = SearchQuery((Group("_1", one), Group("_2", one)), isolate=True)
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([PickRequest(query)])) == {"host777": 1}
+            used = device if number != hosts // 2 else 0
+            world.host(f"host{number}-{device}", parent=f"host{number}", PGPU=Stock(1, used=used))
+    one = {"PGPU": 1}
+    return PickRequest(SearchQuery((Group("_1", one), Group("_2", one)), isolate=True))
+
+
+def test_where_a_sample_has_no_room_the_other_trees_are_looked_at() -> None:
+    world = World()
+    both = add_devices(world, 2000)
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([both])) == {"host1000": 1}
+
+
+def test_where_the_rules_leave_few_of_a_sample_all_trees_are_looked_at() -> None:
+    world = hosts(2000, used=7)
+    world.host("host777", VCPU=8)
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 5)) == {"host777": 4}
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([PickRequest(TWO.query, copies=2)])) == {}
+    world.host("host1777", VCPU=8)
+    assert len(roots(world, Picker(world.snapshot(), seed=1).pick([PickRequest(TWO.query, copies=2)]))) == 2
+    assert len(roots(world, Picker(world.snapshot(), join=True, seed=1).pick([TWO] * 2))) == 1
+
+
+def test_the_budget_of_a_search_is_for_all_requests_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search through many trees is more than a request has for itself, after another one has used up the rest."""
+    monkeypatch.setattr(picker_module, "_OPERATIONS_PER_REQUEST", 100)
+    world = World()
+    hard, both = add_hopeless(world), add_devices(world, 500)
+    settings = Settings(operations=10_000)
+    for requests, cut_short in (([both], set()), ([hard, both], {0, 1})):
+        picker = Picker(world.snapshot(), settings=settings, seed=1)
+        picker.pick(requests)
+        assert picker.cut_short == cut_short
 
 
 def test_random_picks_are_independent() -> None:
@@ -193,16 +220,24 @@ def test_a_budget_that_ends_is_no_lack_of_room() -> None:
     assert Picker(World().snapshot(), seed=1).pick([TWO]) == [None]
 
 
-def test_one_hard_query_leaves_others_their_budget() -> None:
-    """All amounts are even, and the capacities odd: no combination fits, and no rule sees it at once."""
+def add_hopeless(world: World) -> PickRequest:
+    """Add a host, and return a request of which no search finds out that it does not fit there.
+
+    All amounts are even, and the capacities odd: no combination fits, and no rule sees it at once.
+    """
     halves = (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161)
-    world = World()
-    world.host("host", VCPU=8)
+    world.host("hard", VCPU=8)
     for number in range(4):
-        world.host(f"device{number}", parent="host", VGPU=sum(halves) // 2)
-    hard = SearchQuery(tuple(Group(f"_{number}", {"VGPU": 2 * half}) for number, half in enumerate(halves)))
+        world.host(f"hard-{number}", parent="hard", VGPU=sum(halves) // 2)
+    groups = [Group(f"_{number}", {"VGPU": 2 * half}) for number, half in enumerate(halves)]
+    return PickRequest(SearchQuery(tuple(groups)))
+
+
+def test_one_hard_query_leaves_others_their_budget() -> None:
+    world = World()
+    hard = add_hopeless(world)
     picker = Picker(world.snapshot(), seed=1)
-    picks = picker.pick([PickRequest(hard), TWO])
+    picks = picker.pick([hard, TWO])
     assert [pick is None for pick in picks] == [True, False]
     assert picker.cut_short == {0}
     picker.pick([TWO])

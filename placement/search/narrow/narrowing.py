@@ -48,13 +48,20 @@ class Narrowed(NamedTuple):
     roots: SlotSet
 
 
-def narrow(query: SearchQuery, snapshot: Snapshot, budget: Budget, refusals: Refusals) -> Narrowed:
+def narrow(
+    query: SearchQuery, snapshot: Snapshot, budget: Budget, refusals: Refusals, among: SlotSet | None = None
+) -> Narrowed:
     """Return the providers and trees that could serve the query.
+
+    Args:
+        among: The roots of the trees to look at; None: all.
 
     Raises:
         Exhausted: The budget is used up.
     """
     narrowing = _Narrowing(snapshot, budget, refusals)
+    if among is not None:
+        narrowing.roots = among
     narrowing.apply_root_rules(query)
     eligible: list[Eligible] = []
     for group in query.groups:

@@ -23,6 +23,8 @@ def pick_joined(places: Sequence[Places], overlay: UsageOverlay, budget: Budget)
     Raises:
         Exhausted: The budget is used up; nothing is taken.
     """
+    for each in places:
+        each.look_everywhere()
     queue = places[0].queue(_with_room(places, intersection(each.roots for each in places)))
     while (root := queue.pop()) is not None:
         choices = combination(len(places), _alternatives(root, places), lambda _: True, overlay, budget)

@@ -19,6 +19,7 @@ from placement.search.narrow.narrowing import narrow
 from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.pick.combination import TreeCandidate, combination
 from placement.search.pick.overlay import Own, UsageOverlay
+from placement.search.pick.sample import sample_size
 from placement.search.pick.strategy import Strategy
 from placement.search.pick.tree_queue import Tally, TreeQueue
 from placement.search.query.query import SearchQuery
@@ -30,6 +31,9 @@ from placement.search.solver.problem import Candidate, Requirements
 #: After so many refused trees in a row the query is narrowed again, if anything was taken since; the next time after
 #: twice as many.  One mask finds that a shared pool is used up, where each of its trees would be tried.
 _REFUSED = 32
+#: Only a sample is narrowed if there are so many times as many trees, and if enough of it remain: so many and two for
+#: each pick.
+_MANY, _ENOUGH = 8, 8
 
 
 class Area(NamedTuple):
@@ -91,7 +95,7 @@ class Places:
         self._tally = tally
         self._picks = picks
         self.budget = budget
-        self._seed = seed
+        self._generator = np.random.default_rng(seed)
         self._cache = SolutionCache(budget)
         #: The roots of trees without a candidate.
         self._refused: set[int] = set()
@@ -101,7 +105,9 @@ class Places:
         self._popped: list[int] = []
         #: What a place has of each resource class.
         self.total = Requirements.of(query).total
-        self._narrow()
+        #: Whether only a sample of the trees was narrowed.
+        self._sampled = False
+        self._begin(picks)
 
     @property
     def may_borrow(self) -> bool:
@@ -113,10 +119,22 @@ class Places:
         """Whether the consumers give up something."""
         return bool(self._own)
 
-    def _narrow(self) -> None:
+    def _begin(self, picks: int) -> None:
+        """Narrow a sample of the trees, if there are many; all of them, if few of the sample remain."""
+        forest = self._overlay.snapshot({}).forest
+        size = sample_size(picks)
+        if self._strategy.may_sample and forest.all_roots.count > _MANY * size:
+            self._narrow(forest.sample(size, self._generator))
+            if self.roots.count >= _ENOUGH + 2 * picks:
+                return
+        self._narrow()
+
+    def _narrow(self, among: SlotSet | None = None) -> None:
+        """Narrow the query with the present usage, among all trees or some."""
+        self._sampled = among is not None
         self.snapshot = self._overlay.snapshot(self._own)
         self._changes = self._overlay.changes
-        narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals())
+        narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals(), among)
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
         self._problems = TreeProblems(narrowed, None, self.budget)
         demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
@@ -128,9 +146,14 @@ class Places:
         ]
         self._queue = self.queue(self.roots)
 
+    def look_everywhere(self) -> None:
+        """Have all trees in ``roots``, not only those of a sample."""
+        if self._sampled:
+            self._narrow()
+
     def queue(self, roots: SlotSet) -> TreeQueue:
         """Return some of the trees in the order of the strategy."""
-        return TreeQueue(self._narrowed, roots, self._strategy, self._tally, self._picks, self._seed)
+        return TreeQueue(self._narrowed, roots, self._strategy, self._tally, self._picks, self._generator)
 
     def candidates(self, root: int) -> Iterator[Candidate]:
         """Return the candidates of a tree that fit now, for the consumer that has begun."""
@@ -179,7 +202,13 @@ class Places:
         self._misses += 1
 
     def _one(self) -> list[TreeCandidate] | None:
-        while (root := self._pop()) is not None:
+        while True:
+            root = self._pop()
+            if root is None:
+                if not self._sampled:
+                    return None
+                self.look_everywhere()
+                continue
             candidate = next(self.candidates(root), None)
             if candidate is not None:
                 self._overlay.take(candidate)
@@ -189,9 +218,9 @@ class Places:
             if self._misses >= self._enough and self._overlay.changes != self._changes:
                 self._misses, self._enough = 0, 2 * self._enough
                 self._narrow()
-        return None
 
     def _several(self, copies: int) -> list[TreeCandidate] | None:
+        self.look_everywhere()
         if not self._may_have(copies):
             return None
         trees = self._popped

@@ -21,11 +21,16 @@ from placement.search.pick.strategy import Preference, Strategy
 from placement.search.pick.usage import TreeUsage
 
 #: The size of a sample: this, and so many for each pick that is wanted.
-_SAMPLE, _PER_PICK = 128, 4
+_SAMPLE, _PER_PICK = 64, 4
 #: The same for the number of domains, and for the trees of each domain.
 _DOMAINS, _TREES = 16, 8
 #: When a sample has no room, the next one is so many times as large.
 _GROWTH = 4
+
+
+def sample_size(picks: int) -> int:
+    """Return how many trees are enough to choose from, for so many picks; half of them are a sample of more."""
+    return 2 * (_SAMPLE + _PER_PICK * picks)
 
 
 class Sample(NamedTuple):
@@ -53,7 +58,7 @@ class Samples:
         self._strategy = strategy
         self._generator = generator
         self._picks = picks
-        self._size = _SAMPLE + _PER_PICK * picks
+        self._size = sample_size(picks) // 2
         #: Those that were not looked at, but for those of the last sample.
         self._rest = roots.slots()
         #: The indexes of these in ``_rest``.
@@ -71,7 +76,7 @@ class Samples:
         return Sample(roots, None if by_chance else TreeUsage(self._narrowed, roots))
 
     def _draw(self) -> Slots:
-        if len(self._rest) <= 2 * self._size:
+        if len(self._rest) <= 2 * self._size:  # all of ``sample_size``
             roots, self._rest, self._drawn = self._rest, self._rest[:0], self._drawn[:0]
             return roots
         if self._strategy.preference == Preference.PACK:

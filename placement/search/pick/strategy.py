@@ -36,6 +36,11 @@ class Strategy(NamedTuple):
     #: root.  None: no domains.
     spread_over: str | None = None
 
+    @property
+    def may_sample(self) -> bool:
+        """Whether any large sample of the trees is as good as all of them."""
+        return self.preference != Preference.PACK and self.spread_over in (None, ROOT)
+
     def domains(self, snapshot: Snapshot) -> DomainsOf:
         """Return a function from the root of a tree to the domains that the tree is in: aggregates or traits."""
         prefix = self.spread_over

@@ -7,7 +7,6 @@ same snapshot therefore seldom take the same tree.
 from __future__ import annotations
 
 import itertools
-import random
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -39,7 +38,13 @@ class TreeQueue:
     """A priority queue of trees."""
 
     def __init__(
-        self, narrowed: Narrowed, roots: SlotSet, strategy: Strategy, tally: Tally, picks: int, seed: int
+        self,
+        narrowed: Narrowed,
+        roots: SlotSet,
+        strategy: Strategy,
+        tally: Tally,
+        picks: int,
+        generator: np.random.Generator,
     ) -> None:
         """Begin with all of the trees.
 
@@ -47,14 +52,13 @@ class TreeQueue:
             roots: Those of ``narrowed``, or some of them.
             tally: Counts the picks; other queues may count there, too.
             picks: How many trees are probably asked for.
-            seed: Of what is left to chance.
+            generator: Of what is left to chance.
         """
         self._sign = _SIGNS[strategy.preference]
         self._over_trees = strategy.spread_over == ROOT
         self._tally = tally
-        self._random = random.Random(seed)
-        self._generator = np.random.default_rng(seed)
-        self._samples = Samples(narrowed, roots, strategy, picks, self._generator)
+        self._generator = generator
+        self._samples = Samples(narrowed, roots, strategy, picks, generator)
         self._heaps: Heaps = OneHeap()
         if strategy.spread_over is not None and not self._over_trees:
             self._heaps = EvenHeaps(strategy.domains(narrowed.snapshot), tally.domains)
@@ -76,7 +80,7 @@ class TreeQueue:
         """Put back a tree that was popped."""
         # The least of exponentially distributed numbers is each of them with the same probability, whenever it was
         # drawn, since the distribution has no memory.
-        chance = self._last + self._random.expovariate(1)
+        chance = self._last + self._generator.exponential()
         self._heaps.push(self._entry(root, self._steps[root], chance))
 
     def count(self, root: int, candidate: Candidate) -> None:
@@ -88,10 +92,10 @@ class TreeQueue:
             self._steps[root] = int(usage.add(place, root, candidate) * _STEPS)
 
     def _entry(self, root: int, steps: int, chance: float) -> Entry:
-        picks = self._tally.trees[root]
+        by_use, by_picks = self._sign * steps, self._tally.trees[root]
         if self._over_trees:
-            return Entry(picks, self._sign * steps, chance, root)
-        return Entry(self._sign * steps, self._sign * picks, chance, root)
+            return Entry(by_picks, by_use, chance, root)
+        return Entry(by_use, self._sign * by_picks, chance, root)
 
     def _look_at_more(self) -> bool:
         """Put trees that were not looked at into the queue; return False if there are none."""
