@@ -120,3 +120,23 @@ def test_roots_and_trees_of_a_set(data: st.DataObject, grown: tuple[Forest, list
     for slots in forms(tops):
         check(forest.trees_of(slots), frozenset(slot for slot, root in enumerate(roots) if root in tops))
     check(forest.all_roots, frozenset(roots))
+
+
+@given(st.data(), forests())
+def test_trees_of_few_among_many_slots(data: st.DataObject, grown: tuple[Forest, list[int]]) -> None:
+    roots = grown[1]
+    forest = Forest.of_roots(roots, 1000)
+    tops = data.draw(st.frozensets(st.sampled_from(roots)))
+    found = forest.trees_of(SlotSet.sparse(array(tops)))
+    assert found.slots().tolist() == [slot for slot, root in enumerate(roots) if root in tops]
+
+
+def test_a_sample_of_roots() -> None:
+    """Each third provider is a root."""
+    forest = Forest.of_roots([slot - slot % 3 for slot in range(30_000)], 40_000)
+    generator = np.random.default_rng(1)
+    samples = [forest.sample(100, generator).slots().tolist() for _ in range(10)]
+    for sample in samples:
+        assert 60 < len(sample) < 140
+        assert all(slot % 3 == 0 and slot < 30_000 for slot in sample)
+    assert len(set().union(*samples)) > 900

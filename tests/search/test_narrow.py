@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.index.slots import SlotSet
+from placement.search.budget import Budget
 from placement.search.find import find
+from placement.search.narrow.narrowing import narrow
+from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.query.query import Group, NameCondition, SearchQuery
+from placement.search.refusals import Refusals
 from tests.search import oracle
 from tests.search.test_search import found_once
+from tests.strategies import examples, search_queries, worlds
 from tests.world import Stock, World
 
 
@@ -93,3 +103,19 @@ def test_a_tree_whose_eligible_providers_lack_a_required_trait_is_removed() -> N
     found = find(query, world.snapshot())
     assert not found.candidates
     assert found.obstacle == "required"
+
+
+@examples(100)
+@given(data=st.data(), world=worlds())
+def test_some_of_the_trees_are_narrowed_as_they_are_with_all_others(data: st.DataObject, world: World) -> None:
+    snapshot = world.snapshot()
+    query: SearchQuery = data.draw(search_queries(world))
+    roots = snapshot.forest.all_roots.slots()
+    few = SlotSet.sparse(np.array(sorted(data.draw(st.sets(st.sampled_from(roots.tolist())))), np.intp))
+    everywhere = narrow(query, snapshot, Budget(), Refusals())
+    among = narrow(query, snapshot, Budget(), Refusals(), few)
+    assert among.roots.slots().tolist() == (everywhere.roots & few).slots().tolist()
+    if among.roots:
+        of_all, of_few = (TreeProblems(each, None, Budget()) for each in (everywhere, among))
+        for root in among.roots.slots().tolist():
+            assert of_few.alone(root).domains == of_all.alone(root).domains

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,15 +114,15 @@ def test_of_many_trees_a_pick_looks_at_some_and_the_next_ones_at_others() -> Non
     assert len(found) > 45
 
 
-def add_devices(world: World, hosts: int) -> PickRequest:
-    """Add hosts with two devices, which are both free in one of them only, and return a request for two.
+def add_devices(world: World, hosts: int, free: Collection[int]) -> PickRequest:
+    """Add hosts with two devices, which are both free in some of them only, and return a request for two.
 
     Narrowing does not see that the others cannot serve it.
     """
     for number in range(hosts):
         world.host(f"host{number}")
         for device in range(2):
-            used = device if number != hosts // 2 else 0
+            used = 0 if number in free else device
             world.host(f"host{number}-{device}", parent=f"host{number}", PGPU=Stock(1, used=used))
     one = {"PGPU": 1}
     return PickRequest(SearchQuery((Group("_1", one), Group("_2", one)), isolate=True))
@@ -128,25 +130,30 @@ def add_devices(world: World, hosts: int) -> PickRequest:
 
 def test_where_a_sample_has_no_room_the_other_trees_are_looked_at() -> None:
     world = World()
-    both = add_devices(world, 2000)
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([both])) == {"host1000": 1}
+    both = add_devices(world, 2000, free=(500, 1000))
+    snapshot, copies = world.snapshot(), replace(both, copies=2)
+    for join in (False, True):
+        [found] = roots(world, Picker(snapshot, join=join, seed=1).pick([both]))
+        assert found in ("host500", "host1000")
+    assert roots(world, Picker(snapshot, seed=1).pick([copies])) == {"host500": 1, "host1000": 1}
 
 
 def test_where_the_rules_leave_few_of_a_sample_all_trees_are_looked_at() -> None:
     world = hosts(2000, used=7)
-    world.host("host777", VCPU=8)
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 5)) == {"host777": 4}
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([PickRequest(TWO.query, copies=2)])) == {}
-    world.host("host1777", VCPU=8)
-    assert len(roots(world, Picker(world.snapshot(), seed=1).pick([PickRequest(TWO.query, copies=2)]))) == 2
-    assert len(roots(world, Picker(world.snapshot(), join=True, seed=1).pick([TWO] * 2))) == 1
+    for number in range(10):
+        world.host(f"host{200 * number}", VCPU=8)
+        world.host(f"host{200 * number + 7}", VCPU=Stock(8, used=4))
+    snapshot = world.snapshot()
+    found = roots(world, [Picker(snapshot, seed=seed).pick([TWO])[0] for seed in range(20)])
+    assert {*found} <= {f"host{200 * number}" for number in range(10)}
+    assert sum(found.values()) == 20
 
 
 def test_the_budget_of_a_search_is_for_all_requests_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search through many trees is more than a request has for itself, after another one has used up the rest."""
     monkeypatch.setattr(picker_module, "_OPERATIONS_PER_REQUEST", 100)
     world = World()
-    hard, both = add_hopeless(world), add_devices(world, 500)
+    hard, both = add_hopeless(world), add_devices(world, 500, free=[250])
     settings = Settings(operations=10_000)
     for requests, cut_short in (([both], set()), ([hard, both], {0, 1})):
         picker = Picker(world.snapshot(), settings=settings, seed=1)
