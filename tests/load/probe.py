@@ -53,7 +53,7 @@ class Probe:
             made["writing"] = _made_here(db._connection)
 
         def read(db: Any) -> None:
-            made["reading"] = _made_here(db)
+            made["reading"] = _made_here(db._connection)
 
         database.write(write)
         database.read(read)
