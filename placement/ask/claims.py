@@ -8,7 +8,7 @@ from typing import Any
 
 from placement.ask import explain
 from placement.ask.style import Style
-from placement.ask.tables import table
+from placement.ask.tables import seconds, table
 
 Document = Mapping[str, Any]
 #: The columns of ``facts``.
@@ -88,7 +88,7 @@ def body_of(document: Document) -> Document:
 
 def _rows(result: Document, *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
     """Yield a row for each provider; with ``everywhere`` every row says which consumer it is, else the first does."""
-    known: tuple[object, ...] = (result["consumer"], result.get("outcome", "held"), result.get("expires_at"))
+    known: tuple[object, ...] = (result["consumer"], result.get("outcome", "held"), seconds(result.get("expires_at")))
     for uuid, held in result.get("allocations", {}).items() or [(None, None)]:
         resources = held and ", ".join(f"{amount} {name}" for name, amount in held["resources"].items())
         yield *known, held and (held.get("name") or uuid), resources

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placement.ask.style import Style
-from placement.ask.tables import table
+from placement.ask.tables import seconds, table
 
 Document = Mapping[str, Any]
 HEADER = ("consumer", "type", "project", "user", "since", "until", "provider", "resources")
@@ -19,7 +19,8 @@ def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator
         everywhere: Whether every row says which consumer it is, for programs; otherwise the first of a consumer does.
     """
     for consumer in consumers:
-        facts = tuple(consumer.get(name) for name in ("uuid", "type", "project", "user", "since", "expires_at"))
+        facts = tuple(consumer[name] for name in ("uuid", "type", "project", "user", "since"))
+        facts = (*facts, seconds(consumer.get("expires_at")))
         for uuid, held in consumer["allocations"].items():
             resources = ", ".join(f"{amount} {name}" for name, amount in held["resources"].items())
             yield *facts, held["name"] or uuid, resources

@@ -58,6 +58,11 @@ def name_of(provider: Mapping[str, Any]) -> str:
     return str(provider["name"] or provider["uuid"])
 
 
+def seconds(date: str | None) -> str | None:
+    """Return a date of a document in whole seconds; None for none."""
+    return None if date is None else f"{date[:19]}Z"
+
+
 def plain(value: object) -> str:
     """Return a text that is safe in a terminal: control characters, which names may contain, are replaced."""
     return "".join(character if character.isprintable() else "\ufffd" for character in str(value))

@@ -172,7 +172,9 @@ def claimed(ask, *words):
 
 def test_an_end_is_given_moved_and_taken_away(ask):
     consumer, first = claimed(ask, "--expires-in", "1h")
-    assert ["until", first[:19] + "Z"] == [rows(ask("consumers"))[0][5], rows(ask("consumers"))[1][5]]
+    header, listed, *_ = rows(ask("consumers"))
+    assert (header[5], listed[5]) == ("until", f"{first[:19]}Z")
+    assert json.loads(ask("consumers", "--json").stdout)["consumers"][0]["expires_at"] == first
     row = rows(ask("extend", consumer, "2d"))[1]
     assert (row[0], row[1], row[2] > first) == (consumer, "held", True)
     assert json.loads(ask("extend", consumer, "--forever", "--json").stdout)["expires_at"] is None

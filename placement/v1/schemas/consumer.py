@@ -11,7 +11,7 @@ from placement.schemas.declarations import IDENTIFIER, Field, Object, string
 from placement.schemas.document import Parameters, Query
 from placement.v1 import lookup
 from placement.v1.schemas import paging
-from placement.v1.schemas.date import DATE, date, moment
+from placement.v1.schemas.date import DATE, date, moment, precise
 
 #: Providers that a statement names one by one.
 _FEW = 1000
@@ -87,6 +87,6 @@ def document(holder: Holder) -> dict[str, Any]:
         "user": holder.user,
         "generation": holder.generation,
         "since": date(holder.created_at),
-        "expires_at": date(holder.expires_at),
+        "expires_at": precise(holder.expires_at),
         "allocations": {uuid: {"name": held.name, "resources": held.resources} for uuid, held in holder.held.items()},
     }

@@ -16,7 +16,7 @@ TAKEN = {
     },
     "mappings": [{"": [HOST], "_gpu": [CARD]}],
     "consumer_generation": 1,
-    "expires_at": "2026-11-22T13:00:00Z",
+    "expires_at": "2026-11-22T13:00:00.000250Z",
 }
 
 
