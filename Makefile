@@ -9,8 +9,8 @@
 #   make test-long   the tests, with longer searches for counterexamples
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache,
-#                    haproxy and Chromium from Debian's packages, the client of SQLite, and what uWSGI, mod_wsgi
-#                    and mysqlclient are compiled with; starts none of them
+#                    haproxy, Chromium and libfaketime from Debian's packages, the client of SQLite, and what uWSGI,
+#                    mod_wsgi and mysqlclient are compiled with; starts none of them
 #   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
 #   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0
@@ -66,7 +66,7 @@ servers:
 	-$(SUDO) apt-get update -qq
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
 		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy chromium libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev \
-		libmariadb-dev pkg-config
+		libmariadb-dev pkg-config libfaketime
 
 clean:
 	rm -rf .venv .tox build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

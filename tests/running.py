@@ -79,6 +79,7 @@ def uwsgi(
     *,
     module: str = "placement.wsgi.api",
     flags: Sequence[str] = ("--lazy-apps", "--enable-threads"),
+    environment: Mapping[str, str] = {},
 ) -> Iterator[Service]:
     """The service under uWSGI, as the deployment tools run it: it sends "Connection: close" with each reply.
 
@@ -92,7 +93,7 @@ def uwsgi(
         *("--die-on-term", "--no-orphans", "--disable-logging", "--buffer-size", "65535", "--listen", "128"),
         *("--add-header", "Connection: close", "--pythonpath", str(Path(__file__).parent.parent)),
     ]
-    yield from run(argv, port, directory)
+    yield from run(argv, port, directory, environment=environment)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,7 @@ DEADLY = (
     "delete a node that is held",
     "claim places for several",
     "move and claim for an hour",
+    "release named consumers",
 )
 
 

@@ -15,6 +15,7 @@ from hypothesis.stateful import initialize, precondition, rule, run_state_machin
 
 from placement import deploy
 from tests import caller, servers, web
+from tests.db import lease
 from tests.db.feed_audit import audited
 from tests.model.clients import Clients, body_of, clear, copied, record, records
 from tests.model.picking import Pickers
@@ -356,4 +357,5 @@ else:
                 return answer
 
             part = 0.5 if backend.kind == servers.SQLite.kind else 0.1
-            run(Everyone, audited_call, part)
+            expire = staticmethod(lambda consumer: lease.expire(database, consumer))
+            run(Everyone, audited_call, part, expire=expire)

@@ -58,12 +58,16 @@ RULES = {
     ("GET", "/providers/{provider}"): "placement:v1:providers:show",
     ("GET", "/consumers"): "placement:v1:consumers:list",
     ("POST", "/claims"): "placement:v1:claims:create",
+    ("DELETE", "/claims"): "placement:v1:claims:delete",
     ("GET", "/claims/{consumer}"): "placement:v1:claims:show",
+    ("POST", "/claims/{consumer}/extend"): "placement:v1:claims:extend",
 }
 #: The status of a route without a body, or about a consumer that holds nothing, if it is not 200.
 ANSWERED = {
     ("POST", "/claims"): 400,
+    ("DELETE", "/claims"): 400,
     ("GET", "/claims/{consumer}"): 404,
+    ("POST", "/claims/{consumer}/extend"): 400,
 }
 #: Requests that name a provider.
 NAMING = (

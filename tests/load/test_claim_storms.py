@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 
 import pytest
 
 from tests.length import LONG
-from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, request, results
+from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, releasing, request, results
 from tests.load.storm import Call, claim, name, new, statuses
 
 ROUNDS = 10 if LONG else 1
@@ -136,7 +137,7 @@ def test_there_is_always_room_for_one_of_each_client(storm, round_):
         for _ in range(per_client):
             consumer = new()
             yield storm.ask(*claiming(request(hosts.query(), consumer), strategy=STRATEGIES[seed % 3]))
-            storm.ask("DELETE", f"/allocations/{consumer}")
+            storm.ask(*(releasing([consumer]) if seed % 2 else Call("DELETE", f"/allocations/{consumer}")))
 
     def chosen(seed):
         chance = random.Random(seed)
@@ -240,3 +241,68 @@ def test_consumers_that_are_to_be_together_share_a_tree(storm, round_):
     calls = [claiming(request(hosts.query(), one), together_with=consumers) for one in consumers]
     assert refused(results(storm.together(*calls))) == set()
     assert len({hosts.host_of(one) for one in consumers}) == 1
+
+
+# --- ends ------------------------------------------------------------------------------------------------------------
+
+
+@rounds
+def test_each_of_many_consumers_is_released_once(storm, round_):
+    hosts, consumers = Hosts(storm, *[10] * 6), [new() for _ in range(30)]
+    storm.ask(*claiming(*(request(hosts.query(), one) for one in consumers)))
+    mixed = [random.Random(seed).sample(consumers, 20) for seed in range(CLIENTS)]
+    answers = storm.together(*map(releasing, [*mixed, consumers]))
+    assert statuses(answers) == {200: CLIENTS + 1}
+    released = [one for answer in answers for one in answer.body["released"]]
+    assert sorted(released) == sorted(consumers)
+    assert set(hosts.used().values()) == {0}
+
+
+@rounds
+def test_what_has_expired_is_room_at_once_and_is_given_back_once(storm, round_, counter):
+    """Claims of a second each by clients that never release: together more than there is."""
+    hosts, expired = Hosts(storm, *[2] * 6), counter("placement_leases_expired_total")
+    before = expired()
+
+    def lease(chance):
+        for _ in range(20 if LONG else 5):
+            yield storm.ask(*claiming(request(hosts.query(2)), expires_in=1))
+            time.sleep(chance.uniform(0.1, 0.6))
+
+    answers = storm.together(*(lambda seed=seed: [*lease(random.Random(seed))] for seed in range(CLIENTS)))
+    found = [*results(itertools.chain(*answers))]
+    leases = len(found) - len(refused(found))
+    assert leases > 6
+    time.sleep(1)
+    # All that there is, whether or not a worker has tidied up meanwhile.
+    asked = [request(hosts.query(2)) for _ in hosts.totals]
+    assert storm.ask(*claiming(*asked, all_or_nothing=True)).status == 200
+    assert hosts.free() == [0] * 6
+    assert expired() - before == leases
+
+
+@rounds
+def test_an_extension_and_an_end_exclude_each_other(storm, round_):
+    """What is extended in time stays, and what is not is gone: its room goes to others, who ask for it all the time."""
+    hosts, consumers = Hosts(storm, *[1] * CLIENTS), [new() for _ in range(CLIENTS)]
+    storm.ask(*claiming(*(request(hosts.query(), one) for one in consumers), expires_in=1))
+    extended = []
+
+    def extend(consumer, seconds):
+        time.sleep(seconds)
+        answer = storm.ask("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
+        assert answer.status in (200, 404), answer
+        extended.append(answer.status == 200)
+        return extended[-1]
+
+    def take():
+        while len(extended) < CLIENTS:
+            yield storm.ask(*claiming(request(hosts.query())))
+
+    works = [lambda one=one, at=at: extend(one, 0.85 + at * 0.3 / CLIENTS) for at, one in enumerate(consumers)]
+    *kept, first, second = storm.together(*works, lambda: [*take()], lambda: [*take()])
+    last = [storm.ask(*claiming(*(request(hosts.query()) for _ in hosts.totals)))]
+    assert [hosts.held(one) for one in consumers] == kept
+    taken = [one for one in results([*first, *second, *last]) if one["status"] == 200]
+    assert len(taken) == kept.count(False)
+    assert hosts.free() == [0] * CLIENTS

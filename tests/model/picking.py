@@ -5,6 +5,7 @@ What was possible is found by the brute force of tests/search/oracle.py, on the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis
@@ -56,6 +57,9 @@ def granted(result: Any) -> oracle.Answer:
 class Pickers(Clients):
     """Rules for a state machine that has providers and other clients."""
 
+    #: Ends the time of a consumer's lease.
+    expire: Callable[[str], None]
+
     @rule(wanted=WANTED, strategy=STRATEGY, at_once=st.booleans(), end=ENDS, **WHO)
     def claims_places(self, wanted, strategy, at_once, end, owner, type_):
         """Several in one call, placed in the order of their queries."""
@@ -87,6 +91,49 @@ class Pickers(Clients):
         for _ in range(1 + again):
             [result] = self._claim([entry], {"strategy": strategy, **end})
             self._see(entry, query, result, end)
+
+    @rule(number=CONSUMER, seconds=st.sampled_from((None, 3600)))
+    def gives_an_end(self, number, seconds):
+        consumer = self.uuid("c", number)
+        answer = self.call("POST", f"/v1/claims/{consumer}/extend", 39, {"expires_in": seconds})
+        known = self.model.consumers.get(consumer)
+        assert answer.status == (200 if known else 404), answer
+        if known:
+            if known.record or seconds:
+                known.record = known.record or Record()
+                known.record.ends = seconds is not None
+            assert _ended(answer.body) == seen(self.model.claim_of(consumer))
+
+    @precondition(lambda self: any(known.record and known.record.ends for known in self.model.consumers.values()))
+    @rule(which=WHICH)
+    def reaches_an_end(self, which):
+        """As the next search notices, which gives back what it holds."""
+        leased = sorted(uuid for uuid, known in self.model.consumers.items() if known.record and known.record.ends)
+        consumer = leased[which % len(leased)]
+        self.expire(consumer)
+        assert self.call("GET", f"/v1/claims/{consumer}").status == 404
+        assert self.call("GET", "/allocation_candidates?resources=VCPU:1").status == 200
+        self.model.release(consumer)
+
+    @rule(numbers=st.lists(CONSUMER, min_size=1, max_size=3, unique=True))
+    def releases_several(self, numbers):
+        named = [self.uuid("c", number) for number in numbers]
+        self._release(
+            "&".join(f"consumer={one}" for one in named), [one for one in named if one in self.model.consumers], named
+        )
+
+    @rule(owner=st.sampled_from(OWNERS))
+    def releases_all_of_an_owner(self, owner):
+        project, user = owner
+        theirs = [c for c, known in self.model.consumers.items() if (known.project, known.user) == owner]
+        self._release(f"project={project}&user={user}", theirs, theirs)
+
+    def _release(self, query, expected, named):
+        answer = self.call("DELETE", f"/v1/claims?{query}")
+        missing = sorted({*named} - {*expected})
+        assert seen(answer.body) == {"released": sorted(expected), "missing": missing, "complete": True}, answer
+        for consumer in expected:
+            self.model.release(consumer)
 
     @invariant()
     def claims_are_shown(self) -> None:

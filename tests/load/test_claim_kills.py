@@ -1,0 +1,95 @@
+"""Workers are killed in the middle of calls for many: the same call again says what became of the first one.
+
+Calls are repeated until they are answered, so that in the end each consumer is placed, moved or released exactly once.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from placement.db.database import opened
+from tests import running
+from tests.length import LONG
+from tests.load.claiming import Hosts, claiming, releasing, request, results
+from tests.load.soundness import flaws
+from tests.load.storm import Storm, new
+from tests.load.test_kills import Busy
+
+KILLS = 60 if LONG else 3
+CONSUMERS = 6
+
+
+class Callers:
+    """Clients whose calls have room always, and are repeated until they are answered."""
+
+    def __init__(self, storm, hosts):
+        self._storm, self._hosts = storm, hosts
+        self.answers = {0: 0, 200: 0, 204: 0}
+        #: What is wrong.
+        self.lies = []
+
+    def keep(self, seed, enough):
+        """Run a client: it claims for several, moves them, and releases some."""
+        for number in itertools.count(seed):
+            if enough():
+                return
+            consumers = [new() for _ in range(CONSUMERS)]
+            at_once = number % 2 == 0
+            asked = [request(self._hosts.query(), one) for one in consumers]
+            self._until_answered(claiming(*asked, all_or_nothing=at_once), consumers if at_once else [], "claimed")
+            moved = [one | {"keep": False, "consumer_generation": 1} for one in asked]
+            self._until_answered(claiming(*moved, all_or_nothing=at_once, strategy="random"), [], "moved")
+            self._check(consumers, 1, 2)
+            self._release(consumers[:-1])
+            self._check(consumers[:-1], 0, None)
+            self.answers[204] += 1
+
+    def _until_answered(self, call, together, outcome):
+        """Repeat the call until it is answered; ``together`` are consumers that are placed together or not at all."""
+        while (answer := self._ask(call)).status == 0:
+            if len({self._held(one)[0] for one in together}) > 1:
+                self.lies.append(("half done", together))
+        found = [*results([answer])]
+        if {one["status"] for one in found} != {200} or not {one["outcome"] for one in found} <= {outcome, "held"}:
+            self.lies.append((outcome, found))
+
+    def _release(self, consumers):
+        while (answer := self._ask(releasing(consumers))).status == 0:
+            pass
+        if {*answer.body["released"], *answer.body["missing"]} != {*consumers}:
+            self.lies.append(("released", answer))
+
+    def _check(self, consumers, amount, generation):
+        for one in consumers:
+            if self._held(one) != (amount, generation):
+                self.lies.append((one, amount, generation))
+
+    def _held(self, consumer):
+        """Return what a consumer holds, and its generation."""
+        while (answer := self._storm.ask("GET", f"/allocations/{consumer}")).status != 200:
+            pass
+        amounts = [sum(held["resources"].values()) for held in answer.body["allocations"].values()]
+        return sum(amounts), answer.body.get("consumer_generation")
+
+    def _ask(self, call):
+        answer = self._storm.ask(*call)
+        self.answers[answer.status] = self.answers.get(answer.status, 0) + 1
+        return answer
+
+
+def test_workers_that_are_killed_in_mid_call(database_url):
+    with running.uwsgi(database_url, processes=3, flags=()) as service:
+        storm = Storm(service.url)
+        callers = Callers(storm, Hosts(storm, *[10**6] * 8))
+        with Busy(callers) as clients:
+            for number in itertools.count(1):
+                clients.get_on(4)
+                killed = service.kill_worker()
+                service.wait_until(lambda killed=killed: killed not in service.workers)
+                if number >= KILLS and callers.answers[0]:  # at least one client was hit
+                    break
+            clients.get_on(4)
+        assert callers.lies == []
+        assert {*callers.answers} == {0, 200, 204}
+    with opened(database_url) as database:
+        assert flaws(database.engine) == {}

@@ -1,0 +1,74 @@
+"""Workers whose clocks disagree by days: the end of a lease is a time of the database's clock only.
+
+SQLite has no clock of its own; the workers of one file are on one host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import time
+from pathlib import Path
+
+import pytest
+
+from placement.db import clock
+from placement.db.database import opened
+from tests import running, servers
+from tests.conftest import missing
+from tests.load.claiming import Hosts, claiming, request
+from tests.load.soundness import flaws
+from tests.load.storm import Storm, new
+
+HOUR = datetime.timedelta(hours=1)
+
+
+def faked(offset):
+    """The environment of a process whose clock is off by so much, except for that which measures intervals."""
+    found = [
+        *Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"),
+        *Path("/usr/lib").glob("faketime/libfaketimeMT.so.1"),
+    ]
+    if not found:
+        raise servers.Missing("libfaketime is not installed: `make servers` installs it")
+    return {"LD_PRELOAD": str(found[0]), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+@pytest.fixture
+def storms(database_url):
+    """Clients of a service that is two days late, and of one that is two days early, on one database."""
+    try:
+        with contextlib.ExitStack() as running_services:
+            services = [
+                running_services.enter_context(running.uwsgi(database_url, 1, environment=faked(offset)))
+                for offset in ("-2d", "+2d")
+            ]
+            yield [Storm(service.url) for service in services]
+    except servers.Missing as reason:
+        missing(reason)
+    with opened(database_url) as database:
+        assert flaws(database.engine) == {}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True, scope="session")
+def test_the_clocks_of_workers_do_not_matter(storms, database_url):
+    late, early = storms
+    dates = [storm.ask("GET", "/resource_providers").headers["last-modified"] for storm in storms]
+    assert dates[0] != dates[1]
+    hosts, long, short = Hosts(late, 1, 1), new(), new()
+    with opened(database_url) as database:
+        before = database.read(clock.now)
+        assert early.ask(*claiming(request(hosts.query(), long), expires_in=3600)).status == 200
+        after = database.read(clock.now)
+    for storm in storms:
+        shown = datetime.datetime.fromisoformat(storm.get(f"/v1/claims/{long}")["expires_at"]).replace(tzinfo=None)
+        assert before + HOUR <= shown <= after + HOUR
+    assert late.ask(*claiming(request(hosts.query(), short), expires_in=1)).status == 200
+    # It is over for both, and the other one for neither.
+    time.sleep(1)
+    assert [storm.ask("GET", f"/v1/claims/{short}").status for storm in storms] == [404, 404]
+    assert [late.ask(*claiming(request(hosts.query(2)))).status, hosts.held(long)] == [409, 1]
+    assert early.ask(*claiming(request(hosts.query()))).status == 200
+    assert early.ask("POST", f"/v1/claims/{long}/extend", {"expires_in": 1}).status == 200
+    time.sleep(1)
+    assert late.ask("POST", f"/v1/claims/{long}/extend", {"expires_in": 60}).status == 404
