@@ -75,9 +75,12 @@ class Seen:
         """What /v1/claims shows of a consumer that holds something; of its end, whether it has one."""
         known = self.consumers[consumer]
         record = known.record or Record()
+        shown = self.allocations(consumer)
+        for uuid, allocation in shown["allocations"].items():
+            allocation["name"] = self.providers[uuid].name
         return {
             "consumer": consumer,
-            **self.allocations(consumer),
+            **shown,
             "mappings": record.mappings if record.generation == known.generation else None,
             "ends": record.ends,
         }
