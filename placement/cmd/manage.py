@@ -74,6 +74,11 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="do it even if there are nodes or allocation records of the Bare Metal API: they are lost",
     )
     giving_back.add_argument(
+        "--discard-leases",
+        action="store_true",
+        help="do it even if there are claims with an end: what they hold stays until a client releases it",
+    )
+    giving_back.add_argument(
         "--revision",
         metavar="<id>",
         default=schema.COMMON_HEADS[0],
@@ -146,6 +151,7 @@ def release(conf: cfg.ConfigOpts) -> int:
             conf.command.revision,
             force=conf.command.force,
             discard_baremetal=conf.command.discard_baremetal,
+            discard_leases=conf.command.discard_leases,
         )
     return 0
 

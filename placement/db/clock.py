@@ -9,8 +9,6 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from placement.db.transaction import Reading
-
 
 class Clock(FunctionElement[datetime.datetime]):
     """The time at which the statement began: UTC, naive, with microseconds (on SQLite: milliseconds).
@@ -25,12 +23,6 @@ class Clock(FunctionElement[datetime.datetime]):
 
 #: The time of the statement, as an expression.
 CLOCK = Clock()
-
-
-def now(db: Reading) -> datetime.datetime:
-    """Return the time: UTC, naive."""
-    time: datetime.datetime = db.execute(_NOW).scalar_one()
-    return time
 
 
 @compiles(Clock, "mysql", "mariadb")
@@ -48,6 +40,3 @@ def _on_postgresql(_element: Clock, _compiler: Any, **_options: Any) -> str:
 def _on_sqlite(_element: Clock, _compiler: Any, **_options: Any) -> str:
     # With the six digits in which SQLAlchemy stores dates there: they are compared as texts.
     return "strftime('%Y-%m-%d %H:%M:%f000', 'now')"
-
-
-_NOW = sa.select(CLOCK)

@@ -74,7 +74,12 @@ def sync(engine: Engine, revision: str = "head") -> None:
 
 
 def release(
-    engine: Engine, revision: str = COMMON_HEADS[0], *, force: bool = False, discard_baremetal: bool = False
+    engine: Engine,
+    revision: str = COMMON_HEADS[0],
+    *,
+    force: bool = False,
+    discard_baremetal: bool = False,
+    discard_leases: bool = False,
 ) -> None:
     """Downgrade the schema to what another Placement implementation knows; no process may be serving it.
 
@@ -83,10 +88,11 @@ def release(
             loses our tables.
         force: Do it even if a process of this service wrote to the database a short time ago.
         discard_baremetal: Do it even if there are nodes or allocation records of the Bare Metal API, which are lost.
+        discard_leases: Do it even if there are claims with an end, which they lose.
 
     Raises:
-        CommandError: A process wrote a short time ago, rows of the Bare Metal API would be lost, or the database has no
-            schema, or one of an unknown revision.
+        CommandError: A process wrote a short time ago, rows of the Bare Metal API or ends of claims would be lost, or
+            the database has no schema, or one of an unknown revision.
     """
     with _exclusively(engine) as connection:
         found = _version(connection)
@@ -96,6 +102,8 @@ def release(
             _refuse_while_served(connection)
         if not discard_baremetal:
             _refuse_with_baremetal(connection)
+        if not discard_leases:
+            _refuse_with_leases(connection)
         if found in _beyond(revision):
             command.downgrade(configuration(connection), revision)
         tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
@@ -210,11 +218,21 @@ def _refuse_with_baremetal(connection: Connection) -> None:
         )
 
 
-def _rows(connection: Connection, table: sa.Table) -> int:
-    """Return the number of rows of the table; 0 if it does not exist."""
+def _refuse_with_leases(connection: Connection) -> None:
+    """Raise CommandError if there are claims with an end, which no other implementation gives back."""
+    leases = _rows(connection, tables.claims, tables.claims.c.expires_at.is_not(None))
+    if leases:
+        raise CommandError(
+            f"The database has {leases} claims with an end, which would be lost: what they hold would stay until a "
+            'client releases it. "db release" drops the ends with --discard-leases.'
+        )
+
+
+def _rows(connection: Connection, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
+    """Return the number of rows of the table that meet the conditions; 0 if it does not exist."""
     if not sa.inspect(connection).has_table(table.name):
         return 0
-    return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+    return connection.execute(sa.select(sa.func.count()).select_from(table).where(*conditions)).scalar_one()
 
 
 @contextlib.contextmanager

@@ -12,6 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
+from placement.db.clock import CLOCK
+
 metadata = sa.MetaData()
 
 #: The greatest allocation ratio: that of single precision, which MySQL stores.  With it no capacity is infinite.
@@ -284,6 +286,9 @@ claims = sa.Table(
     _precise("expires_at", nullable=True),
     sa.Index("claims_expires_at_idx", "expires_at"),
 )
+
+#: Whether the time of a lease is over; null, and so not true, for a claim without an end.
+LEASE_IS_OVER: sa.ColumnElement[bool] = claims.c.expires_at <= CLOCK
 
 # --- bare metal -------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db.tables import allocations
 from placement.db.transaction import Reading, Transaction
-from placement.objects import allocation_rows, provider_rows
+from placement.objects import allocation_rows, leases, provider_rows
 from placement.objects.claim import AnyGeneration, Claim
 from placement.objects.claimed_inventory import ClaimedInventory
 from placement.objects.consumer import Consumer
@@ -104,6 +104,7 @@ class ClaimBatch:
         unknown = named if provider_ids is None else ()
         self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = found if provider_ids is None else provider_ids
+        leases.give_back_over(self._consumers.values())
         for consumer, claim in self._claims.items():
             assert not isinstance(claim.generation, AnyGeneration)
             try:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement.db.tables import (
+    LEASE_IS_OVER,
     allocations,
     claims,
     consumer_types,
@@ -20,7 +21,6 @@ from placement.db.tables import (
     users,
 )
 from placement.db.transaction import Reading, Transaction
-from placement.objects.leases import IS_DUE
 from placement.objects.provider import GENERATION
 from placement.objects.usage import UNKNOWN_TYPE
 
@@ -175,6 +175,7 @@ _HELD = (
     .outerjoin(users, users.c.id == _C.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == _C.consumer_type_id)
     .outerjoin(claims, claims.c.consumer_id == _C.id)
-    .where(_A.consumer_id.in_(sa.bindparam("consumers", expanding=True)), sa.not_(sa.func.coalesce(IS_DUE, sa.false())))
+    .where(_A.consumer_id.in_(sa.bindparam("consumers", expanding=True)))
+    .where(sa.not_(sa.func.coalesce(LEASE_IS_OVER, sa.false())))
     .order_by(_A.id)
 )

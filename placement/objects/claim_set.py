@@ -110,6 +110,7 @@ class ClaimSet:
         unknown = self._named_providers if provider_ids is None else ()
         self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = found if provider_ids is None else provider_ids
+        leases.give_back_over(self._consumers.values())
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
                 self._consumers[claim.consumer].check_generation(claim.generation)

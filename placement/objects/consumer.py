@@ -19,7 +19,16 @@ from placement import errors
 from placement.db import dialects, names
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.names import Name
-from placement.db.tables import allocations, consumers, resource_providers, touch_of, touched, utcnow
+from placement.db.tables import (
+    LEASE_IS_OVER,
+    allocations,
+    claims,
+    consumers,
+    resource_providers,
+    touch_of,
+    touched,
+    utcnow,
+)
 from placement.db.transaction import Collision, Reading, Transaction
 from placement.objects.provider import ResourceProvider
 
@@ -64,13 +73,15 @@ class Consumer:
     generation: int | None = None
     #: Ids of providers.
     held_on: set[int] = field(default_factory=set)
+    #: Whether the time of its lease is over, so that it has to be given back before anything else is done about it.
+    is_over: bool = False
     #: The columns of the owner that it will have.
     columns: dict[str, int | None] = field(default_factory=dict)
 
     @property
     def exists(self) -> bool:
         """Whether clients can see it."""
-        return self.id is not None and bool(self.held_on)
+        return self.id is not None and bool(self.held_on) and not self.is_over
 
     def check_generation(self, given: int | None) -> None:
         """Raise ConsumerGenerationConflict unless the client states the present generation (None: no such consumer)."""
@@ -130,6 +141,7 @@ class Consumer:
                 continue  # some collations find it in another case, too
             if row.id is not None:
                 consumer.id, consumer.generation = row.id, row.generation
+                consumer.is_over = bool(row.is_over)
             if row.provider_id is not None:
                 consumer.held_on.add(row.provider_id)
         return found
@@ -268,22 +280,24 @@ _WITH_ROW = (
         consumers.c.generation.label("generation"),
         allocations.c.resource_provider_id.label("provider_id"),
         sa.null().label("provider"),
+        LEASE_IS_OVER.label("is_over"),
     )
     .select_from(consumers)
+    .outerjoin(claims, claims.c.consumer_id == consumers.c.id)
     .outerjoin(allocations, allocations.c.consumer_id == consumers.c.uuid)
     .where(consumers.c.uuid.in_(_UUIDS))
 )
 _WITHOUT_ROW = sa.select(
     *(_number(_CONSUMER), sa.null(), allocations.c.consumer_id, sa.null(), allocations.c.resource_provider_id),
-    sa.null(),
+    *[sa.null()] * 2,
 ).where(
     allocations.c.consumer_id.in_(_UUIDS),
     ~sa.exists().where(consumers.c.uuid == allocations.c.consumer_id),
 )
 # In a column of its own: the columns of uuids may have different collations.
-_PROVIDERS = sa.select(_number(_PROVIDER), resource_providers.c.id, *[sa.null()] * 3, resource_providers.c.uuid).where(
-    resource_providers.c.uuid.in_(sa.bindparam("providers", expanding=True))
-)
+_PROVIDERS = sa.select(
+    _number(_PROVIDER), resource_providers.c.id, *[sa.null()] * 3, resource_providers.c.uuid, sa.null()
+).where(resource_providers.c.uuid.in_(sa.bindparam("providers", expanding=True)))
 
 
 @functools.lru_cache
@@ -292,6 +306,6 @@ def _read(kinds: tuple[str, ...] = (), *, with_providers: bool = False) -> Compi
 
     It is one statement, so that all it reads is of one moment.
     """
-    named = [names.lookup(kind, number).add_columns(*[sa.null()] * 4) for number, kind in enumerate(kinds)]
+    named = [names.lookup(kind, number).add_columns(*[sa.null()] * 5) for number, kind in enumerate(kinds)]
     found = [_PROVIDERS] if with_providers else []
     return CompiledStatement(sa.union_all(_WITH_ROW, _WITHOUT_ROW, *named, *found))

@@ -18,7 +18,7 @@ from placement.objects import leases
 LOG = logging.getLogger(__name__)
 
 #: Seconds that a request spends on a sweep, at most.
-_LONGEST = 2.0
+_LONGEST = 5.0
 #: Seconds without another sweep in the process after one that failed, or ended before it was done.
 _PAUSE = 5.0
 #: Attempts of one transaction.

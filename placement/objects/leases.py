@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db import clock
 from placement.db.clock import CLOCK
-from placement.db.tables import allocations, claims, consumers, touch_of, touched
+from placement.db.tables import LEASE_IS_OVER, allocations, claims, consumers, touch_of, touched
 from placement.db.transaction import Prerequisite, Reading, Transaction
 from placement.objects import release
 from placement.objects.consumer import Consumer
@@ -31,13 +30,16 @@ BATCH = 500
 #: The generation in rows that only have an end: no consumer has it, so no mappings are shown.
 _NO_GENERATION = -1
 
-#: Whether the time of a lease is over; null, and so not true, for a claim without an end.
-IS_DUE: sa.ColumnElement[bool] = claims.c.expires_at <= CLOCK
+
+def now(db: Reading) -> datetime.datetime:
+    """Return the time of the database's clock: UTC, naive."""
+    time: datetime.datetime = db.execute(_NOW).scalar_one()
+    return time
 
 
 def end_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
     """Return the time so many seconds from now, for ``claims.expires_at``; None if there is to be no end."""
-    return None if seconds is None else clock.now(db) + datetime.timedelta(seconds=seconds)
+    return None if seconds is None else now(db) + datetime.timedelta(seconds=seconds)
 
 
 def some_due(db: Reading) -> bool:
@@ -76,16 +78,25 @@ def give_back_first(db: Transaction, providers: Collection[int]) -> None:
         raise Prerequisite(lambda first: _give_back_on(first, providers))
 
 
+def give_back_over(found: Iterable[Consumer]) -> None:
+    """Have an attempt run again once those of these consumers are ended whose lease is over; return if none is.
+
+    Raises:
+        Prerequisite: There is an expired lease.
+    """
+    over = [consumer.uuid for consumer in found if consumer.is_over]
+    if over:
+        raise Prerequisite(lambda first: _end_due(first, over, skip_locked=False))
+
+
 def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
     due = db.execute(_DUE_ON, {"providers": sorted(providers), "most": BATCH})
     _end_due(db, due.scalars().all(), skip_locked=False)
 
 
 def _end_due(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
-    locked = release.lock(db, uuids, skip_locked=skip_locked)
     # An extension may have been committed before the lock was ours.
-    still = set(db.execute(_STILL_DUE, {"ids": [consumer.id for consumer in locked]}).scalars()) if locked else set()
-    ending = [consumer for consumer in locked if consumer.id in still]
+    ending = [consumer for consumer in release.lock(db, uuids, skip_locked=skip_locked) if consumer.is_over]
     release.end(db, ending)
     if ending:
         db.on_commit(lambda: _publish(len(ending)))
@@ -107,14 +118,9 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     consumer = Consumer.read_all(db, [consumer_uuid])[consumer_uuid]
     if not consumer.exists:
         raise errors.NothingHeld(consumer=consumer_uuid)
-    of_claim = {"consumer": consumer.id}
-    known = db.execute(_IS_DUE, of_claim).first()
-    if known is not None and known.due:
-        raise errors.NothingHeld(consumer=consumer_uuid)
     expires_at = end_after(db, seconds)
-    if known is not None:
-        db.execute(_EXTEND, of_claim | {"ends": expires_at})
-    elif expires_at is not None:
+    is_claimed = db.execute(_EXTEND, {"consumer": consumer.id, "ends": expires_at}).rowcount
+    if not is_claimed and expires_at is not None:
         new: dict[str, Any] = {
             "consumer_id": consumer.id,
             "generation": _NO_GENERATION,
@@ -129,10 +135,11 @@ def _among(name: str) -> sa.BindParameter[Any]:
 
 
 _C = claims.c
+_NOW = sa.select(CLOCK)
 _DUE = (
     sa.select(consumers.c.uuid)
     .join(claims, _C.consumer_id == consumers.c.id)
-    .where(IS_DUE)
+    .where(LEASE_IS_OVER)
     .order_by(_C.expires_at, _C.consumer_id)
     .limit(sa.bindparam("most"))
 )
@@ -144,10 +151,8 @@ _DUE_ON = _DUE.where(
 )
 #: One row if there is a lease whose time is over.  The join leaves out claims whose consumer a program has deleted on
 #: SQLite without its foreign keys.
-SOME_DUE = sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(IS_DUE).limit(1)
+SOME_DUE = sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_IS_OVER).limit(1)
 _COUNT_DUE = SOME_DUE.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
-_STILL_DUE = sa.select(_C.consumer_id).where(_C.consumer_id.in_(_among("ids")), IS_DUE)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
-_IS_DUE = sa.select(sa.func.coalesce(IS_DUE, sa.false()).label("due")).where(_OF_CLAIM)
 _EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("ends"))

@@ -11,9 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db import feed
-from placement.db.tables import allocations, consumers
+from placement.db.tables import consumers
 from placement.db.transaction import Transaction
+from placement.objects import allocation_rows
 from placement.objects.consumer import Consumer
 
 
@@ -51,11 +51,8 @@ def end(db: Transaction, ending: Collection[Consumer]) -> None:
     """
     if not ending:
         return
-    db.execute(_DELETE_ALLOCATIONS, {"uuids": [consumer.uuid for consumer in ending]})
+    allocation_rows.delete_all(db, ending)
     db.execute(_DELETE_ROWS, {"ids": sorted(consumer.id for consumer in ending if consumer.id is not None)})
-    for consumer in ending:
-        for provider_id in consumer.held_on:
-            db.changed(provider_id, feed.USAGE)
 
 
 def _among(name: str) -> sa.BindParameter[Any]:
@@ -65,5 +62,4 @@ def _among(name: str) -> sa.BindParameter[Any]:
 _ROWS = sa.select(consumers.c.uuid).where(consumers.c.uuid.in_(_among("uuids"))).order_by(consumers.c.uuid)
 _LOCK = _ROWS.with_for_update()
 _LOCK_FREE = _ROWS.with_for_update(skip_locked=True)
-_DELETE_ALLOCATIONS = sa.delete(allocations).where(allocations.c.consumer_id.in_(_among("uuids")))
 _DELETE_ROWS = sa.delete(consumers).where(consumers.c.id.in_(_among("ids")))

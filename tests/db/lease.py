@@ -6,8 +6,8 @@ import datetime
 
 import sqlalchemy as sa
 
-from placement.db import clock
 from placement.db.tables import claims, consumers
+from placement.objects import leases
 
 
 def expire(database, consumer, seconds=0):
@@ -17,7 +17,7 @@ def expire(database, consumer, seconds=0):
     )
 
     def work(db):
-        ended = clock.now(db) - datetime.timedelta(seconds=seconds)
+        ended = leases.now(db) - datetime.timedelta(seconds=seconds)
         return db.execute(sa.update(claims).where(of_consumer).values(expires_at=ended)).rowcount
 
     assert database.write(work) == 1

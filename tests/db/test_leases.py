@@ -10,11 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db import clock
 from placement.db.tables import claims, consumers
 from placement.objects import lease_sweep, leases, release
 from placement.objects.allocation import ConsumerAllocations
-from placement.objects.claim import Claim
+from placement.objects.claim import ANY_GENERATION, Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
@@ -69,7 +68,7 @@ def end_of(database, consumer):
 
 def test_the_clock_is_in_utc_with_fractions(database):
     before = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-    times = [database.read(clock.now) for _ in range(20)]
+    times = [database.read(leases.now) for _ in range(20)]
     after = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     # SQLite cuts the time to milliseconds.
     assert before - datetime.timedelta(milliseconds=1) <= times[0] <= times[-1] <= after
@@ -80,10 +79,10 @@ def test_the_clock_is_in_utc_with_fractions(database):
 @pytest.mark.usefixtures("host")
 def test_a_lease_lasts_from_now_on_until_its_end(database):
     consumer = claimed(database, seconds=60)
-    left = end_of(database, consumer) - database.read(clock.now)
+    left = end_of(database, consumer) - database.read(leases.now)
     assert datetime.timedelta(seconds=30) < left <= datetime.timedelta(seconds=60)
     database.write(lambda db: leases.extend(db, consumer, 600))
-    assert end_of(database, consumer) - database.read(clock.now) > datetime.timedelta(seconds=500)
+    assert end_of(database, consumer) - database.read(leases.now) > datetime.timedelta(seconds=500)
     database.write(lambda db: leases.extend(db, consumer, None))
     assert end_of(database, consumer) is None
 
@@ -231,3 +230,25 @@ def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(dat
 
         assert database.write(hold).result(60) == (database.url.get_backend_name() == "sqlite")
     assert used(database) == (0 if database.url.get_backend_name() == "sqlite" else 1)
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize("generation", [None, ANY_GENERATION])
+def test_a_consumer_whose_time_is_over_is_claimed_for_anew(database, published, generation):
+    """Its old lease would give back the new claim, too."""
+    consumer = claimed(database, 5)
+    lease.expire(database, consumer)
+    again = Claim(consumer, {HOST: {"VCPU": TOTAL}}, OWNER, generation)
+    database.write(lambda db: ClaimSet(db, [again]).place())
+    assert (used(database), published, lease.count(database)) == (TOTAL, [1], 0)
+    assert database.write(leases.give_back) == 0
+
+
+@pytest.mark.usefixtures("host")
+def test_the_generation_of_a_consumer_whose_time_is_over_is_refused(database, published):
+    consumer = claimed(database)
+    lease.expire(database, consumer)
+    stale = Claim(consumer, {HOST: {"VCPU": 2}}, OWNER, 1)
+    with pytest.raises(errors.ConsumerGenerationConflict):
+        database.write(lambda db: ClaimSet(db, [stale]).place())
+    assert (used(database), published) == (0, [1])

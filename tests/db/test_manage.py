@@ -212,6 +212,26 @@ class TestRelease:
         assert run("db", "version").out == f"{LAST_COMMON}\n"
         assert "baremetal_nodes" not in sa.inspect(database.engine).get_table_names()
 
+    def test_is_refused_while_there_are_leases(self, run, database):
+        run("db", "sync")
+        consumer = {"id": 1, "uuid": UUID, "project_id": 1, "user_id": 1}
+        claim = {"consumer_id": 1, "generation": 1, "mappings": []}
+        execute(database, sa.insert(tables.consumers).values(consumer), sa.insert(tables.claims).values(claim))
+        ends = sa.update(tables.claims).values(expires_at=tables.utcnow())
+        execute(database, ends)
+        for words in ([], ["--force", "--discard-baremetal"]):
+            ran = run("db", "release", *words)
+            assert (ran.code, ran.out) == (1, "")
+            assert "has 1 claims with an end, which would be lost" in ran.err
+            assert "--discard-leases" in ran.err
+        assert run("db", "version").out == f"{schema.head()}\n"
+        assert run("db", "release", "--discard-leases").code == 0
+        assert "claims" not in sa.inspect(database.engine).get_table_names()
+        assert execute(database, sa.select(tables.consumers.c.uuid)) == [(UUID,)]
+        run("db", "sync")
+        execute(database, sa.insert(tables.claims).values(claim))
+        assert run("db", "release").code == 0, "a claim without an end is kept by every implementation"
+
     def test_under_a_running_service_is_reported_and_undone_by_sync(self, run, database):
         """With force: the response to a write, and the health check, name the remedy."""
         run("db", "sync")

@@ -116,6 +116,7 @@ MALFORMED = [
     ("PUT", "/baremetal/v1/nodes/$node/traits/CUSTOM_T", [1]),
     ("PATCH", "/baremetal/v1/allocations/$consumer", {"op": "add"}),
     ("POST", "/v1/claims", {"requests": []}),
+    ("POST", "/v1/claims/$consumer/extend", {"expires_in": 0}),
 ]
 
 

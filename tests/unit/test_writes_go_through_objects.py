@@ -97,7 +97,7 @@ def test_only_objects_and_the_database_record_in_the_feed():
     assert recording == {
         "db/online",
         "db/standard",
-        *(f"objects/{name}" for name in WRITERS - {"claim_record", "consumer", "leases"}),
+        *(f"objects/{name}" for name in WRITERS - {"claim_record", "consumer", "leases", "release"}),
     }
 
 
@@ -116,7 +116,9 @@ def test_unchecked_writes_are_used_only_by_objects_that_check():
     assert importers("placement.objects.provider_rows") == {
         *("objects/claim_batch", "objects/claim_set", "objects/locked_provider", "objects/tree"),
     }
-    assert importers("placement.objects.allocation_rows") == {"objects/claim_batch", "objects/claim_set"}
+    assert importers("placement.objects.allocation_rows") == {
+        *("objects/claim_batch", "objects/claim_set", "objects/release"),
+    }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}
     assert importers("placement.objects.consumer.Consumer") == {
         *("objects/allocation_rows", "objects/claim_batch", "objects/claim_set", "objects/leases", "objects/release"),
