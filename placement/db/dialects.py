@@ -175,10 +175,9 @@ def skips_locked_rows(dialect: sa.Dialect) -> bool:
 
 
 def _set_up_reads(connection: Any, _record: Any) -> None:
-    """Allow snapshots at any default isolation of the server, and long texts: GROUP_CONCAT cuts at 1024 bytes."""
+    """Allow snapshots at any default isolation of the server."""
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        cursor.execute(f"SET SESSION group_concat_max_len = {_LONGEST_TEXT}")
 
 
 def _server_options(setup: Setup) -> dict[str, Any]:
@@ -210,6 +209,8 @@ def _session(setup: Setup, *, reads: bool) -> list[str]:
     waits = setup.timeouts.session(backend, reads=reads)
     if backend in ("mysql", "mariadb"):
         variables = ["time_zone = '+00:00'", f"innodb_lock_wait_timeout = {LOCK_TIMEOUT}", *waits]
+        # Else GROUP_CONCAT cuts at 1024 bytes.
+        variables.append(f"group_concat_max_len = {_LONGEST_TEXT}")
         if setup.mysql_sql_mode:
             variables.insert(0, f"sql_mode = '{setup.mysql_sql_mode}'")
         return [f"SET SESSION {', '.join(variables)}"]

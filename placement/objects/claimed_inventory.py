@@ -9,7 +9,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.compiled import CompiledStatement
+from placement.db.packed import PackedQuery
 from placement.db.tables import allocations, inventories, resource_classes
 from placement.db.transaction import Reading
 from placement.objects import capacity
@@ -57,8 +57,8 @@ class ClaimedInventory:
                 min_unit=row.min_unit,
                 max_unit=row.max_unit,
                 step_size=row.step_size or 1,  # other implementations may have written 0, a division by zero
-                used=int(row.used or 0),
-                used_by_claimants=int(row.used_by_claimants or 0),
+                used=int(row.used),
+                used_by_claimants=int(row.used_by_claimants),
             )
             for row in rows
         }
@@ -100,8 +100,8 @@ def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
     )
 
 
-def _read(used_by_claimants: sa.ColumnElement[Any]) -> CompiledStatement:
-    return CompiledStatement(
+def _read(used_by_claimants: sa.ColumnElement[Any]) -> PackedQuery:
+    return PackedQuery(
         sa.select(
             _I.resource_provider_id.label("provider_id"),
             _C.name,
@@ -112,8 +112,8 @@ def _read(used_by_claimants: sa.ColumnElement[Any]) -> CompiledStatement:
             _I.max_unit,
             _I.step_size,
             _I.allocation_ratio,
-            _sum_used().label("used"),
-            used_by_claimants.label("used_by_claimants"),
+            sa.func.coalesce(_sum_used(), 0).label("used"),
+            sa.func.coalesce(used_by_claimants, 0).label("used_by_claimants"),
         )
         .select_from(inventories)
         .join(resource_classes, _C.id == _I.resource_class_id)
