@@ -1,0 +1,102 @@
+"""Rules of POST /v1/claims that show only where another writer, or a condition of the call, interferes."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.db.database import opened
+from placement.db.tables import allocations, claims
+from placement.v1.claiming import engine
+from tests.db.between import just_before, locking
+from tests.db.test_v1_claims import Cloud, request, roots_of
+from tests.db.test_v1_claims_at_once import put, several_writers
+
+#: A consumer that holds something before the call.
+HOLDER, OTHER = "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b01", "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b02"
+
+
+@pytest.fixture
+def cloud(database):
+    return Cloud(database)
+
+
+@pytest.fixture
+def elsewhere(database):
+    """Another process."""
+    with opened(database.url) as other:
+        yield Cloud(other)
+
+
+def codes(answer):
+    return [one["error"]["code"].rpartition(".")[2] for one in answer.body["results"] if one["status"] != 200]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_refusals_of_a_call_for_all_say_which_requests_have_no_room(cloud):
+    cloud.host("a", VCPU=2)
+    asked = [request(f"resources=VCPU:{amount}") for amount in (1, 9, 1)]
+    assert codes(cloud.claim(*asked, all_or_nothing=True)) == ["nothing_placed", "no_room", "nothing_placed"]
+
+
+@several_writers
+@pytest.mark.in_turn
+def test_who_has_no_room_is_refused_by_an_index_that_was_read_after_the_last_place_was_lost(cloud, elsewhere):
+    """The second request has room where the first one has none, once another client has moved."""
+    first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
+    put(cloud, second, 4, HOLDER)
+
+    def move():
+        assert elsewhere("DELETE", f"/allocations/{HOLDER}").status == 204
+        put(elsewhere, first, 1)
+
+    with just_before(cloud.database, locking, move):
+        results = cloud.claim(request("resources=VCPU:4"), request("resources=VCPU:3")).body["results"]
+    assert [one["status"] for one in results] == [200, 200]
+    assert list(map(roots_of, results)) == [{second}, {first}]
+
+
+@several_writers
+@pytest.mark.in_turn
+def test_a_call_for_all_is_one_transaction_of_any_size(cloud, elsewhere, monkeypatch):
+    monkeypatch.setattr(engine, "BATCH", 1)
+    host = cloud.host("a", VCPU=2)
+    with just_before(cloud.database, locking, lambda: put(elsewhere, host, 1)):
+        refused = cloud.claim(request(), request(), all_or_nothing=True)
+    assert refused.status == 409
+    assert [cloud.count(table) for table in (allocations, claims)] == [1, 0]
+
+
+@several_writers
+@pytest.mark.in_turn
+def test_consumers_that_are_to_be_together_lose_their_tree_together(cloud, elsewhere):
+    """One of them would still have room there."""
+    first, second = cloud.host("a", VCPU=2), cloud.host("b", VCPU=8)
+    put(cloud, second, 2)  # so that the first one is preferred
+    asked = [request(), request()]
+    with just_before(cloud.database, locking, lambda: put(elsewhere, first, 1)):
+        results = cloud.claim(*asked, together_with=[one["consumer"] for one in asked]).body["results"]
+    assert [roots_of(one) for one in results] == [{second}, {second}]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_consumers_are_not_together_for_what_they_borrow_from_the_same_pool(cloud):
+    """Its tree is not one in which they hold something."""
+    pool, aggregate = cloud.host("pool", DISK_GB=9), "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b03"
+    gather(cloud, pool, aggregate, traits=["MISC_SHARES_VIA_AGGREGATE"])
+    for name, consumer in (("a", HOLDER), ("b", OTHER)):
+        gather(cloud, cloud.host(name, VCPU=1), aggregate)
+        assert cloud.claim(request("resources=VCPU:1,DISK_GB:1", consumer)).body["claimed"] == 1
+    gather(cloud, cloud.host("c", VCPU=1), aggregate)
+    disk = "resources=DISK_GB:1"
+    assert codes(cloud.claim(request(disk), together_with=[HOLDER, OTHER])) == ["no_room"]
+    assert cloud.claim(request(disk), together_with=[HOLDER]).body["claimed"] == 1
+    assert roots_of(
+        cloud.claim(request("resources=VCPU:1,DISK_GB:1"), apart_from=[HOLDER, OTHER]).body["results"][0]
+    ) > {pool}
+
+
+def gather(cloud, provider, aggregate, traits=()):
+    for page, more in (("aggregates", {"aggregates": [aggregate]}), ("traits", {"traits": [*traits]})):
+        path = f"/resource_providers/{provider}"
+        generation = cloud("GET", path).body["generation"]
+        assert cloud("PUT", f"{path}/{page}", {"resource_provider_generation": generation, **more}).status == 200
