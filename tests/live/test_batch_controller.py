@@ -1,0 +1,115 @@
+"""The controller of docs/batch.rst, against a running service, with answers that are lost."""
+
+from __future__ import annotations
+
+import re
+import socket
+import textwrap
+import threading
+import types
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests import asking, servers
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+PAGE = (Path(__file__).parents[2] / "docs/batch.rst").read_text()
+
+
+def block(caption):
+    """The text of a block of the page."""
+    found = re.search(rf"^\.\. code-block:: \w+\n   :caption: {caption}\n\n((?:   .*\n|\n)+)", PAGE, re.MULTILINE)
+    return textwrap.dedent(found[1])
+
+
+class Address(NamedTuple):
+    url: str
+    token: str = "admin"
+
+
+@pytest.fixture
+def service(backend):
+    with asking.loaded(backend, block("cluster.yaml")) as found:
+        yield Address(found.url)
+
+
+@pytest.fixture
+def controller():
+    module = types.ModuleType("controller")
+    exec(compile(block("controller.py"), "docs/batch.rst", "exec"), module.__dict__)
+    return module
+
+
+class Forgetting:
+    """An address at which requests are passed on to a service, and the first answer to each is lost."""
+
+    def __init__(self, url):
+        self._target = tuple(url.removeprefix("http://").split(":"))
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}"
+        self.lost = []
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._server.close()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._server.accept()
+            except OSError:  # shut down
+                return
+            with client, socket.create_connection(self._target) as service:
+                request = client.recv(65536)
+                head, _, body = request.partition(b"\r\n\r\n")
+                length = int((re.search(rb"content-length: (\d+)", head, re.IGNORECASE) or [b"", b"0"])[1])
+                while len(body) < length:
+                    more = client.recv(65536)
+                    request, body = request + more, body + more
+                service.sendall(request)
+                answer = b""
+                while more := service.recv(65536):
+                    answer += more
+                if request in self.lost:
+                    client.sendall(answer)
+                else:
+                    self.lost.append(request)
+
+
+def test_a_job_has_a_place_until_it_ends(service, controller):
+    place = controller.book(service, "job-1", "ada", 4)
+    assert [set(worker) for worker in place["workers"]] == [{"_node", "_gpu0", "_gpu1"}] * 4
+    assert controller.book(service, "job-1", "ada", 4) == place
+    assert controller.book(service, "job-2", "bob", 4) is not None  # at the other NUMA nodes
+    assert controller.book(service, "job-3", "bob", 4) is None
+    assert controller.extend(service, "job-1") > place["until"]
+    controller.end(service, ["job-1", "job-2"])
+    assert controller.extend(service, "job-1") is None
+    assert controller.book(service, "job-3", "bob", 5) is not None
+
+
+def test_a_job_with_other_needs_is_reported(service, controller):
+    assert controller.book(service, "job-1", "ada", 1)
+    with pytest.raises(ValueError, match="other needs"):
+        controller.book(service, "job-1", "ada", 2)
+
+
+def test_an_answer_that_is_lost_changes_nothing(service, controller, monkeypatch):
+    monkeypatch.setattr(controller, "time", types.SimpleNamespace(sleep=lambda _: None))
+    with Forgetting(service.url) as away:
+        address = Address(away.url)
+        place = controller.book(address, "job-1", "ada", 5)
+        assert place == controller.book(service, "job-1", "ada", 5)
+        assert controller.extend(address, "job-1") > place["until"]
+        controller.end(address, ["job-1"])
+    assert [request.split(b" ", 1)[0] for request in away.lost] == [b"POST", b"POST", b"DELETE"]
+    assert controller.extend(service, "job-1") is None
