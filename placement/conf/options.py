@@ -188,6 +188,7 @@ _PLACEMENT = [
         "max_claims_per_request",
         default=10000,
         min=1,
+        max=16000,  # a statement names each consumer twice, and SQLite takes 32,766 parameters
         help="The largest number of places in one call of POST /v1/claims: requests, each times its count. Consumers "
         "that places are apart from or together with are added. More are answered with 400.",
     ),
