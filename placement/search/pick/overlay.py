@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from placement.index.column import Amounts
 from placement.index.edit import with_used
@@ -27,12 +27,14 @@ class UsageOverlay:
     def __init__(self, snapshot: Snapshot) -> None:
         """Begin with the usage in the snapshot."""
         self._base = snapshot
-        #: The same with a newer usage, and what is still newer, by class id and slot.
+        #: Some of its inventories, by slot and resource class.
+        self._inventories: dict[tuple[int, str], Amounts] = {}
+        #: By slot and resource class: what was taken since.
+        self._taken: dict[int, dict[str, int]] = {}
+        #: The same with a newer usage, and the providers of which it is still newer.
         self._present = snapshot
-        self._newer: dict[int, dict[int, int]] = defaultdict(dict)
+        self._newer: set[int] = set()
         self.changes = 0
-        #: By slot and resource class; of the inventories whose usage is not that of the snapshot.
-        self._amounts: dict[int, dict[str, Amounts]] = {}
         #: What the present consumer gives up, and what it was given.
         self._own: Own = {}
         self._given: dict[tuple[int, str], int] = {}
@@ -45,45 +47,48 @@ class UsageOverlay:
     def take(self, candidate: Candidate, times: int = 1) -> None:
         """Take the amounts of a candidate; -1 times gives them back."""
         self.changes += 1
+        given = self._given
         for slot, wanted in candidate.amounts.items():
+            self._newer.add(slot)
+            taken = self._taken.setdefault(slot, {})
             for name, amount in wanted.items():
-                held = self._held(slot, name)
-                used = held.used + times * amount
-                self._amounts.setdefault(slot, {})[name] = held._replace(used=used)
-                self._newer[self._base.class_ids[name]][slot] = int(used)
-                self._given[slot, name] = self._given.get((slot, name), 0) + times * amount
+                taken[name] = taken.get(name, 0) + times * amount
+                given[slot, name] = given.get((slot, name), 0) + times * amount
 
-    def _held(self, slot: int, name: str) -> Amounts:
-        """Return the inventory of a provider with its present usage."""
-        known = self._amounts.get(slot)
-        if known is not None and name in known:
-            return known[name]
-        column = self._base.column(name)
-        assert column is not None, name  # some candidate has amounts of the class
-        return column.amounts(slot)
+    def _held(self, slot: int, name: str, own: Own) -> Amounts:
+        """Return an inventory with its present usage, less what a consumer gives up."""
+        held = self._inventories.get((slot, name))
+        if held is None:
+            column = self._base.column(name)
+            assert column is not None, name  # or no provider would be eligible
+            held = self._inventories[slot, name] = column.amounts(slot)
+        taken = self._taken.get(slot, {}).get(name, 0)
+        return held._replace(used=held.used + taken - own.get((slot, name), 0))
 
     def _left(self, slot: int, name: str) -> Amounts:
         """Return the same for the present consumer: what it was given is no part of what it may have any more."""
-        held = self._held(slot, name)
-        given, own = self._given.get((slot, name), 0), self._own.get((slot, name), 0)
-        return held._replace(max_unit=held.max_unit - given, used=held.used - own) if given or own else held
+        held = self._held(slot, name, self._own)
+        return held._replace(max_unit=held.max_unit - given) if (given := self._given.get((slot, name))) else held
 
     def snapshot(self, own: Own) -> Snapshot:
         """Return the snapshot with the present usage, without what a consumer gives up."""
         if self._newer:
-            self._present = with_used(self._present, self._newer)
-            self._newer = defaultdict(dict)
-        if not own:
-            return self._present
+            held = [(slot, name) for slot in self._newer for name in self._taken[slot]]
+            self._present = with_used(self._present, self._used(held, {}))
+            self._newer.clear()
+        return with_used(self._present, self._used(own, own)) if own else self._present
+
+    def _used(self, held: Iterable[tuple[int, str]], own: Own) -> dict[int, dict[int, int]]:
+        """Return the usage of some inventories, less what a consumer gives up, by class id and slot."""
         used: dict[int, dict[int, int]] = defaultdict(dict)
-        for (slot, name), amount in own.items():
-            used[self._base.class_ids[name]][slot] = int(self._held(slot, name).used) - amount
-        return with_used(self._present, used)
+        for slot, name in held:
+            used[self._base.class_ids[name]][slot] = int(self._held(slot, name, own).used)
+        return used
 
     def rebase(self) -> None:
         """Begin with the present usage; problems that were made before are not valid any more."""
         self._base = self.snapshot({})
-        self._amounts = {}
+        self._taken, self._inventories = {}, {}
 
     def times(self, slot: int, demand: Demand) -> int:
         """Return how often the provider can supply the demand for the present consumer, or more."""
@@ -95,7 +100,7 @@ class UsageOverlay:
         Args:
             problem: Made from a snapshot with the same or a smaller usage, without what the consumer gives up.
         """
-        touched = {slot for domain in problem.domains for slot in domain if slot in self._amounts}
+        touched = {slot for domain in problem.domains for slot in domain if slot in self._taken}
         if not touched:
             return problem
         requirements = problem.requirements

@@ -186,6 +186,8 @@ class Picker:
     def _own(self, request: PickRequest) -> Own:
         """Return what the consumer gives up where it could be picked, by slot and resource class."""
         own: dict[tuple[int, str], int] = {}
+        if not request.own:
+            return own
         area = self._area(request)
         for (provider_id, class_id), amount in request.own.items():
             slot, name = self._snapshot.by_id.get(provider_id), self._snapshot.class_names.get(class_id)
