@@ -37,7 +37,7 @@ def add_claim(parser: argparse.ArgumentParser) -> None:
         "--move",
         type=consumer_uuid,
         metavar="<uuid>",
-        help="a consumer that gets another place, and gives back the one it has",
+        help="a consumer that gets a new place, and gives back the one it has",
     )
     named.add_argument(
         "--file", metavar="<file>", help="requests of POST /v1/claims, or the body of one, as JSON; - for stdin"

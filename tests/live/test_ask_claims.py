@@ -121,11 +121,12 @@ def test_many_claims_of_a_file(ask, tmp_path):
     assert {each for each, *_ in held(ask)} < {*consumers}
 
 
-def test_a_move_takes_another_place_and_gives_back_the_first(ask):
+def test_a_move_takes_a_new_place_and_gives_back_the_first(ask):
     consumer = new()
-    ask("claim", "resources=VCPU:8", "--consumer", consumer, *OWNER)
-    done = rows(ask("claim", "resources=VCPU:8", "--move", consumer))
+    first = rows(ask("claim", "resources=VCPU:8", "--consumer", consumer, *OWNER))[1][2]
+    done = rows(ask("claim", "resources=VCPU:8", "--move", consumer, "--apart-from", consumer))
     assert done[1][:2] == [consumer, "moved"]
+    assert done[1][2] != first
     assert held(ask) == {(consumer, done[1][2], ("VCPU", 8))}
     (listed,) = json.loads(ask("consumers", "--json").stdout)["consumers"]
     assert (listed["project"], listed["user"], listed["type"]) == ("red", "ada", "JOB")
