@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import pytest
 import sqlalchemy as sa
 
@@ -9,16 +11,23 @@ from placement import errors
 from placement.db import schema
 from placement.db.database import opened
 from placement.objects.trait import Trait
+from tests.conftest import missing
 from tests.db import test_forks
 from tests.db.calls import Names
 from tests.db.in_process import placement
 from tests.db.test_statement_budget import BUDGET, OWN, questions
 from tests.db.writes import HOST, claim
 
-pytest.importorskip(
-    "MySQLdb", reason="mysqlclient is not installed: make servers, then pip install mysqlclient", exc_type=ImportError
-)
 pytestmark = pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def driver(backend):
+    """The driver, where the database is among those to be tested."""
+    if importlib.util.find_spec("MySQLdb") is None:
+        missing(
+            "mysqlclient is not installed: `make servers` gets what it is compiled with, then pip install mysqlclient"
+        )
 
 
 def with_mysqlclient(url: str | sa.URL) -> sa.URL:
