@@ -454,9 +454,19 @@ def test_the_openstack_command_with_a_password(service, keystone, openstack_comm
     made = openstack("operator", "mine", "resource provider create host1 -f json")
     assert made.returncode == 0, made.stderr
     assert json.loads(made.stdout)["name"] == "host1"
+    host = json.loads(made.stdout)["uuid"]
     usage = openstack("reader", "mine", f"resource usage show {keystone.project_id('mine')} -f json")
     assert (usage.returncode, json.loads(usage.stdout)) == (0, []), usage.stderr
     denied = openstack("reader", "mine", "resource provider list")
     rule = "placement:resource_providers:list"
     assert (denied.returncode, denied.stdout) == (1, "")
     assert denied.stderr.strip() == f"Policy does not allow {rule} to be performed. (HTTP 403)"
+    stocked = openstack("operator", "mine", f"resource provider inventory set {host} --resource VCPU=4")
+    assert stocked.returncode == 0, stocked.stderr
+    claimed = openstack("operator", "mine", "allocation claim resources=VCPU:1 -f json")
+    assert claimed.returncode == 0, claimed.stderr
+    # The owner is who has authenticated.
+    listed = openstack(
+        "operator", "mine", f"resource provider consumers --project {keystone.project_id('mine')} -f json"
+    )
+    assert [each["consumer"] for each in json.loads(listed.stdout)] == [json.loads(claimed.stdout)[0]["consumer"]]
