@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from placement.search.pick.strategy import Strategy
 from placement.search.pick.tree_queue import Tally
 from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
+
+LOG = logging.getLogger(__name__)
 
 #: The operations of one search are for all requests of a call together, and each of them has so many of its own.
 _OPERATIONS_PER_REQUEST = 5_000
@@ -99,8 +102,16 @@ class Picker:
         """
         self.cut_short = set()
         self._spare = self._settings.operations
-        if self._join:
-            return self._pick_joined(requests)
+        picks = self._pick_joined(requests) if self._join else self._pick_each(requests)
+        if self.cut_short:
+            LOG.warning(
+                "The search for places was cut short: %d of %d requests have none, and there may be some.",
+                *(len(self.cut_short), len(requests)),
+            )
+        return picks
+
+    def _pick_each(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
+        """Return a place for each request."""
         picks: list[Pick | None] = [None] * len(requests)
         for positions in _alike(requests):
             self._overlay.rebase()
