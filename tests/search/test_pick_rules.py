@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from placement.search.find import Settings
+from placement.search.pick import picker as picker_module
 from placement.search.pick.picker import Pick, Picker, PickRequest
 from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
@@ -40,6 +43,18 @@ def test_copies_take_a_sum_of_a_shared_pool() -> None:
         for copies in (1, 2, 3):
             [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, **both)])
             assert (pick is not None) == (copies <= most), (pool, copies)
+
+
+def test_copies_take_no_more_than_max_unit_from_a_pool_that_others_cannot_reach() -> None:
+    """Each copy could have a part of either pool, but the second one serves one of the hosts only."""
+    world = World()
+    for number in range(3):
+        world.host(f"host{number}", aggregates=["A0", *(["A1"] if number == 0 else [])], VCPU=2)
+    world.sharing("pool0", aggregates=["A0"], DISK_GB=Stock(100, max_unit=10))
+    world.sharing("pool1", aggregates=["A1"], DISK_GB=Stock(100, max_unit=20))
+    for copies, found in ((2, True), (3, False)):
+        [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, VCPU=1, DISK_GB=10)])
+        assert (pick is not None) == found
 
 
 def test_the_most_of_one_consumer_is_not_that_of_the_next() -> None:
@@ -213,6 +228,15 @@ def test_copies_that_a_used_up_pool_cannot_supply_are_refused_at_once() -> None:
     picker = Picker(world.snapshot(), settings=Settings(operations=0), seed=1)
     picks = picker.pick([asking(30, **borrowing), asking(30, **borrowing), asking(20, **borrowing)])
     assert [pick is None for pick in picks] == [False, True, False]
+    assert picker.cut_short == set()
+
+
+def test_a_pool_that_is_used_up_is_not_tried_for_each_of_its_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picker_module, "_OPERATIONS_PER_REQUEST", 1000)
+    world = with_pool(1000, Stock(3))
+    picker = Picker(world.snapshot(), settings=Settings(operations=0), seed=1)
+    picks = picker.pick([asking(VCPU=1, DISK_GB=1)] * 5)
+    assert [pick is None for pick in picks] == [False, False, False, True, True]
     assert picker.cut_short == set()
 
 
