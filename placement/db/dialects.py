@@ -266,14 +266,13 @@ def commit(connection: Connection) -> None:
     connection.info[_COMMITTED] = True
 
 
-def _end_transaction(connection: Any, record: Any, state: Any) -> None:
+def _end_transaction(connection: Any, record: Any, _state: Any) -> None:
     """Roll back an open transaction when its connection returns to the pool.
 
     After a COMMIT none is open; MySQL's drivers would send a ROLLBACK all the same.  After a COMMIT that failed one may
-    be open: SQLite keeps the transaction, and SQLAlchemy does not roll it back.
+    be open, although SQLAlchemy takes the transaction for ended then, and says that it was reset.
     """
-    committed = record.info.pop(_COMMITTED, False)
-    if not committed and not state.transaction_was_reset:
+    if not record.info.pop(_COMMITTED, False):
         connection.rollback()
 
 
