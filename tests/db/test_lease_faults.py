@@ -1,0 +1,111 @@
+"""The database fails in the middle of a sweep: what was committed counts, and the next sweep does the rest."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from placement import errors, signals
+from placement.db import retry
+from placement.db.database import opened
+from placement.db.tables import allocations
+from placement.index.live import LiveIndex
+from placement.objects import lease_sweep, leases
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from tests.db import faults, lease
+from tests.db.faults import Plan, planted
+
+HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c015"
+COUNT = 3
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch):
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+
+
+class Trial:
+    """Sweeps in a process of their own, each of three leases, with another fault each time."""
+
+    def __init__(self, database):
+        self.database = database
+        database.write(
+            lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 100)])
+        )
+
+    def run(self, plan, sweep=lease_sweep.sweep):
+        """Sweep by the plan and then once more; return what was published, and the failure of the first sweep."""
+        several = [str(uuid.uuid4()) for _ in range(COUNT)]
+        wanted = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
+        self.database.write(lambda db: ClaimSet(db, wanted).place())
+        for consumer in several:
+            self.database.write(lambda db: leases.extend(db, consumer, 60))  # noqa: B023
+            lease.expire(self.database, consumer)
+        published, failure = [], None
+        signals.leases_expired.connect(published.append)
+        try:
+            with opened(self.database.url) as touched:
+                # Its connections are set up, and it has a writer of the feed.
+                touched.read(leases.some_due)
+                touched.write(leases.some_due)
+                with planted(touched, plan):
+                    try:
+                        sweep(touched)
+                    except errors.Failure as error:
+                        failure = error
+            assert lease_sweep.sweep(self.database)
+        finally:
+            signals.leases_expired.disconnect(published.append)
+        assert self.database.read(lambda db: db.execute(allocations.select()).all()) == []
+        assert lease.count(self.database) == 0
+        _, used = LiveIndex(self.database).current().column("VCPU").usage()
+        assert used.sum() == 0
+        return sum(published), failure
+
+
+@pytest.mark.in_turn
+def test_a_fault_at_each_statement_of_a_sweep_is_made_up_for(database, backend):
+    trial, plan = Trial(database), Plan()
+    assert trial.run(plan) == (COUNT, None)
+    for at, step in enumerate(plan.seen, 1):
+        collision = faults.collisions(backend.kind)[at % 3]
+        assert trial.run(Plan(at, [collision])) == (COUNT, None), step
+        if step == "COMMIT":
+            given_back, failure = trial.run(Plan(at, [faults.lose], answer_only=True))
+            # The connection of another COMMIT may be lost: the one that inserts the writer of the feed.
+            assert given_back == (0 if isinstance(failure, errors.OutcomeUnknown) else COUNT)
+        else:
+            given_back, failure = trial.run(Plan(at, [faults.LOSSES[at % 2]]))
+            assert (given_back, failure) == (COUNT, None), step
+
+
+@pytest.mark.in_turn
+def test_a_sweep_whose_database_stays_away_gives_up_and_changes_nothing(database, backend):
+    trial = Trial(database)
+    for fault, expected in ((faults.lose, errors.Unavailable), (faults.collisions(backend.kind)[0], errors.Conflict)):
+        given_back, failure = trial.run(Plan("DELETE FROM allocations", [fault], for_ever=True))
+        assert given_back == COUNT, "by the second sweep"
+        assert isinstance(failure, (expected, errors.Unavailable))
+
+
+@pytest.mark.in_turn
+def test_a_claim_that_needs_the_room_of_a_lease_survives_a_fault_at_each_statement(database, backend):
+    trial, plan, claimed = Trial(database), Plan(), []
+
+    def claim_all(touched):
+        consumer = str(uuid.uuid4())
+        wanted = Claim(consumer, {HOST: {"VCPU": 100}}, Owner("project", "user"))
+        touched.write(lambda db: ClaimSet(db, [wanted]).place())
+        claimed.append(consumer)
+        database.write(lambda db: ClaimSet.release(db, consumer))
+
+    assert trial.run(plan, claim_all) == (COUNT, None)
+    for at, step in enumerate(plan.seen, 1):
+        if step != "COMMIT":
+            assert trial.run(Plan(at, [faults.collisions(backend.kind)[at % 3]]), claim_all) == (COUNT, None), step
+    assert len(claimed) == 1 + sum(step != "COMMIT" for step in plan.seen)

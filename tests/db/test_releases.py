@@ -1,0 +1,107 @@
+"""Releases of many consumers: their batches, what others change meanwhile, and how long they go on."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from placement.db import retry
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.holders import ConsumerFilter
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.provider import ResourceProvider
+from placement.objects.usage import Usage
+from placement.v1 import releasing
+from placement.v1.releasing import release_matching, release_named
+from tests.clock import Clock
+from tests.db import watch
+
+HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c014"
+RED = ConsumerFilter(project="red")
+
+
+@pytest.fixture
+def consumers(database, monkeypatch):
+    """Seven consumers of a project, which are released by three transactions."""
+    monkeypatch.setattr(releasing, "BATCH", 3)
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 100)])
+    )
+    several = [str(uuid.uuid4()) for _ in range(7)]
+    place(database, several)
+    return several
+
+
+def place(database, several, amount=1, project="red"):
+    wanted = [Claim(consumer, {HOST: {"VCPU": amount}}, Owner(project, "user")) for consumer in several]
+    database.write(lambda db: ClaimSet(db, wanted).place())
+
+
+def used(database):
+    return database.read(lambda db: Usage.of_provider(db, ResourceProvider.get(db, HOST)))["VCPU"]
+
+
+def commits_of(database, work):
+    """Return what ``work()`` returns, and the number of its transactions that deleted consumers."""
+    with watch.writes(database.engine) as written:
+        result = work()
+    return result, sum(statement.startswith("DELETE FROM consumers") for statement in written)
+
+
+def test_named_consumers_are_released_in_batches(database, consumers):
+    absent = str(uuid.uuid4())
+    named = [consumers[0], absent, *consumers, consumers[3]]
+    done, commits = commits_of(database, lambda: release_named(database, named))
+    assert (done.released, done.missing, done.complete) == (consumers, [absent], True)
+    assert (commits, used(database)) == (3, 0)
+
+
+def test_matching_consumers_are_released_in_batches(database, consumers):
+    place(database, [str(uuid.uuid4())], project="blue")
+    done, commits = commits_of(database, lambda: release_matching(database, RED, 100))
+    assert (sorted(done.released), done.complete) == (sorted(consumers), True)
+    assert (commits, used(database)) == (3, 1)
+
+
+def test_a_limit_is_kept(database, consumers):
+    done = release_matching(database, RED, 4)
+    assert (len(done.released), done.complete, used(database)) == (4, False, 3)
+    done = release_matching(database, RED, 4)
+    assert (len(done.released), done.complete, used(database)) == (3, True, 0)
+
+
+def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_holds(database, consumers, monkeypatch):
+    page, changed = releasing.holders.page, []
+
+    def then_changed(*arguments):
+        found = page(*arguments)
+        if not changed:
+            changed.append(found.holders[1].uuid)
+            place(database, changed, 5)
+        return found
+
+    monkeypatch.setattr(releasing.holders, "page", then_changed)
+    done = release_matching(database, RED, 100)
+    assert sorted([*done.released, *changed]) == sorted(consumers)
+    assert (done.complete, used(database)) == (False, 5)
+    done = release_matching(database, RED, 100)
+    assert (done.released, done.complete) == (changed, True)
+
+
+def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkeypatch):
+    clock = Clock(1000.0)
+    monkeypatch.setattr(retry, "time", clock)
+
+    def late(statement):
+        if statement.startswith("DELETE FROM consumers"):
+            clock.now += 61
+
+    for work in (lambda: release_named(database, consumers), lambda: release_matching(database, RED, 100)):
+        with watch.statements(database.engine, late):
+            done = work()
+        assert (len(done.released), done.missing, done.complete) == (3, [], False)
+    assert used(database) == 1
