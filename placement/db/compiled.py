@@ -25,9 +25,8 @@ from sqlalchemy.engine import Connection, Dialect
 #: Values of the lists of one statement; with more of them it is a statement of SQLAlchemy, which keeps no text for
 #: each number of them, and whose share of the time is small.
 _VALUES = 100
-#: Rows of an INSERT in one statement; more of them are several statements.
-_ROWS = 500
-#: Rows up to which the text for each number of them is kept.
+#: Rows of an INSERT up to which there is a text for each number of them.  More of them are given to the driver one by
+#: one, which joins them or sends them together.
 _FEW_ROWS = 16
 _NAMED = re.compile(r"%\((\w+)\)s")
 
@@ -81,8 +80,7 @@ class CompiledInsert:
         text = self._texts.get(connection.dialect)
         if text is None:
             text = self._texts[connection.dialect] = _RowsText(self._statement, connection.dialect, rows[0])
-        for start in range(0, len(rows), _ROWS):
-            text.execute(connection, rows[start : start + _ROWS])
+        text.execute(connection, rows)
 
 
 Processor = Callable[[Any], Any] | None
@@ -144,34 +142,33 @@ class _RowsText:
 
     def __init__(self, statement: sa.Insert, dialect: Dialect, row: Mapping[str, Any]) -> None:
         one = _Text(statement, dialect, row)
+        self._one = one.text
         self._named = one.names is not None
         self._columns = [(name, processor) for name, _, _, processor in one.sources if name is not None]
+        self._names = [name for name, _ in self._columns]
         before, values, self._row = one.text.partition(" VALUES ")
         self._before = before + values
-        self._of_few: dict[int, str] = {}
+        self._texts: dict[int, str] = {}
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        given = [
-            row[name] if processor is None else processor(row[name])
-            for row in rows
-            for name, processor in self._columns
-        ]
+        given = [[row[name] if of is None else of(row[name]) for name, of in self._columns] for row in rows]
+        if len(rows) > _FEW_ROWS:
+            each = [dict(zip(self._names, row, strict=True)) for row in given] if self._named else map(tuple, given)
+            run(connection, self._one, list(each), many=True)
+            return
+        values = [value for row in given for value in row]
         if self._named:
-            names = [f"{name}_{number}" for number in range(len(rows)) for name, _ in self._columns]
-            run(connection, self._text(len(rows)), dict(zip(names, given, strict=True)))
+            names = [f"{name}_{number}" for number in range(len(rows)) for name in self._names]
+            run(connection, self._text(len(rows)), dict(zip(names, values, strict=True)))
         else:
-            run(connection, self._text(len(rows)), tuple(given))
+            run(connection, self._text(len(rows)), tuple(values))
 
     def _text(self, number: int) -> str:
         """Return the text for this number of rows."""
-        text = self._of_few.get(number)
+        text = self._texts.get(number)
         if text is None:
-            numbered = (
-                _NAMED.sub(rf"%(\g<1>_{row})s", self._row) if self._named else self._row for row in range(number)
-            )
-            text = self._before + ", ".join(numbered)
-            if number <= _FEW_ROWS:
-                self._of_few[number] = text
+            rows = [_NAMED.sub(rf"%(\g<1>_{row})s", self._row) if self._named else self._row for row in range(number)]
+            text = self._texts[number] = self._before + ", ".join(rows)
         return text
 
 
@@ -206,8 +203,8 @@ class _Answer(NamedTuple):
     types: Sequence[Any]
 
 
-def run(connection: Connection, text: str, values: Any) -> _Answer:
-    """Execute a text of the driver; raises what SQLAlchemy raises."""
+def run(connection: Connection, text: str, values: Any, *, many: bool = False) -> _Answer:
+    """Execute a text of the driver, for each of ``values`` if there are many; raises what SQLAlchemy raises."""
     if _observed(connection):
         result = connection.exec_driver_sql(text, values)
         types = _types(result.cursor)
@@ -215,7 +212,10 @@ def run(connection: Connection, text: str, values: Any) -> _Answer:
     cursor = None
     try:
         cursor = connection.connection.cursor()
-        cursor.execute(text, values)
+        if many:
+            cursor.executemany(text, values)
+        else:
+            cursor.execute(text, values)
         types = _types(cursor)
         answer = _Answer(cursor.fetchall() if types else (), cursor.rowcount, types)
         cursor.close()
