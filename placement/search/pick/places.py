@@ -48,10 +48,13 @@ class Area(NamedTuple):
         """Whether the tree may be picked now."""
         return root not in self.avoid and (self.within is None or root in self.within)
 
+    @property
+    def all(self) -> SlotSet | None:
+        """Every root that may be in the area; None: all."""
+        return None if self.within is None else _sorted(self.within)
+
     def of(self, roots: SlotSet) -> SlotSet:
-        """Return those of the roots that are in the area."""
-        if self.within is not None:
-            roots &= _sorted(self.within)
+        """Return those of the roots that are in the area, of which they are no more than ``all``."""
         return roots - _sorted(self.avoid) if self.avoid else roots
 
 
@@ -123,15 +126,14 @@ class Places:
         """Narrow a sample of the trees, if there are many; all of them, if few of the sample remain."""
         forest = self._overlay.snapshot({}).forest
         size = sample_size(picks)
-        if self._strategy.may_sample and forest.all_roots.count > _MANY * size:
+        if self._area.within is None and self._strategy.may_sample and forest.all_roots.count > _MANY * size:
             self._narrow(forest.sample(size, self._generator))
-            if self.roots.count >= _ENOUGH + 2 * picks:
-                return
-        self._narrow()
+            self._sampled = self.roots.count >= _ENOUGH + 2 * picks
+        if not self._sampled:
+            self._narrow(self._area.all)
 
-    def _narrow(self, among: SlotSet | None = None) -> None:
+    def _narrow(self, among: SlotSet | None) -> None:
         """Narrow the query with the present usage, among all trees or some."""
-        self._sampled = among is not None
         self.snapshot = self._overlay.snapshot(self._own)
         self._changes = self._overlay.changes
         narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals(), among)
@@ -149,7 +151,8 @@ class Places:
     def look_everywhere(self) -> None:
         """Have all trees in ``roots``, not only those of a sample."""
         if self._sampled:
-            self._narrow()
+            self._sampled = False
+            self._narrow(self._area.all)
 
     def queue(self, roots: SlotSet) -> TreeQueue:
         """Return some of the trees in the order of the strategy."""
@@ -216,8 +219,8 @@ class Places:
                 return [TreeCandidate(root, candidate)]
             self._refuse()
             if self._misses >= self._enough and self._overlay.changes != self._changes:
-                self._misses, self._enough = 0, 2 * self._enough
-                self._narrow()
+                self._misses, self._enough, self._sampled = 0, 2 * self._enough, False
+                self._narrow(self._area.all)
 
     def _several(self, copies: int) -> list[TreeCandidate] | None:
         self.look_everywhere()
