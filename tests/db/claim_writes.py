@@ -58,7 +58,7 @@ CLAIMS = (
     ),
     Write(
         "move and claim for an hour",
-        (*HOST, *OTHER, claim(host={"VCPU": 8})),
+        (*HOST, *OTHER, claim(host={"VCPU": 4})),
         claims(request(tree="other", keep=False, consumer_generation=1), request("consumer_2"), expires_in=3600),
         BOTH,
         200,

@@ -79,6 +79,19 @@ def test_consumers_that_are_to_be_together_lose_their_tree_together(cloud, elsew
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_place_that_a_consumer_of_the_call_leaves_is_room_for_another_one(cloud, order):
+    """Once the move is committed."""
+    here, there = cloud.host("a", VCPU=1), cloud.host("b", VCPU=1)
+    put(cloud, here, 1, HOLDER)
+    moving = request("resources=VCPU:1", HOLDER, keep=False, consumer_generation=1)
+    coming = request(f"resources=VCPU:1&in_tree={here}")
+    results = cloud.claim(*[moving, coming][::order], apart_from=[HOLDER]).body["results"][::order]
+    assert [one["outcome"] for one in results] == ["moved", "claimed"]
+    assert list(map(roots_of, results)) == [{there}, {here}]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_consumers_are_not_together_for_what_they_borrow_from_the_same_pool(cloud):
     """Its tree is not one in which they hold something."""
     pool, aggregate = cloud.host("pool", DISK_GB=9), "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b03"

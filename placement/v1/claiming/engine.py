@@ -3,8 +3,8 @@
 A round chooses a place for every request that is left, on a current snapshot of the index, and claims these places in
 transactions of bounded size.  A claim decides from the database, by the one fit rule, so a place that was taken
 meanwhile is refused there.  Such a request goes into the next round, on a newer snapshot.  A request is refused for
-want of room in a round in which nothing was found for it, and in which every place that was found for others was
-taken: then the index without these places is what was searched, and is current.
+want of room in a round in which nothing was found for it, in which every place that was found for others was taken,
+and none of them moved there: then the index without these places is what was searched, and is current.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Claiming:
         )
 
     def _write(self, chosen: Sequence[ChosenPlace], *, first: bool) -> bool:
-        """Claim the places, and return whether each of them was taken.
+        """Claim the places, and return whether each of them was taken and nothing given back for it.
 
         Args:
             first: Whether this is the first round.
@@ -200,6 +200,8 @@ class Claiming:
             for place, outcome in zip(batch, written, strict=True):
                 if isinstance(outcome, TakenPlace):
                     self._end_taken(place, outcome)
+                    # What a consumer that moved gave back is room for those without a place.
+                    complete = complete and not outcome.moved
                     continue
                 complete = False
                 if isinstance(outcome, errors.ConsumerGenerationConflict):
