@@ -108,6 +108,17 @@ def test_consumers_are_not_together_for_what_they_borrow_from_the_same_pool(clou
     ) > {pool}
 
 
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_together_with_each_of_those_that_hold_something(cloud):
+    """Those that hold nothing do not count."""
+    here, there = cloud.host("a", VCPU=9), cloud.host("b", VCPU=9)
+    put(cloud, here, 1, HOLDER)
+    for _ in range(3):
+        assert roots_of(cloud.claim(request(), together_with=[HOLDER, OTHER]).body["results"][0]) == {here}
+    put(cloud, there, 1, OTHER)
+    assert codes(cloud.claim(request(), together_with=[HOLDER, OTHER])) == ["no_room"]
+
+
 def gather(cloud, provider, aggregate, traits=()):
     for page, more in (("aggregates", {"aggregates": [aggregate]}), ("traits", {"traits": [*traits]})):
         path = f"/resource_providers/{provider}"
