@@ -63,6 +63,18 @@ def test_a_search_gives_back_what_is_due_and_another_worker_sees_it(database, co
     assert used(other.current()) == 0
 
 
+def test_each_search_gives_back_what_is_due_by_then(database, consumer):
+    index, others = LiveIndex(database), [str(uuid.uuid4()) for _ in range(3)]
+    lease.expire(database, consumer)
+    assert used(index.current()) == 0
+    for other in others:
+        wanted = Claim(other, {HOST: {"VCPU": 2}}, Owner("project", "user"))
+        database.write(lambda db: ClaimSet(db, [wanted]).place())  # noqa: B023
+        database.write(lambda db: leases.extend(db, other, 60))  # noqa: B023
+        lease.expire(database, other)
+        assert used(index.current()) == 0
+
+
 def test_a_first_search_gives_back_what_is_due(database, consumer):
     lease.expire(database, consumer)
     assert used(LiveIndex(database).current()) == 0
