@@ -99,6 +99,9 @@ NodeOutcome = Literal["active", "no_nodes", "no_traits", "uuid_in_use", "contend
 #: A request for a bare metal node has ended: the outcome, and how many nodes others took while it was served.
 node_requested: Signal[[NodeOutcome, int]] = Signal()
 
+#: So many consumers were released by a request about several.
+consumers_released: Signal[[int]] = Signal()
+
 #: What so many expired leases held was given back.
 leases_expired: Signal[[int]] = Signal()
 

@@ -127,6 +127,7 @@ class Metrics:
             (signals.amounts_changed, self._guarded(self._amounts_changed)),
             (signals.reloaded, self._guarded(lambda cause: self._reload(cause).inc())),
             (signals.searched, self._guarded(self._searched)),
+            (signals.consumers_released, self._guarded(self._claim("released").inc)),
             (signals.leases_expired, self._guarded(expired.inc)),
             (signals.leases_due, self._guarded(due.set)),
             (signals.node_requested, self._guarded(self._node_requested)),

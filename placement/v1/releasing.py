@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from placement import signals
 from placement.db import retry
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
+from placement.db.transaction import Transaction
 from placement.objects import holders, release
 from placement.objects.holders import ConsumerFilter
 
@@ -69,4 +71,9 @@ def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter
 
 
 def _write(database: Database | DryRun[object], generations: Mapping[str, int | None]) -> list[str]:
-    return database.write(lambda db: release.release(db, generations))
+    def work(db: Transaction) -> list[str]:
+        released = release.release(db, generations)
+        db.on_commit(lambda: signals.consumers_released(len(released)))
+        return released
+
+    return database.write(work)

@@ -144,6 +144,7 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.searched(0.5, 0, False, "resources")
     signals.node_requested("active", 2)
     signals.node_requested("no_traits", 1)
+    signals.consumers_released(5)
     signals.leases_expired(3)
     signals.leases_expired(2)
     signals.leases_due(4)
@@ -164,6 +165,7 @@ def test_events_of_lower_layers_are_counted(registry):
     assert samples(registry, "candidates_found_sum") == {(): 22}
     assert samples(registry, "baremetal_allocations_total") == {("active",): 1, ("no_traits",): 1}
     assert samples(registry, "baremetal_lost_nodes_total") == {(): 3}
+    assert samples(registry, "claims_total") == {("released",): 5}
     assert samples(registry, "leases_expired_total") == {(): 5}
     assert samples(registry, "leases_due") == {(): 1}
 
