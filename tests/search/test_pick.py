@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.index.snapshot import Snapshot
+from placement.search.pick import places, sample
 from placement.search.pick.picker import Pick, Picker, PickRequest
 from placement.search.pick.strategy import Preference, Strategy
 from placement.search.query.query import SearchQuery
@@ -113,14 +115,27 @@ def pick_requests(draw: st.DrawFn, world: World, queries: list[SearchQuery]) -> 
     )
 
 
+def few_at_a_time(patch: pytest.MonkeyPatch) -> None:
+    """Have samples of one tree, as they are taken of many, and a query narrowed again after each refused tree."""
+    patch.setattr(sample, "_SAMPLE", 1)
+    patch.setattr(sample, "_PER_PICK", 0)
+    patch.setattr(sample, "_GROWTH", 1)
+    patch.setattr(places, "_MANY", 0)
+    patch.setattr(places, "_ENOUGH", -100)
+    patch.setattr(places, "_REFUSED", 1)
+
+
 def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]) -> None:
     snapshot = world.snapshot()
     roots = [slot for slot, provider in enumerate(snapshot.providers) if provider and provider.parent < 0]
     requests = data.draw(st.lists(pick_requests(world, queries), min_size=1, max_size=8))
     avoid = data.draw(st.sets(st.sampled_from(roots), max_size=1))
     within = data.draw(st.none() | st.sets(st.sampled_from(roots), min_size=1))
-    picker = Picker(snapshot, data.draw(st.sampled_from(STRATEGIES)), avoid=avoid, within=within, seed=1)
-    picks = picker.pick(requests)
+    with pytest.MonkeyPatch.context() as patch:
+        if data.draw(st.booleans()):
+            few_at_a_time(patch)
+        picker = Picker(snapshot, data.draw(st.sampled_from(STRATEGIES)), avoid=avoid, within=within, seed=1)
+        picks = picker.pick(requests)
     assert not picker.cut_short
     allowed = set(roots if within is None else within) - avoid
     check(world, requests, picks, {*names(snapshot, allowed)})
