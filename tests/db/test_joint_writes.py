@@ -13,7 +13,9 @@ from placement import errors, signals
 from placement.db import retry
 from placement.db.bulkhead import Bulkhead
 from placement.db.database import opened
+from placement.db.joint_write import JointWrite
 from placement.db.tables import allocations, consumers, projects, provider_changes
+from placement.db.transaction import Collision
 from placement.objects.claim import Claim
 from placement.objects.consumer import Owner
 from placement.objects.joint_claims import joint_write
@@ -262,6 +264,23 @@ def test_the_thread_that_does_the_work_needs_no_further_admission(crowd):
     assert crowd.joined == [3]
     assert crowd.admitted == 3
     assert crowd.state(provider)[1] == dict.fromkeys(several, 1)
+
+
+@pytest.mark.in_turn
+def test_a_write_has_the_time_of_its_own_request(database):
+    """What it has waited for others counts."""
+    attempts = []
+
+    def collide(_db, values, _late):
+        attempts.append(values)
+        raise Collision
+
+    given = {"work": collide, "contended": frozenset(), "distinct": frozenset(), "size": 1, "attempts": 3}
+    with pytest.raises(errors.TooManyConflicts):
+        database.write_jointly(JointWrite(value="late", deadline=time.monotonic(), **given))
+    with pytest.raises(errors.TooManyConflicts):
+        database.write_jointly(JointWrite(value="early", **given))
+    assert attempts == [["late"], *[["early"]] * 3]
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------

@@ -51,9 +51,10 @@ class Runner:
 
     def queue(self, item, keys="P", **more) -> Future:
         """Submit an item that has to wait; return once it does."""
-        before = self.waiting
+        before, until = self.waiting, time.monotonic() + SOON
         found = self.submit(item, keys, **more)
         while self.waiting == before:
+            assert time.monotonic() < until, f"{item} does not wait"
             time.sleep(0.001)
         return found
 
