@@ -28,6 +28,8 @@ _VALUES = 100
 #: Rows of an INSERT up to which there is a text for each number of them.  More of them are given to the driver one by
 #: one, which joins them or sends them together.
 _FEW_ROWS = 16
+#: Rows of one statement where the driver puts the values into its text.
+_MOST_ROWS = 1000
 _NAMED = re.compile(r"%\((\w+)\)s")
 
 
@@ -149,9 +151,15 @@ class _RowsText:
         before, values, self._row = one.text.partition(" VALUES ")
         self._before = before + values
         self._texts: dict[int, str] = {}
+        #: Where drivers put the values into the text: the names in the row's text, in their order.
+        self._places = _NAMED.findall(self._row) if dialect.name in ("mysql", "mariadb") else []
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         given = [[row[name] if of is None else of(row[name]) for name, of in self._columns] for row in rows]
+        if len(rows) > _FEW_ROWS and self._places:
+            for start in range(0, len(given), _MOST_ROWS):
+                run(connection, *self._of_many(given[start : start + _MOST_ROWS]))
+            return
         if len(rows) > _FEW_ROWS:
             each = [dict(zip(self._names, row, strict=True)) for row in given] if self._named else map(tuple, given)
             run(connection, self._one, list(each), many=True)
@@ -170,6 +178,27 @@ class _RowsText:
             rows = [_NAMED.sub(rf"%(\g<1>_{row})s", self._row) if self._named else self._row for row in range(number)]
             text = self._texts[number] = self._before + ", ".join(rows)
         return text
+
+    def _of_many(self, rows: Sequence[Sequence[Any]]) -> tuple[str, dict[str, Any]]:
+        """Return the text for many rows, and its values: equal values of a column are one parameter.
+
+        The driver converts each parameter, which takes most of its time.
+        """
+        order = [self._names.index(name) for name in self._places]
+        values: dict[str, Any] = {}
+        parameters: dict[tuple[int, Any], str] = {}
+        places = []
+        for row in rows:
+            for column in order:
+                value = row[column]
+                parameter = parameters.get((column, value))
+                if parameter is None:
+                    name = f"p{len(values)}"
+                    values[name] = value
+                    parameter = parameters[column, value] = f"%({name})s"
+                places.append(parameter)
+        text = ", ".join([_NAMED.sub("%s", self._row)] * len(rows))
+        return self._before + text % tuple(places), values
 
 
 def _maker(columns: Sequence[Any], dialect: Dialect, types: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:

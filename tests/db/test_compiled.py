@@ -44,6 +44,17 @@ def test_any_number_of_rows_is_inserted_and_found(connection, number):
     assert [(row.name, row.created_at) for row in found] == [(name, NOW) for name in names]
 
 
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_equal_values_of_a_column_are_one_parameter_of_many_rows(connection):
+    """The driver converts each parameter.  Equal values of different columns are several: they may have other types."""
+    sent = []
+    sa.event.listen(connection, "before_cursor_execute", lambda *event: sent.append(event[3]))
+    insert = CompiledInsert(traits, "created_at", "updated_at", "name")
+    insert.execute(connection, [{**row, "updated_at": NOW} for row in rows(*(f"CUSTOM_{row}" for row in range(100)))])
+    (values,) = sent
+    assert sorted(map(str, values.values())) == sorted([str(NOW)] * 2 + [f"CUSTOM_{row}" for row in range(100)])
+
+
 def test_a_statement_is_executed_with_other_numbers_of_values(connection):
     """The text of the first number is not that of the others."""
     select = CompiledStatement(SELECT)
