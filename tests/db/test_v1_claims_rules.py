@@ -119,6 +119,27 @@ def test_together_with_each_of_those_that_hold_something(cloud):
     assert codes(cloud.claim(request(), together_with=[HOLDER, OTHER])) == ["no_room"]
 
 
+CHANGES = {
+    "query": "resources=VCPU:1&in_tree=a",
+    "count": 2,
+    "project_id": "other",
+    "user_id": "other",
+    "consumer_type": "OTHER",
+}
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_repeated_request_is_known_by_all_that_the_consumer_would_hold(cloud, name):
+    for host in "abc":
+        cloud.host(host, VCPU=1)
+    asked = request()
+    assert cloud.claim(asked).body["results"][0]["outcome"] == "claimed"
+    assert codes(cloud.claim({**asked, name: CHANGES[name]})) == ["held_otherwise"]
+    again = {**asked, "count": 1, "keep": True, "query": {"groups": {"": {"resources": {"VCPU": 1}}}}}
+    assert cloud.claim(again, expires_in=9, strategy="pack").body["results"][0]["outcome"] == "held"
+
+
 def gather(cloud, provider, aggregate, traits=()):
     for page, more in (("aggregates", {"aggregates": [aggregate]}), ("traits", {"traits": [*traits]})):
         path = f"/resource_providers/{provider}"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.db import clock
 from placement.db.database import opened
+from placement.objects import leases
 from tests import running, servers
 from tests.conftest import missing
 from tests.load.claiming import Hosts, claiming, request
@@ -57,9 +57,9 @@ def test_the_clocks_of_workers_do_not_matter(storms, database_url):
     assert dates[0] != dates[1]
     hosts, long, short = Hosts(late, 1, 1), new(), new()
     with opened(database_url) as database:
-        before = database.read(clock.now)
+        before = database.read(leases.now)
         assert early.ask(*claiming(request(hosts.query(), long), expires_in=3600)).status == 200
-        after = database.read(clock.now)
+        after = database.read(leases.now)
     for storm in storms:
         shown = datetime.datetime.fromisoformat(storm.get(f"/v1/claims/{long}")["expires_at"]).replace(tzinfo=None)
         assert before + HOUR <= shown <= after + HOUR
