@@ -1,0 +1,58 @@
+"""What POST /v1/claims makes of consumers whose leases are over."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.db.tables import claims
+from placement.objects import lease_sweep, leases
+from tests.db import lease
+from tests.db.test_v1_claims import Cloud, request
+
+
+@pytest.fixture
+def cloud(database):
+    return Cloud(database)
+
+
+@pytest.fixture
+def over(cloud):
+    """A request whose consumer has held all of a host, until its time was over."""
+    cloud.host("h", VCPU=2)
+    asked = request("resources=VCPU:2")
+    assert cloud.claim(asked, expires_in=3600).body["claimed"] == 1
+    lease.expire(cloud.database, asked["consumer"])
+    return asked
+
+
+def outcomes(reply):
+    return [(one["status"], one["outcome"]) for one in reply.body["results"]]
+
+
+def test_the_same_request_is_placed_anew(cloud, over):
+    again = cloud.claim(over)
+    assert outcomes(again) == [(200, "claimed")]
+    assert again.body["results"][0]["expires_at"] is None
+    assert cloud.count(claims) == 1
+    assert lease_sweep.sweep(cloud.database)
+    assert cloud("GET", f"/v1/claims/{over['consumer']}").status == 200
+
+
+def test_it_is_placed_anew_where_the_time_ends_after_the_search(cloud, over, monkeypatch):
+    """The search does not notice, so the transaction does."""
+    cloud.host("other", VCPU=2)
+    monkeypatch.setattr(lease_sweep.LeaseSweeper, "sweep", lambda _: False)
+    again = cloud.claim(over)
+    assert outcomes(again) == [(200, "claimed")]
+    assert cloud.count(claims) == 1
+    assert not cloud.database.read(leases.some_due)
+
+
+def test_it_cannot_be_moved_and_keeps_nobody_away(cloud, over):
+    moved = cloud.claim({**over, "keep": False, "consumer_generation": 1})
+    assert outcomes(moved) == [(409, "refused")]
+    assert moved.body["results"][0]["error"]["code"] == "placement.concurrent_update"
+    beside = cloud.claim(request("resources=VCPU:2"), apart_from=[over["consumer"]])
+    assert outcomes(beside) == [(200, "claimed")]
+    with_it = cloud.claim(request("resources=VCPU:2"), together_with=[over["consumer"]])
+    assert outcomes(with_it) == [(409, "refused")]
