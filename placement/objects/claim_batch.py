@@ -67,24 +67,32 @@ class ClaimBatch:
         #: By uuid, as they were when the providers were locked.
         self._generations: Mapping[str, int] = {}
 
-    def place(self, provider_ids: Mapping[str, int] | None = None, *, skip_locked: bool = False) -> list[ClaimOutcome]:
+    def place(
+        self,
+        provider_ids: Mapping[str, int] | None = None,
+        *,
+        generations: Mapping[str, int] | None = None,
+        skip_locked: bool = False,
+    ) -> list[ClaimOutcome]:
         """Place the claims that fit beside what others use, each after those before it.
 
         Args:
             provider_ids: Ids by uuid, where the caller knows them.
+            generations: By uuid; claims are only placed on providers that still have these.  None: any.
             skip_locked: Whether claims on providers that other transactions have locked are refused, instead of waiting
                 for these, where the server can do so.
 
         Returns:
             What became of each claim, in order.  Refusals are ConsumerGenerationConflict, UnknownAllocationProvider,
             NoInventoryToAllocate, AmountAgainstConstraints and CapacityExceeded; and AllocationsChanged: of all, if
-            what other consumers hold is not what is relied on; of those on providers that are locked.
+            what other consumers hold is not what is relied on; of those on providers that are locked, or have
+            other generations.
         """
         self._read(provider_ids)
         tried = self._open_claims()
         self._lock_consumers(tried)
         self._check_relied_on()
-        inventories = self._judge(self._lock_providers(self._open_claims(), skip_locked))
+        inventories = self._judge(self._lock_providers(self._open_claims(), generations, skip_locked))
         placed = self._open_claims()
         self._write_consumers(tried, placed)
         provider_rows.advance_locked(self._db, self._provider_ids_of(placed).values())
@@ -141,14 +149,19 @@ class ClaimBatch:
             if any(held_on[uuid] != {*ids} for uuid, ids in self._relied_on.items()):
                 self._refused |= {claim.consumer: errors.AllocationsChanged() for claim in self._open_claims()}
 
-    def _lock_providers(self, claims: Sequence[Claim], skip_locked: bool) -> list[Claim]:
-        """Lock the providers, and return the claims whose providers are all locked."""
+    def _lock_providers(
+        self, claims: Sequence[Claim], generations: Mapping[str, int] | None, skip_locked: bool
+    ) -> list[Claim]:
+        """Lock the providers, and return the claims whose providers are all locked and have the generations."""
         ids = self._provider_ids_of(claims)
         self._generations = provider_rows.lock_for_usage(self._db, ids, skip_locked=skip_locked)
         for claim in claims:
             for uuid in claim.resources.keys() - self._generations.keys():
                 missing = errors.AllocationsChanged() if skip_locked else errors.UnknownAllocationProvider(uuid=uuid)
                 self._refused[claim.consumer] = missing
+        for claim in self._open_claims():
+            if generations and any(self._generations[uuid] != generations[uuid] for uuid in claim.resources):
+                self._refused[claim.consumer] = errors.AllocationsChanged()
         return self._open_claims()
 
     def _judge(self, claims: Sequence[Claim]) -> _Inventories:

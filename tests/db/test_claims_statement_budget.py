@@ -53,6 +53,16 @@ def test_a_place_for_a_new_consumer(database, service, names):
     assert len(statements) <= REFRESH + CLAIM, "\n".join(statements)
 
 
+def test_a_place_that_the_index_has_shown_a_moment_ago(database, service, names):
+    claimed(service)
+    assert service("GET", "/v1/overview").status == 200
+    plan = Plan()
+    planted(database, plan)
+    claimed(service)
+    statements = [statement for statement in plan.seen if not statement.startswith(("BEGIN", "START"))]
+    assert len(statements) <= CLAIM, "\n".join(statements)
+
+
 def test_many_consumers_take_hardly_more_than_one(database, service, names):
     """Rows are read, locked and inserted by statements for all of them."""
     roomy = stock("host", 1, VCPU=2000, MEMORY_MB=1024, DISK_GB=100)

@@ -161,3 +161,24 @@ def test_a_provider_that_was_deleted_while_another_one_got_its_id(cloud, monkeyp
     results = cloud.claim(request(f"resources=VCPU:1&in_tree={gone}"), request("resources=VCPU:3")).body["results"]
     assert [one["status"] for one in results] == [409, 200]
     assert roots_of(results[1]) <= {host, *written}
+
+
+def test_a_place_is_not_taken_that_was_the_right_one_a_moment_ago(cloud, elsewhere):
+    """The index of this process has not seen yet that the host lost its trait."""
+    host = cloud.host("a", VCPU=4)
+    path, trait = f"/resource_providers/{host}/traits", "HW_CPU_X86_AVX"
+    body = {"resource_provider_generation": 1, "traits": [trait]}
+    assert cloud("PUT", path, body).status == 200
+    asked = request(f"resources=VCPU:1&required={trait}")
+    assert cloud("GET", "/v1/overview").status == 200
+    assert cloud.claim(asked).status == 200
+    assert cloud("GET", "/v1/overview").status == 200
+    assert elsewhere("PUT", path, {"resource_provider_generation": 3, "traits": []}).status == 200
+    assert cloud.claim(request(asked["query"])).error["code"] == "placement.v1.no_room"
+
+
+def test_what_was_created_a_moment_ago_is_known(cloud, elsewhere):
+    assert cloud("GET", "/v1/overview").status == 200
+    assert elsewhere("PUT", "/resource_classes/CUSTOM_NEW").status == 201
+    host = elsewhere.host("a", CUSTOM_NEW=1)
+    assert roots_of(cloud.claim(request("resources=CUSTOM_NEW:1")).body["results"][0]) == {host}

@@ -3,6 +3,7 @@
     request     what a call asks for, and the digest by which a repeated request is known
     result      what became of each request
     conditions  in which trees places may be
+    guesses     whether to guess a place before the index is brought up to date
     engine      search, transaction, and again on a newer index where somebody was faster
     writing     the transactions
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from placement.objects.consumer import Owner
-from placement.search.pick.strategy import Strategy
-from placement.search.query.query import Group, NameCondition, SearchQuery
+from placement.search.pick.strategy import Preference, Strategy
+from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,30 @@ class ClaimCall:
     together_with: frozenset[str] = frozenset()
     #: Whether all of the call is only tried.
     dry_run: bool = False
+
+    @property
+    def may_guess(self) -> bool:
+        """Whether a place may be taken that was the right one a moment ago, if its provider is still the same.
+
+        So it is for one consumer whose place depends on that provider alone.  To pack is to depend on all others.
+        """
+        [first, *others] = self.requests
+        return (
+            not (others or self.dry_run or self.all_or_nothing or self.apart_from or self.together_with)
+            and (self.strategy.spread_over is None and self.strategy.preference is not Preference.PACK)
+            and (first.keep and not first.dry_run and first.count == 1)
+            and _names_no_trees(first.query)
+        )
+
+
+def _names_no_trees(query: SearchQuery) -> bool:
+    """Return whether the query is about amounts and traits of providers, and not about trees or aggregates."""
+    [first, *others] = query.groups
+    return (
+        not (others or query.root_traits.names)
+        and (first.suffix == UNSUFFIXED and first.in_tree is None)
+        and not first.aggregates.names
+    )
 
 
 def canonical(query: SearchQuery) -> str:

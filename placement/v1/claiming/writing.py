@@ -95,6 +95,7 @@ def write(
     relied_on: Mapping[str, Collection[int]],
     *,
     together: bool,
+    unchanged: bool,
     skip_locked: bool,
     attempts: int,
 ) -> list[Written]:
@@ -103,14 +104,19 @@ def write(
     Args:
         relied_on: As of ``ClaimBatch``.
         together: Whether nothing is written if one of them is refused.
+        unchanged: Whether places are only taken of providers that are as they were when the places were chosen.
         skip_locked: As of ``ClaimBatch.place``.
         attempts: The largest number of attempts.
     """
 
+    as_chosen = {uuid: number for place in chosen for uuid, number in place.provider_generations.items()}
+    generations = as_chosen if unchanged else None
+
     def work(db: Transaction) -> list[Written]:
         # After a collision ids are read: a provider that was deleted and made again has another one.
         ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()} if db.attempt == 1 else None
-        outcomes = ClaimBatch(db, [place.claim for place in chosen], relied_on).place(ids, skip_locked=skip_locked)
+        batch = ClaimBatch(db, [place.claim for place in chosen], relied_on)
+        outcomes = batch.place(ids, generations=generations, skip_locked=skip_locked)
         refused = sum(isinstance(outcome, errors.Failure) for outcome in outcomes)
         if refused == len(outcomes) or (together and refused):
             raise NothingWrittenError(outcomes)

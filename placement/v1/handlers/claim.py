@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
+import weakref
 from typing import Any
 
 from oslo_utils import uuidutils
@@ -14,6 +16,7 @@ from placement.db.transaction import Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
+from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects import leases
 from placement.objects.claim_record import HeldClaim
@@ -23,10 +26,16 @@ from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 from placement.v1 import searching
 from placement.v1.claiming.engine import Claiming
+from placement.v1.claiming.guesses import Guesses
 from placement.v1.claiming.request import ClaimCall, ClaimRequest, canonical
 from placement.v1.failures import InvalidClaim
 from placement.v1.schemas import claim as schema
 from placement.v1.schemas import claim_query
+
+#: Seconds: how old the snapshot of a guess may be.
+_GUESS_AGE = 0.5
+#: How guesses went, by index.
+_GUESSES: weakref.WeakKeyDictionary[LiveIndex, Guesses] = weakref.WeakKeyDictionary()
 
 
 @endpoint(
@@ -39,15 +48,8 @@ from placement.v1.schemas import claim_query
 )
 def create(req: Request) -> Reply:
     """Find places for consumers and claim them."""
-    snapshot = req.index.current()
-    results = Claiming(
-        _call(req, snapshot),
-        req.writes_to,
-        req.index,
-        settings_of(req.conf),
-        attempts=req.conf.placement.allocation_conflict_retry_count,
-        snapshot=snapshot,
-    ).run()
+    attempts = req.conf.placement.allocation_conflict_retry_count
+    results = _claiming(req, settings=settings_of(req.conf), attempts=attempts).run()
     document = schema.results(results)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
@@ -58,6 +60,20 @@ def create(req: Request) -> Reply:
     assert failure is not None
     failure.members = document
     raise failure
+
+
+def _claiming(req: Request, **options: Any) -> Claiming:
+    """Return what carries out the call of a request."""
+    guesses = _GUESSES.setdefault(req.index, Guesses())
+    if len(req.document["requests"]) == 1:
+        recent = req.index.recent(_GUESS_AGE)
+        # What a query names may have been created since.
+        with contextlib.suppress(errors.BadRequest):
+            call = _call(req, recent)
+            if call.may_guess and guesses.is_due():
+                return Claiming(call, req.writes_to, req.index, recent=recent, guesses=guesses, **options)
+    snapshot = req.index.current()
+    return Claiming(_call(req, snapshot), req.writes_to, req.index, snapshot=snapshot, **options)
 
 
 def _check_uuid(_req: Request, consumer: str) -> None:
