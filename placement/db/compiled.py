@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Dialect
+from sqlalchemy.sql import visitors
 
 #: Values of the lists of one statement; with more of them it is a statement of SQLAlchemy, which keeps no text for
 #: each number of them, and whose share of the time is small.
@@ -52,13 +53,16 @@ class CompiledStatement:
     def __init__(self, statement: Any) -> None:
         """Take a statement, which must state a value for every column that has a default."""
         self._statement = statement
+        binds = [part for part in visitors.iterate(statement) if isinstance(part, sa.BindParameter)]
+        #: The names of the parameters that are lists.
+        self._lists = tuple(dict.fromkeys(bind.key for bind in binds if bind.expanding))
         #: By dialect, and by the numbers of values in the lists.
         self._texts: weakref.WeakKeyDictionary[Dialect, dict[tuple[int, ...], _Text]] = weakref.WeakKeyDictionary()
 
     def execute(self, connection: Connection, parameters: Mapping[str, Any]) -> CompiledResult:
         """Execute the statement; raises what SQLAlchemy raises."""
         dialect = connection.dialect
-        lengths = tuple([len(value) for value in parameters.values() if type(value) is list])
+        lengths = tuple([len(parameters[name]) for name in self._lists])
         if sum(lengths) > _VALUES:
             result = connection.execute(self._statement, parameters)
             return CompiledResult(result.all() if result.returns_rows else (), result.rowcount)
@@ -110,7 +114,7 @@ class _Text:
         self.sources: list[tuple[str | None, int | None, Any, Processor]] = []
         for name in names:
             given, index = element_of.get(name, (name, None))
-            processor = expanded.processors.get(name)
+            processor = compiled.binds[given].type.dialect_impl(dialect).bind_processor(dialect)
             if given in parameters:
                 self.sources.append((given, index, None, processor))
             else:

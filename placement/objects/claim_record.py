@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.tables import (
     LEASE_IS_OVER,
     allocations,
@@ -62,7 +63,7 @@ class ClaimRecord:
         elif records:
             found = db.execute(_IDS, {"uuids": [record.consumer for record in records]})
             ids = {row.uuid: row.id for row in found}
-            db.execute(sa.insert(claims), [{"consumer_id": ids[one.consumer], **one._columns} for one in records])
+            db.execute(_INSERT, [{"consumer_id": ids[one.consumer], **one._columns} for one in records])
 
     def replace(self, db: Transaction, *, keep_end: bool) -> Self:
         """Write the record of a consumer that may have one, and return the record as it is now.
@@ -142,14 +143,12 @@ _ID_OF = sa.select(_C.id).where(_C.uuid == sa.bindparam("consumer")).scalar_subq
 _OF_CONSUMER = claims.c.consumer_id == _ID_OF
 _END = sa.select(claims.c.expires_at).where(_OF_CONSUMER)
 _UPDATE = sa.update(claims).where(_OF_CONSUMER)
-_INSERT_ONE = sa.insert(claims).values(
-    consumer_id=_ID_OF,
-    content=sa.bindparam("content"),
-    generation=sa.bindparam("generation"),
-    mappings=sa.bindparam("mappings"),
-    expires_at=sa.bindparam("expires_at"),
+_COLUMNS = ("content", "generation", "mappings", "expires_at")
+_INSERT_ONE = CompiledStatement(
+    sa.insert(claims).values(consumer_id=_ID_OF, **{name: sa.bindparam(name) for name in _COLUMNS}).inline()
 )
-_IDS = sa.select(_C.id, _C.uuid).where(_C.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_INSERT = CompiledInsert(claims, "consumer_id", *_COLUMNS)
+_IDS = CompiledStatement(sa.select(_C.id, _C.uuid).where(_C.uuid.in_(sa.bindparam("uuids", expanding=True))))
 _HELD = (
     sa.select(
         _A.consumer_id.label("consumer"),

@@ -11,7 +11,7 @@ from placement import errors
 from placement.db import driver_errors
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.driver_errors import ErrorClass
-from placement.db.tables import inventories, traits
+from placement.db.tables import claims, consumers, inventories, traits
 from tests.db import faults
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
@@ -88,6 +88,22 @@ def test_values_are_converted_as_the_types_of_the_columns_say(connection):
         [row] = largest.execute(connection, {})
         assert row.allocation_ratio == 16
     assert row.created_at == NOW
+
+
+def test_values_are_stored_as_sqlalchemy_stores_them(connection):
+    """SQLite's driver writes dates in another form; a list in a JSON column is one value, whatever its length."""
+    INSERT.execute(connection, rows("CUSTOM_A"))
+    connection.execute(sa.insert(traits), {"name": "CUSTOM_B", "created_at": NOW})
+    stored = connection.exec_driver_sql("SELECT DISTINCT created_at FROM traits WHERE name LIKE 'CUSTOM%%'").all()
+    assert len(stored) == 1
+    owner = {"project_id": 1, "user_id": 1, "generation": 1}
+    connection.execute(sa.insert(consumers), [{"id": number, "uuid": str(number), **owner} for number in (1, 2)])
+    values = {name: sa.bindparam(name) for name in ("consumer_id", "generation", "mappings")}
+    insert = CompiledStatement(sa.insert(claims).values(values).inline())
+    for number in (1, 2):
+        insert.execute(connection, {"consumer_id": number, "generation": 1, "mappings": [{"": ["x"]}] * number})
+    found = CompiledStatement(sa.select(claims.c.mappings).order_by(claims.c.consumer_id)).execute(connection, {})
+    assert [row.mappings for row in found] == [[{"": ["x"]}], [{"": ["x"]}] * 2]
 
 
 def test_a_default_that_nobody_would_compute_is_refused(connection):
