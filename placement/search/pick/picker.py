@@ -157,7 +157,7 @@ class Picker:
         choices = None
         with self._operations(budget):
             places: dict[Hashable, Places] = {}
-            keys = [(id(request.query), frozenset(request.own.items())) for request in requests]
+            keys = [(_key(request.query), frozenset(request.own.items())) for request in requests]
             for key, request in zip(keys, requests, strict=True):
                 if key not in places:
                     places[key] = self._places(request, self._own(request), 1, budget)
