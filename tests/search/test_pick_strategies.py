@@ -14,6 +14,7 @@ from placement.search.budget import Budget
 from placement.search.find import Settings
 from placement.search.narrow.narrowing import narrow
 from placement.search.pick import picker as picker_module
+from placement.search.pick import sample as sample_module
 from placement.search.pick.picker import Pick, Picker, PickRequest
 from placement.search.pick.sample import Samples
 from placement.search.pick.strategy import Preference, Strategy
@@ -99,6 +100,22 @@ def test_few_of_many_trees_are_scored() -> None:
         roots_of = [sample.roots.tolist() for sample in iter(samples.next, None)]
         assert len(roots_of[0]) < 200
         assert sorted(itertools.chain.from_iterable(roots_of)) == narrowed.roots.slots().tolist()
+
+
+def test_a_sample_may_have_all_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three trees are more than the sample of one; those that are drawn of their domain are all three."""
+    monkeypatch.setattr(sample_module, "_SAMPLE", 1)
+    monkeypatch.setattr(sample_module, "_PER_PICK", 0)
+    world = racks((3,))
+    snapshot = world.snapshot()
+    narrowed = narrow(TWO.query, snapshot, Budget(), Refusals())
+    rack = snapshot.with_trait("CUSTOM_RACK_0")
+    for seed in range(5):
+        samples = Samples(narrowed, rack, Strategy(spread_over="CUSTOM_RACK_"), 1, np.random.default_rng(seed))
+        found = [samples.next() for _ in range(5)]
+        roots_of = sorted(root for sample in found if sample is not None for root in sample.roots.tolist())
+        assert roots_of == rack.slots().tolist()
+        assert found[-2:] == [None, None]
 
 
 def test_pack_finds_the_one_used_tree_among_many() -> None:

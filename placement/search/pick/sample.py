@@ -67,7 +67,7 @@ class Samples:
     def next(self) -> Sample | None:
         """Return more trees; None if there are none."""
         if len(self._drawn):
-            self._rest = np.delete(self._rest, self._drawn)
+            self._rest, self._drawn = np.delete(self._rest, self._drawn), self._drawn[:0]
         if not len(self._rest):
             return None
         roots = self._draw()
@@ -77,7 +77,7 @@ class Samples:
 
     def _draw(self) -> Slots:
         if len(self._rest) <= 2 * self._size:  # all of ``sample_size``
-            roots, self._rest, self._drawn = self._rest, self._rest[:0], self._drawn[:0]
+            roots, self._rest = self._rest, self._rest[:0]
             return roots
         if self._strategy.preference == Preference.PACK:
             shares = TreeUsage(self._narrowed, self._rest).shares()
