@@ -37,9 +37,7 @@ ASKING = st.sampled_from(
     [*[ADMIN] * 8, ADMIN | {"Accept": "text/html"}, ADMIN | {"Accept": "text/plain"}, {"X-Auth-Token": "user"}, {}]
 )
 #: The methods that a document has.
-METHODS = {
-    path: ("get", "put", "post", "delete") if path.startswith(PLACEMENT) else ("get", "post") for path in DOCUMENTS
-}
+METHODS = {path: ("get", "post", "delete", *(("put",) if path.startswith(PLACEMENT) else ())) for path in DOCUMENTS}
 
 
 @pytest.fixture
