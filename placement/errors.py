@@ -410,13 +410,6 @@ class NoAllocations(NotFound):
     template = "No allocations for consumer '%(uuid)s'"
 
 
-class NothingHeld(NotFound):
-    """A consumer whose claim is asked for by /v1 has none, or the time of its lease is over."""
-
-    code = "placement.v1.nothing_held"
-    template = "Consumer %(consumer)s holds nothing, or the time of its lease is over."
-
-
 class ConsumerGenerationConflict(Conflict):
     code = CONCURRENT_UPDATE
     template = "consumer generation conflict - expected %(expected)s but got %(given)s"

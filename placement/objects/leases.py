@@ -112,12 +112,12 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     """Give a consumer's claim an end so many seconds from now, or none; also if another program has claimed for it.
 
     Raises:
-        NothingHeld: The consumer holds nothing, or the time of its lease is over.
+        NoAllocations: The consumer holds nothing, or the time of its lease is over.
     """
     db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()})
     consumer = Consumer.read_all(db, [consumer_uuid])[consumer_uuid]
     if not consumer.exists:
-        raise errors.NothingHeld(consumer=consumer_uuid)
+        raise errors.NoAllocations(uuid=consumer_uuid)
     expires_at = end_after(db, seconds)
     is_claimed = db.execute(_EXTEND, {"consumer": consumer.id, "ends": expires_at}).rowcount
     if not is_claimed and expires_at is not None:

@@ -42,7 +42,7 @@ V1 = Api(
     failures=(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
-        failures.NothingNamed,
+        *(failures.NothingNamed, failures.NothingHeld),
     ),
     anonymous_is_admin=True,
 )

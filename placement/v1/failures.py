@@ -38,6 +38,13 @@ class InvalidDate(errors.BadRequest):
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 
+class NothingHeld(errors.NotFound):
+    """The consumer whose claim is asked for has none, or the time of its lease is over."""
+
+    code = "placement.v1.nothing_held"
+    template = "Consumer %(consumer)s holds nothing, or the time of its lease is over."
+
+
 class NoRoom(errors.Conflict):
     code = "placement.v1.no_room"
     template = "Nothing fits: %(reason)s"

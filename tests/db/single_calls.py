@@ -76,6 +76,7 @@ def _consumer(uuid: str, body: Any, names: dict[str, str]) -> dict[str, Any]:
         "project": body["project_id"],
         "user": body["user_id"],
         "generation": body["consumer_generation"],
+        "expires_at": None,  # of a Placement client's claim
         "allocations": {
             provider: {"name": names[provider], "resources": held["resources"]}
             for provider, held in body["allocations"].items()

@@ -107,9 +107,9 @@ def test_only_leases_whose_time_is_over_are_given_back(database):
 def test_a_lease_whose_time_is_over_is_not_extended(database):
     consumer = claimed(database)
     lease.expire(database, consumer)
-    with pytest.raises(errors.NothingHeld):
+    with pytest.raises(errors.NoAllocations):
         database.write(lambda db: leases.extend(db, consumer, 600))
-    with pytest.raises(errors.NothingHeld):
+    with pytest.raises(errors.NoAllocations):
         database.write(lambda db: leases.extend(db, str(uuid.uuid4()), 600))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def rendered(expression: str) -> str:
     return expression.replace("$__rate_interval", "5m").replace("$instance", ".*")
 
 
+def lease_and_wait_for_its_end(storm):
+    """Claim for a second.  The next search gives back what the lease holds."""
+    owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
+    request = {"consumer": new(), **owner, "query": "resources=VCPU:1"}
+    assert storm.ask("POST", "/v1/claims", {"requests": [request], "expires_in": 1}).status == 200
+    while storm.ask("GET", f"/v1/claims/{request['consumer']}").status == 200:
+        time.sleep(0.05)
+
+
 @pytest.fixture(scope="module")
 def labels():
     """The values of each label of each metric, on the page of a service that has done some of everything."""
@@ -46,6 +56,7 @@ def labels():
         for amount in (1, 2):
             storm.together(claim({provider: {"VCPU": amount}}))
             storm.together(Call("GET", f"/allocation_candidates?resources=VCPU:{amount}"))
+        lease_and_wait_for_its_end(storm)
         storm.together(Call("GET", "/v1/capacity?resources=VCPU:1"), Call("DELETE", f"/allocations/{new()}"))
         text = page.text()
     page.child.stop()

@@ -28,7 +28,7 @@ from placement.v1 import searching
 from placement.v1.claiming.engine import Claiming
 from placement.v1.claiming.guesses import Guesses
 from placement.v1.claiming.request import ClaimCall, ClaimRequest, canonical
-from placement.v1.failures import InvalidClaim
+from placement.v1.failures import InvalidClaim, NothingHeld
 from placement.v1.schemas import claim as schema
 from placement.v1.schemas import claim_query
 
@@ -101,7 +101,10 @@ def extend(req: Request, consumer: str) -> Reply:
     named = _uuid(consumer)
 
     def work(db: Transaction) -> HeldClaim | None:
-        leases.extend(db, named, req.document["expires_in"])
+        try:
+            leases.extend(db, named, req.document["expires_in"])
+        except errors.NoAllocations:
+            raise NothingHeld(consumer=named) from None
         return HeldClaim.of_consumers(db, [named]).get(named)
 
     return _present(req.write(work), named)
@@ -110,7 +113,7 @@ def extend(req: Request, consumer: str) -> Reply:
 def _present(held: HeldClaim | None, consumer: str) -> Reply:
     """Return the reply about a consumer; raises NothingHeld if it holds nothing."""
     if held is None:
-        raise errors.NothingHeld(consumer=consumer)
+        raise NothingHeld(consumer=consumer)
     return ok(schema.document(held), modified=NOW)
 
 
