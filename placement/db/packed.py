@@ -1,7 +1,8 @@
 """Queries of which MySQL sends all rows as one text.
 
 Its drivers take time for each column and for each value, PyMySQL most of all, and a claim of many consumers reads
-thousands of inventories.  A text is read by a parser of JSON.
+thousands of inventories.  A text is read by a parser of JSON.  The server takes time to make even a short one, so the
+answer to a query of few values is rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db.compiled import CompiledResult, CompiledStatement
+
+#: Values of the lists of a query up to which its rows are sent as rows.
+FEW = 16
 
 
 class PackedQuery(CompiledStatement):
@@ -33,7 +37,8 @@ class PackedQuery(CompiledStatement):
 
     def execute(self, connection: Connection, parameters: Mapping[str, Any]) -> CompiledResult:
         """Execute the query; raises what SQLAlchemy raises."""
-        if connection.dialect.name not in ("mysql", "mariadb"):
+        number = sum(len(value) for value in parameters.values() if isinstance(value, list))
+        if number <= FEW or connection.dialect.name not in ("mysql", "mariadb"):
             return super().execute(connection, parameters)
         (packed,) = self._packed.execute(connection, parameters)
         text = packed.text or ""

@@ -6,11 +6,13 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.compiled import CompiledStatement
-from placement.db.packed import PackedQuery
+from placement.db.packed import FEW, PackedQuery
 from placement.db.tables import traits
 
 AMONG = traits.c.name.in_(sa.bindparam("names", expanding=True))
 SELECT = sa.select(traits.c.id, traits.c.name, (traits.c.id * 0.5).label("ratio")).where(AMONG)
+#: Names that nothing has: with them a query has more than a few values.
+ABSENT = [f"CUSTOM_ABSENT_{number}" for number in range(FEW)]
 #: Names as other programs may have written them.
 ODD = ['CUSTOM_"', "CUSTOM_\\", "CUSTOM_'", "CUSTOM_\n", "CUSTOM_ä", "CUSTOM_%s", "CUSTOM_A,1,1.5", "CUSTOM_,"]
 
@@ -24,7 +26,7 @@ def connection(database):
 def inserted(connection, names):
     if names:
         connection.execute(sa.insert(traits), [{"name": name} for name in names])
-    return {"names": names}
+    return {"names": [*names, *ABSENT]}
 
 
 def rows(query, connection, among):
@@ -65,3 +67,15 @@ def test_mariadb_sends_one_row_of_a_packed_query(connection):
     sa.event.listen(connection, "after_cursor_execute", lambda *event: sent.append(event[1].rowcount))
     PackedQuery(SELECT).execute(connection, among)
     assert sent == [1]
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@pytest.mark.parametrize(("values", "number"), [(FEW, FEW), (FEW + 1, 1)])
+def test_few_rows_are_sent_as_rows(connection, values, number):
+    """The server takes time for each text that it makes, more than a driver for few rows."""
+    names = [f"CUSTOM_{row:05}" for row in range(values)]
+    inserted(connection, names)
+    sent = []
+    sa.event.listen(connection, "after_cursor_execute", lambda *event: sent.append(event[1].rowcount))
+    PackedQuery(SELECT).execute(connection, {"names": names})
+    assert sent == [number]
