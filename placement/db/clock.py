@@ -1,4 +1,4 @@
-"""The database's clock: one clock for all workers, whatever the clocks of their hosts say."""
+"""The database's clock: one clock for all workers, whose hosts have clocks of their own."""
 
 from __future__ import annotations
 

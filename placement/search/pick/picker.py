@@ -76,7 +76,7 @@ class Picker:
         Args:
             strategy: None: spread.
             settings: Bounds of the search.
-            avoid: Roots of trees that nobody is placed in.
+            avoid: Roots of trees in which no consumer is placed.
             occupied: Roots of trees that no listed consumer is placed in: others of the call have places there.
             within: Roots of the only trees; None: all.
             join: Whether all requests of a call are placed in one tree.

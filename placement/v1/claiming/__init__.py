@@ -4,7 +4,7 @@
     result      what became of each request
     conditions  in which trees places may be
     guesses     whether to guess a place before the index is brought up to date
-    engine      search, transaction, and again on a newer index where somebody was faster
+    engine      search, transaction, and again on a newer index where another client was faster
     writing     the transactions
 
 The places are chosen in the index (placement/search/pick) and taken by claims like any other (placement/objects).

@@ -1,4 +1,4 @@
-"""From a call to its results: places are chosen in the index, and claimed; where somebody was faster, again.
+"""From a call to its results: places are chosen in the index and claimed; places that others took are replaced.
 
 A round chooses a place for every request that is left, on a current snapshot of the index, and claims these places in
 transactions of bounded size.  A claim decides from the database, by the one fit rule, so a place that was taken
