@@ -6,8 +6,6 @@ import uuid as uuid_module
 from collections.abc import Sequence
 from typing import Any
 
-from oslo_utils import uuidutils
-
 from placement import errors
 from placement import microversion as mv
 from placement.db.transaction import Reading
@@ -17,6 +15,7 @@ from placement.http.response import Reply, newest, no_content, ok
 from placement.objects.allocation import ConsumerAllocations, ConsumerShare, ProviderAllocations
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import check_uuid
 from placement.objects.joint_claims import joint_write
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
@@ -35,8 +34,7 @@ def show(req: Request, consumer_uuid: str) -> Reply:
 
 def _check_uuid(_req: Request, consumer_uuid: str) -> None:
     """Refuse a path that names no consumer."""
-    if not uuidutils.is_uuid_like(consumer_uuid):
-        raise errors.MalformedConsumerUuid(uuid=consumer_uuid)
+    check_uuid(consumer_uuid)
 
 
 @endpoint(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_utils import uuidutils
 
 from placement import errors
 from placement.db import dialects, names
@@ -36,6 +37,12 @@ from placement.objects.provider import ResourceProvider
 _FEW_NAMES = 8
 #: The same of ids of providers.
 _FEW_PROVIDERS = 100
+
+
+def check_uuid(text: str) -> None:
+    """Raise MalformedConsumerUuid unless the text can be the uuid of a consumer."""
+    if not uuidutils.is_uuid_like(text):
+        raise errors.MalformedConsumerUuid(uuid=text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from placement import errors, signals
 from placement.db import driver_errors, retry
 from placement.db.database import Database
-from placement.objects import leases
+from placement.objects import leases, release
 
 LOG = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def sweep(
     while database.read(leases.some_due):
         if most == 0 or idle == _MOST_IDLE or (until is not None and time.monotonic() > until):
             return False
-        batch = leases.BATCH if most is None else min(most, leases.BATCH)
+        batch = release.BATCH if most is None else min(most, release.BATCH)
         ended = database.write(lambda db: leases.give_back(db, batch), attempts=_ATTEMPTS)  # noqa: B023
         given_back(ended)
         if most is not None:

@@ -1,7 +1,7 @@
 """Leases: claims that have an end, after which what they hold is given back.
 
 The end is a time of the database's clock, and is compared with no other, so that the clocks of workers do not matter.
-A lease belongs to the consumer's row: whatever deletes that ends the lease, and a consumer that is made anew has none.
+A lease belongs to the consumer's row: it ends when that is deleted, and a consumer that is created again has none.
 
 Every transaction that decides by the end of a lease writes the consumer's row, and reads the end once it has the lock
 on it.  So of an extension and the end of the time exactly one takes effect, and a lease is given back once (ADR 39).
@@ -25,8 +25,6 @@ from placement.objects.consumer import Consumer
 
 LOG = logging.getLogger(__name__)
 
-#: Consumers that one transaction gives back; MariaDB makes a table of a list of a thousand or more.
-BATCH = 500
 #: The generation in rows that only have an end: no consumer has it, so no mappings are shown.
 _NO_GENERATION = -1
 
@@ -52,7 +50,7 @@ def count_due(db: Reading) -> int:
     return int(db.execute(_COUNT_DUE).scalar_one())
 
 
-def give_back(db: Transaction, most: int = BATCH) -> int:
+def give_back(db: Transaction, most: int = release.BATCH) -> int:
     """Give back what expired leases hold, at most so many of them, those that ended first before others.
 
     Where the server can skip locked rows, consumers that another transaction has locked are left to that one.
@@ -60,7 +58,7 @@ def give_back(db: Transaction, most: int = BATCH) -> int:
     Returns:
         The number of consumers that ended.
     """
-    return _end_due(db, db.execute(_DUE, {"most": min(most, BATCH)}).scalars().all(), skip_locked=True)
+    return _end_due(db, db.execute(_DUE, {"most": min(most, release.BATCH)}).scalars().all(), skip_locked=True)
 
 
 def give_back_first(db: Transaction, providers: Collection[int]) -> None:
@@ -90,7 +88,7 @@ def give_back_over(found: Iterable[Consumer]) -> None:
 
 
 def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
-    due = db.execute(_DUE_ON, {"providers": sorted(providers), "most": BATCH})
+    due = db.execute(_DUE_ON, {"providers": sorted(providers), "most": release.BATCH})
     _end_due(db, due.scalars().all(), skip_locked=False)
 
 

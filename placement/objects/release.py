@@ -16,6 +16,9 @@ from placement.db.transaction import Transaction
 from placement.objects import allocation_rows
 from placement.objects.consumer import Consumer
 
+#: Consumers that one transaction releases; MariaDB makes a table of a list of a thousand or more.
+BATCH = 500
+
 
 def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) -> list[Consumer]:
     """Lock the rows of consumers in the order of their uuids, and return those that have one, with what they hold.

@@ -13,9 +13,6 @@ from placement.db.transaction import Transaction
 from placement.objects import holders, release
 from placement.objects.holders import ConsumerFilter
 
-#: Consumers in one transaction.
-BATCH = 500
-
 
 @dataclass(slots=True)
 class Released:
@@ -34,11 +31,11 @@ def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> 
     deadline = retry.new_deadline()
     done = Released()
     named = [*dict.fromkeys(uuids)]
-    for start in range(0, len(named), BATCH):
+    for start in range(0, len(named), release.BATCH):
         if retry.is_over(deadline):
             done.complete = False
             break
-        batch = named[start : start + BATCH]
+        batch = named[start : start + release.BATCH]
         ended = frozenset(_write(database, dict.fromkeys(batch)))
         done.released += [uuid for uuid in batch if uuid in ended]
         done.missing += [uuid for uuid in batch if uuid not in ended]
@@ -57,7 +54,7 @@ def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter
     """
     deadline = retry.new_deadline()
     done, after = Released(), 0
-    while (size := min(BATCH, most - len(done.released))) and not retry.is_over(deadline):
+    while (size := min(release.BATCH, most - len(done.released))) and not retry.is_over(deadline):
         page = database.read(lambda db: holders.page(db, wanted, size, after))  # noqa: B023
         if page.holders:
             ended = _write(database, {holder.uuid: holder.generation for holder in page.holders})

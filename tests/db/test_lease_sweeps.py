@@ -16,7 +16,7 @@ from placement.db.tables import allocations
 from placement.http.api import Deployment
 from placement.index.live import LiveIndex
 from placement.middleware import lease_sweeps
-from placement.objects import lease_sweep, leases
+from placement.objects import lease_sweep, leases, release
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -187,7 +187,7 @@ def test_the_command_refuses_other_words(run):
 
 
 def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monkeypatch):
-    monkeypatch.setattr(leases, "BATCH", 7)
+    monkeypatch.setattr(release, "BATCH", 7)
     due(60)
     counted, published = [], []
     signals.leases_expired.connect(published.append)

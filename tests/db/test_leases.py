@@ -201,7 +201,7 @@ def test_a_dry_run_sees_the_room_of_a_lease_whose_time_is_over_and_gives_nothing
 
 @pytest.mark.usefixtures("host")
 def test_a_sweep_gives_back_all_that_is_due_and_counts_it(database, published, monkeypatch):
-    monkeypatch.setattr(leases, "BATCH", 2)
+    monkeypatch.setattr(release, "BATCH", 2)
     for _ in range(5):
         lease.expire(database, claimed(database))
     counted = []

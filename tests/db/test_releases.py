@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from placement.db import retry
+from placement.objects import holders, release
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -15,7 +16,6 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
-from placement.v1 import releasing
 from placement.v1.releasing import release_matching, release_named
 from tests.clock import Clock
 from tests.db import watch
@@ -27,7 +27,7 @@ RED = ConsumerFilter(project="red")
 @pytest.fixture
 def consumers(database, monkeypatch):
     """Seven consumers of a project, which are released by three transactions."""
-    monkeypatch.setattr(releasing, "BATCH", 3)
+    monkeypatch.setattr(release, "BATCH", 3)
     database.write(
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 100)])
     )
@@ -75,7 +75,7 @@ def test_a_limit_is_kept(database, consumers):
 
 
 def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_holds(database, consumers, monkeypatch):
-    page, changed = releasing.holders.page, []
+    page, changed = holders.page, []
 
     def then_changed(*arguments):
         found = page(*arguments)
@@ -84,7 +84,7 @@ def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_
             place(database, changed, 5)
         return found
 
-    monkeypatch.setattr(releasing.holders, "page", then_changed)
+    monkeypatch.setattr(holders, "page", then_changed)
     done = release_matching(database, RED, 100)
     assert sorted([*done.released, *changed]) == sorted(consumers)
     assert (done.complete, used(database)) == (False, 5)

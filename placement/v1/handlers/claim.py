@@ -8,8 +8,6 @@ import uuid
 import weakref
 from typing import Any
 
-from oslo_utils import uuidutils
-
 from placement import errors
 from placement.conf.searches import settings_of
 from placement.db.transaction import Transaction
@@ -20,7 +18,7 @@ from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects import leases
 from placement.objects.claim_record import HeldClaim
-from placement.objects.consumer import Owner
+from placement.objects.consumer import Owner, check_uuid
 from placement.search.pick.strategy import Preference, Strategy
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
@@ -78,8 +76,7 @@ def _claiming(req: Request, **options: Any) -> Claiming:
 
 def _check_uuid(_req: Request, consumer: str) -> None:
     """Refuse a path that names no consumer."""
-    if not uuidutils.is_uuid_like(consumer):
-        raise errors.MalformedConsumerUuid(uuid=consumer)
+    check_uuid(consumer)
 
 
 @endpoint(policy="placement:v1:claims:show", path=_check_uuid, replies=schema.SHOW_REPLIES)

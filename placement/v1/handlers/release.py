@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from oslo_utils import uuidutils
-
-from placement import errors
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, ok
+from placement.objects.consumer import check_uuid
 from placement.v1.failures import NothingNamed
 from placement.v1.releasing import release_matching, release_named
 from placement.v1.schemas import release as schema
@@ -22,8 +20,7 @@ def release(req: Request) -> Reply:
     if bool(named) == by_conditions:
         raise NothingNamed()
     for uuid in named:
-        if not uuidutils.is_uuid_like(uuid):
-            raise errors.MalformedConsumerUuid(uuid=uuid)
+        check_uuid(uuid)
     if named:
         released = release_named(req.writes_to, named)
     else:
