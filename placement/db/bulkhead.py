@@ -15,6 +15,8 @@ from placement import errors
 
 #: Seconds without an answer of the database after which a thread counts as stalled.
 STALL_TIMEOUT = 5.0
+#: Seconds between two looks at whether threads are stalled.
+_CHECK_INTERVAL = 0.5
 
 _current = threading.local()
 
@@ -35,6 +37,8 @@ class Bulkhead:
         self._released = threading.Condition()
         #: For each admitted thread, when it was admitted or last answered by the database.
         self._admitted: dict[int, float] = {}
+        #: The threads that wait for the work of admitted ones, in the order of their arrival.
+        self._following: dict[int, None] = {}
 
     @contextlib.contextmanager
     def admit(self) -> Iterator[None]:
@@ -53,6 +57,35 @@ class Bulkhead:
                 del self._admitted[thread]
                 self._released.notify()
 
+    def wait_for(self, done: threading.Event) -> bool:
+        """Wait for the work of an admitted thread, and return whether it is done.
+
+        Such a wait needs no admission.  But if no thread is left for other requests and all that are admitted are
+        stalled, those that came last give up.
+        """
+        thread = threading.get_ident()
+        try:
+            with self._released:
+                self._following[thread] = None
+            while not done.wait(_CHECK_INTERVAL):
+                if self._has_to_give_up(thread):
+                    return done.is_set()
+            return True
+        finally:
+            with self._released:
+                self._following.pop(thread, None)
+
+    def _has_to_give_up(self, thread: int) -> bool:
+        with self._released:
+            if self._threads is None or not self._is_stalled():
+                return False
+            beyond = len(self._admitted) + len(self._following) - self._threads
+            return beyond > 0 and thread in [*self._following][-beyond:]
+
+    def _is_stalled(self) -> bool:
+        """Return whether threads are admitted, and none of them has had an answer for a while."""
+        return bool(self._admitted) and max(self._admitted.values()) + STALL_TIMEOUT <= time.monotonic()
+
     def note_progress(self) -> None:
         """Note that the database has answered this thread, which is admitted."""
         with self._released:
@@ -60,6 +93,9 @@ class Bulkhead:
 
     def _wait(self, thread: int, threads: int) -> None:
         with self._released:
+            # With a further thread they would not count as stalled for a while; then it would be stalled, too.
+            if len(self._admitted) + len(self._following) >= threads and self._is_stalled():
+                raise errors.DatabaseBusy()
             while len(self._admitted) >= threads:
                 timeout = max(self._admitted.values()) + STALL_TIMEOUT - time.monotonic()
                 if timeout <= 0:

@@ -27,7 +27,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from placement import errors
-from placement.db.transaction import Transaction
+from placement.db.transaction import Collision, Transaction
 from placement.objects import allocation_rows, leases, provider_rows
 from placement.objects.claim import AnyGeneration, Claim
 from placement.objects.claimed_inventory import ClaimedInventory
@@ -162,15 +162,30 @@ class ClaimSet:
         Raises:
             UnknownResourceClass: A claim names a class that does not exist.
             NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
+            Collision: It may fit: one of the consumers began to hold something meanwhile.
         """
         inventories = self._read_inventories()
         try:
             self._check(inventories)
         except errors.CapacityExceeded:
+            self._check_absent()
             # In a transaction of its own, because this one has locked providers before the consumers that would end.
             leases.give_back_first(self._db, self._named_provider_ids)
             raise
         self._replace_allocations(inventories)
+
+    def _check_absent(self) -> None:
+        """Raise Collision if a consumer that the claims end had no row to lock, and holds something by now.
+
+        What it holds counted as used by others.
+        """
+        absent = [
+            claim.consumer
+            for claim in self._claims
+            if not claim.resources and self._consumers[claim.consumer].id is None
+        ]
+        if absent and any(consumer.held_on for consumer in Consumer.read_all(self._db, absent).values()):
+            raise Collision
 
     # --- providers ---
 

@@ -154,3 +154,78 @@ def test_one_of_three_or_more_threads_is_kept_free(configured, threads, most):
 
 def test_the_number_of_threads_is_unknown_without_a_web_server():
     assert wsgi._threads() is None
+
+
+# --- waiting for the work of an admitted thread ---
+
+
+@pytest.fixture
+def waiters():
+    """Return a function that has threads wait, each after those before it, and what ends all of them."""
+    done = threading.Event()
+    with ThreadPoolExecutor() as threads:
+
+        def wait(wall, count):
+            found = []
+            for _ in range(count):
+                before = len(wall._following)
+                found.append(threads.submit(wall.wait_for, done))
+                until = time.monotonic() + 30
+                while len(wall._following) == before:
+                    assert time.monotonic() < until
+                    time.sleep(0.001)
+            return done, found
+
+        yield wait
+        done.set()
+
+
+def test_those_beyond_the_limit_give_up_if_all_admitted_threads_are_stalled(inside, waiters, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
+    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.01)
+    wall = Bulkhead(3)
+    inside(wall, 1)
+    done, (first, second, third, fourth) = waiters(wall, 4)
+    assert [third.result(30), fourth.result(30)] == [False, False]
+    time.sleep(0.2)
+    assert [first.done(), second.done()] == [False, False]
+    done.set()
+    assert [first.result(30), second.result(30)] == [True, True]
+    assert wall._following == {}
+
+
+def test_beside_threads_that_are_stalled_and_those_that_wait_for_them_none_is_admitted(inside, waiters, monkeypatch):
+    """With it the others would not count as stalled, so that none of them gave up, and it would be stalled, too."""
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
+    wall = Bulkhead(3)
+    inside(wall, 1)
+    waiters(wall, 1)
+    assert enters(wall)
+    time.sleep(0.2)
+    waiters(wall, 1)
+    with pytest.raises(errors.DatabaseBusy):
+        enters(wall)
+
+
+def test_none_gives_up_while_a_thread_is_not_stalled(inside, waiters, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 60)
+    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.01)
+    wall = Bulkhead(1)
+    inside(wall, 1)
+    done, found = waiters(wall, 3)
+    time.sleep(0.1)
+    done.set()
+    assert [one.result(30) for one in found] == [True] * 3
+
+
+@pytest.mark.parametrize(("limit", "admitted"), [(None, 1), (1, 0), (5, 1)])
+def test_none_gives_up_where_threads_are_left(inside, waiters, monkeypatch, limit, admitted):
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
+    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.01)
+    wall = Bulkhead(limit)
+    if admitted:
+        inside(wall, admitted)
+    done, found = waiters(wall, 4)
+    time.sleep(0.1)
+    done.set()
+    assert [one.result(30) for one in found] == [True] * 4

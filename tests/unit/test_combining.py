@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from placement.db import combining
 from placement.db.combining import Combiner, LeaderFailed
 
 #: Seconds that nothing takes, on the slowest machine.
@@ -213,6 +214,100 @@ def test_an_item_that_waited_long_is_run_once_and_by_itself(make):
     assert runner.batches[0] == ["b"]
 
 
+# --- gathering ---
+
+
+def in_turns(runner, *, ends):
+    """Have "a" run alone and "b" with "c" after it, and return what is waited for; the next batch then expects three.
+
+    Args:
+        ends: Whether a batch is to wait for "d", which comes last.
+    """
+    first = runner.begin("a")
+    others = [runner.queue("b"), runner.queue("c")]
+    runner.open("a", "b", "d")
+    if ends:
+        while runner.waiting:  # the next batch is formed, so "d" does not count as one that was there
+            time.sleep(0.001)
+        others.append(runner.submit("d"))
+    return first, *others
+
+
+def test_a_batch_waits_for_as_many_as_there_were_when_the_last_one_ended(make):
+    runner = make(gathering=SOON)
+    assert results(*in_turns(runner, ends=True)) == ["a done", "b done", "c done", "d done"]
+    assert runner.batches == [["a"], ["b", "c", "d"]]
+
+
+def test_a_batch_waits_no_longer_than_it_takes_to_return(make):
+    runner = make(gathering=0.05)
+    assert results(*in_turns(runner, ends=False)) == ["a done", "b done", "c done"]
+    assert runner.batches == [["a"], ["b", "c"]]
+    # Two were there at the end, and the one that comes back is not waited for a second time.
+    runner.open("e", "f")
+    assert results(runner.submit("e")) == ["e done"]
+    runner.combiner._gathering = SOON
+    assert results(runner.submit("f")) == ["f done"]
+
+
+def test_who_is_alone_waits_for_nobody(make):
+    runner = make(gathering=SOON)
+    runner.open(*"abc")
+    assert [results(runner.submit(item)) for item in "abc"] == [["a done"], ["b done"], ["c done"]]
+
+
+@pytest.mark.parametrize("options", [{"most": 2}, {"most": 100}])
+def test_a_batch_does_not_wait_for_those_that_it_has_no_room_for(make, options):
+    runner = make(gathering=SOON, **options)
+    distinct = [1] if options["most"] == 100 else []
+    first = runner.begin("a", distinct=distinct)
+    others = [runner.queue(item, distinct=distinct) for item in "bcd"]
+    runner.open(*"abcd")
+    runner.combiner._gathering = 0.05  # for the last one, which has room for others
+    assert results(first, *others) == [f"{item} done" for item in "abcd"]
+    assert runner.batches == ([["a"], ["b", "c"], ["d"]] if options["most"] == 2 else [["a"], ["b"], ["c"], ["d"]])
+
+
+def test_those_of_other_keys_are_not_waited_for(make):
+    runner = make(gathering=SOON)
+    other = runner.begin("x", "X")
+    waiting = runner.queue("y", "X")
+    runner.open(*"ab")
+    assert [results(runner.submit(item)) for item in "ab"] == [["a done"], ["b done"]]
+    runner.combiner._gathering = 0
+    runner.open(*"xy")
+    assert results(other, waiting) == ["x done", "y done"]
+
+
+def test_how_many_there_were_is_remembered_for_a_limited_number_of_keys(make, monkeypatch):
+    monkeypatch.setattr(combining, "_REMEMBERED", 3)
+    runner, remembered = make(gathering=0.001), []
+    for number in range(10):
+        runner.works[number, 1] = lambda batch: batch.extend()
+        both = runner.begin((number, 1), [number]), runner.queue((number, 2), [number])
+        runner.open((number, 1))
+        results(*both)
+        remembered.append(len(runner.combiner._queue._present))
+    assert remembered == [1, 2, 3, 1, 2, 3, 1, 2, 3, 1]
+
+
+def test_a_follower_that_gives_up_fails_while_its_item_is_run(make):
+    runner, ends = make(longest_wait=0.05, wait=lambda _ended: False), threading.Event()
+
+    def take_and_stay(batch):
+        batch.extend()
+        assert ends.wait(SOON)
+
+    runner.works["a"] = take_and_stay
+    first, follower = runner.begin("a"), runner.queue("b")
+    runner.open("a")
+    with pytest.raises(LeaderFailed):
+        follower.result(SOON)
+    ends.set()
+    assert results(first) == ["a done"]
+    assert runner.batches == [["a", "b"]]
+
+
 def interrupt(entry, threads):
     """Have the one thread that waits for the entry interrupted once it has waited."""
     [thread] = [thread.ident for thread in threads if waits_for(thread, entry)]
@@ -250,12 +345,19 @@ def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(mak
 def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
     running = runner.begin("a")
     waiting = runner.queue("b")
-    # As servers written in C do, without the hooks of Python.
-    child = ctypes.PyDLL(None).fork()
-    if child == 0:
-        combiner = runner.combiner
-        combiner._run = lambda batch: batch.items
-        os._exit(0 if combiner.submit("c", "P") == "c" else 1)
+    # A child would wait for a thread that asks for the interpreter's lock at this moment, and is not in the child.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        time.sleep(10 * interval)
+        # As servers written in C do, without the hooks of Python.
+        child = ctypes.PyDLL(None).fork()
+        if child == 0:
+            combiner = runner.combiner
+            combiner._run = lambda batch: batch.items
+            os._exit(0 if combiner.submit("c", "P") == "c" else 1)
+    finally:
+        sys.setswitchinterval(interval)
     assert os.waitpid(child, 0)[1] == 0
     runner.open("a", "b")
     assert results(running, waiting) == ["a done", "b done"]

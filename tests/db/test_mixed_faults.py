@@ -1,0 +1,182 @@
+"""Faults while one transaction places claims on different providers: each claim is answered as if it were alone."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import bulkhead, retry
+from placement.db.bulkhead import Bulkhead
+from placement.db.tables import allocations, consumers
+from tests.db import faults, watch
+from tests.db.faults import Plan, planted
+from tests.db.joint_crowd import SOON, count, mixed_crowd, statuses
+from tests.load.storm import new
+
+
+@pytest.fixture(autouse=True)
+def _waits(monkeypatch):
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+
+
+@pytest.fixture
+def crowd(database):
+    with mixed_crowd(database) as crowd:
+        yield crowd
+
+
+class Trial:
+    """A claim, and three on different providers that one transaction places when it has ended."""
+
+    def __init__(self, crowd):
+        self.crowd, self.providers = crowd, [crowd.provider() for _ in range(4)]
+
+    def run(self):
+        """Return the answers, and which of the claims are in effect."""
+        several = [new() for _ in self.providers]
+        answers = self.crowd.claim_each(*zip([[one] for one in self.providers], several, strict=True))
+        held = [one in self.crowd.state(provider)[1] for provider, one in zip(self.providers, several, strict=True)]
+        return answers, held
+
+    def run_with(self, plan):
+        with planted(self.crowd.database, plan):
+            answers, held = self.run()
+        return statuses(answers), held
+
+    def steps(self):
+        """Return the statements of the second transaction, by their numbers among all."""
+        plan = Plan()
+        assert self.run_with(plan) == ([204] * 4, [True] * 4)
+        assert self.crowd.joined == [1, 3]
+        commits = [number for number, step in enumerate(plan.seen, 1) if step == "COMMIT"]
+        return {number: plan.seen[number - 1] for number in range(commits[0] + 1, commits[1] + 1)}
+
+
+@pytest.fixture
+def trial(crowd):
+    return Trial(crowd)
+
+
+def is_unknown(answer):
+    return answer.status == 503 and errors.OutcomeUnknown.template in answer.error["detail"]
+
+
+def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
+    collisions = faults.collisions(backend.kind)
+    for at, step in trial.steps().items():
+        several = [collisions[at % len(collisions)]]
+        if step != "COMMIT":
+            several.append(faults.LOSSES[at % len(faults.LOSSES)])
+        for fault in several:
+            plan = Plan(at, [fault])
+            assert trial.run_with(plan) == ([204] * 4, [True] * 4), (at, step)
+            assert (plan.done, plan.victim) == (1, step)
+            # Each is placed by a transaction of its own then.
+            assert trial.crowd.joined == [1] * 4, (at, step)
+            assert trial.crowd.causes.count("joint") == 1
+
+
+@pytest.mark.parametrize("answer_only", [False, True])
+def test_a_connection_lost_with_commit_leaves_it_open_for_all_of_them(trial, answer_only):
+    commit = max(trial.steps())
+    with planted(trial.crowd.database, Plan(commit, [faults.lose], answer_only=answer_only)):
+        answers, held = trial.run()
+    assert [answers[0].status, *map(is_unknown, answers[1:])] == [204, True, True, True]
+    assert held == [True, *[answer_only] * 3]
+    assert trial.crowd.joined == [1]
+
+
+def test_a_database_that_stays_away_is_the_answer_to_each(trial):
+    plan = Plan(min(trial.steps()), [faults.lose], for_ever=True)
+    with planted(trial.crowd.database, plan):
+        answers = trial.crowd.claim_each(*(([one], new()) for one in trial.providers))
+    assert statuses(answers) == [204, 503, 503, 503]
+    # Nothing was committed, and each is told so, without another attempt of its own.
+    assert "joint" not in trial.crowd.causes
+    assert all(errors.DatabaseUnavailable.template in answer.error["detail"] for answer in answers[1:])
+    assert [len(trial.crowd.state(one)[1]) for one in trial.providers] == [2, 1, 1, 1]
+
+
+def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
+    def interrupt(statement):
+        if statement.startswith("INSERT INTO allocations") and trial.crowd.joined == [1]:
+            raise KeyboardInterrupt
+
+    with watch.statements(trial.crowd.database.engine, interrupt):
+        (first, leader, *others), held = trial.run()
+    assert first.status == 204
+    assert isinstance(leader, KeyboardInterrupt)
+    assert [is_unknown(answer) for answer in others] == [True, True]
+    assert held == [True, False, False, False]
+    answers, held = trial.run()
+    assert (statuses(answers), held) == ([204] * 4, [True] * 4)
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(crowd, place):
+    several = [new() for _ in range(4)]
+
+    def fail(connection, cursor, statement, parameters, context, executemany):
+        if statement.startswith("INSERT INTO consumers") and several[place] in str(parameters):
+            raise RuntimeError("planted")
+
+    claims = [([crowd.provider()], one) for one in several]
+    sa.event.listen(crowd.database.engine, "before_cursor_execute", fail)
+    answers = crowd.claim_each(*claims)
+    sa.event.remove(crowd.database.engine, "before_cursor_execute", fail)
+    assert statuses(answers) == [500 if number == place else 204 for number in range(4)]
+    assert crowd.causes == ["joint"]
+    assert count(crowd.database, consumers) == count(crowd.database, allocations) == 3
+
+
+@pytest.mark.in_turn
+def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
+    failed = []
+
+    def fail(statement):
+        if statement.startswith("INSERT INTO provider_changes") and trial.crowd.joined == [1] and not failed:
+            failed.append(statement)
+            raise RuntimeError("planted")
+
+    with watch.statements(trial.crowd.database.engine, fail):
+        answers, held = trial.run()
+    assert failed
+    assert (statuses(answers), held) == ([204] * 4, [True] * 4)
+    assert (trial.crowd.joined, trial.crowd.causes) == ([1] * 4, ["joint"])
+
+
+@pytest.mark.in_turn
+def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.2)
+    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.02)
+    crowd.database.bulkhead = Bulkhead(2)
+    # Longer than it takes until all wait; from then on they follow.
+    crowd.combiner._longest_wait = 2.0
+    trial, has_given_up = Trial(crowd), threading.Event()
+    several = [new() for _ in trial.providers]
+
+    def stall(statement):
+        if statement.startswith("INSERT INTO allocations") and crowd.joined == [1]:
+            assert has_given_up.wait(SOON)
+
+    found = []
+
+    def work(at):
+        answer = crowd.claim([trial.providers[at]], several[at])
+        if answer.status != 204:
+            # Its thread is free for others.
+            found.append((is_unknown(answer), crowd.ask("GET", "/").status, [*crowd.joined]))
+            has_given_up.set()
+        return answer
+
+    with watch.statements(crowd.database.engine, stall):
+        answers = crowd.together(*(lambda at=at: work(at) for at in range(4)))
+    # The second one leads the batch; which of its followers began to follow last is left to chance.
+    assert statuses(answers) in ([204, 204, 204, 503], [204, 204, 503, 204])
+    assert found == [(True, 200, [1])]
+    # The leader did not know of it: the claim is in effect with the others.
+    assert crowd.joined == [1, 3]
+    assert [crowd.state(provider)[1] for provider in trial.providers] == [{one: 1} for one in several]

@@ -1,0 +1,273 @@
+"""Claims that wait for each other are placed by one transaction, also on different providers: those that fit."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import dialects, joint_write
+from placement.db.database import opened
+from placement.db.tables import consumers, projects, provider_changes, resource_providers
+from placement.objects import leases
+from tests.db import lease, watch
+from tests.db.between import locking
+from tests.db.joint_crowd import SOON, WRONG, Crowd, count, mixed_crowd, statuses
+from tests.load.storm import holding, new
+
+several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+def crowd(database):
+    with mixed_crowd(database) as crowd:
+        yield crowd
+
+
+def owned(provider, name):
+    """Return the body of a claim whose consumer has a project, a user and a type of its own."""
+    return holding([provider]) | {
+        "project_id": f"project of {name}",
+        "user_id": f"user of {name}",
+        "consumer_type": f"TYPE_OF_{name}",
+    }
+
+
+def changed(database, after=0):
+    """Return the uuids of the providers of all changes but the first ones, and the transactions that made these."""
+    provider = provider_changes.c.provider_id == resource_providers.c.id
+    columns = provider_changes.c.writer_id, provider_changes.c.seq, resource_providers.c.uuid
+    order = sa.select(*columns).select_from(provider_changes.join(resource_providers, provider)).order_by(*columns)
+    rows = database.read(lambda db: list(db.execute(order)))[after:]
+    return sorted(row.uuid for row in rows), {(row.writer_id, row.seq) for row in rows}
+
+
+def test_claims_on_different_providers_are_placed_by_one_transaction(crowd):
+    first, shared, *others = (crowd.provider() for _ in range(4))
+    places = [[first], [shared], [others[0]], [shared], others, [others[1]]]
+    several, before = [new() for _ in places], {one: crowd.state(one)[0] for one in (first, shared, *others)}
+    assert statuses(crowd.claim_each(*zip(places, several, strict=True))) == [204] * 6
+    assert (crowd.joined, crowd.causes) == ([1, 5], [])
+    for provider, generation in before.items():
+        held = {one: 1 for one, providers in zip(several, places, strict=True) if provider in providers}
+        assert crowd.state(provider) == (generation + 1, held, {1})
+
+
+def test_each_provider_has_one_row_in_the_feed_for_all_claims_of_a_transaction(crowd):
+    first, *several = (crowd.provider() for _ in range(3))
+    before = count(crowd.database, provider_changes)
+    crowd.claim_each(*(([one], new()) for one in (first, *several, *several)))
+    assert crowd.joined == [1, 4]
+    assert count(crowd.database, provider_changes) == before + 1 + 2
+    providers, transactions = changed(crowd.database, before)
+    assert providers == sorted([first, *several])
+    assert len(transactions) == 2
+
+
+def test_each_consumer_gets_its_own_new_owner(crowd):
+    """More names than one statement looks up."""
+    names = [f"N{number}" for number in range(5)]
+    places = {name: (crowd.provider(), new()) for name in names}
+
+    def put(name):
+        provider, consumer = places[name]
+        return crowd.put(consumer, owned(provider, name))
+
+    assert statuses(crowd.together(*(lambda name=name: put(name) for name in names))) == [204] * 5
+    assert crowd.joined == [1, 4]
+    for name, (provider, consumer) in places.items():
+        assert crowd.ask("GET", f"/allocations/{consumer}").body == owned(provider, name) | {
+            "allocations": {provider: {"resources": {"VCPU": 1}, "generation": crowd.state(provider)[0]}},
+            "consumer_generation": 1,
+        }
+
+
+@pytest.mark.in_turn
+def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(database, monkeypatch):
+    """The client of the first claim sends its next one."""
+    monkeypatch.setattr(joint_write, "GATHERING", SOON)
+    with mixed_crowd(database) as crowd:
+        providers = [crowd.provider() for _ in range(3)]
+        first, *others = (lambda one=one: crowd.claim([one], new()) for one in providers)
+        answers = crowd.together(lambda: [first().status, first().status], *others)
+        assert [answers[0], *statuses(answers[1:])] == [[204, 204], 204, 204]
+        assert crowd.joined == [1, 3]
+
+
+# --- claims that are refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [1, 3])
+@pytest.mark.parametrize("wrong", [*WRONG, "more than there is"])
+@pytest.mark.in_turn
+def test_what_is_wrong_with_one_claim_is_the_answer_to_that_one(crowd, wrong, place):
+    """Of the leader or of another one; all others are placed by one transaction, also those on the same provider."""
+    providers = [crowd.provider(total=6, max_unit=8) for _ in range(4)]
+    claims = [([one], new()) for one in providers]
+    one = providers[place]
+    claims[place] = ({one: {"VCPU": 7}} if wrong == "more than there is" else WRONG[wrong](one)), new()
+    if wrong == "a consumer that exists":
+        assert crowd.claim(*claims[place]).status == 204
+    claims.append(([one], new()))
+    answers = crowd.claim_each(*claims)
+    # What was refused was rolled back with all others, which were placed once more without it.
+    assert (crowd.joined, crowd.causes) == ([1, 3], ["joint"])
+    alone = crowd.claim(*claims[place])
+    assert alone.status in (400, 409)
+    assert statuses(answers) == [alone.status if number == place else 204 for number in range(5)]
+    refusals = [(answer.error["code"], answer.error["detail"]) for answer in (answers[place], alone)]
+    assert refusals[0] == refusals[1]
+    for number, (_, consumer) in enumerate(claims):
+        assert bool(crowd.ask("GET", f"/allocations/{consumer}").body["allocations"]) == (
+            number != place or wrong == "a consumer that exists"
+        )
+
+
+def test_of_claims_on_one_provider_exactly_those_are_placed_that_fit(crowd):
+    first, scarce, other = crowd.provider(), crowd.provider(total=3), crowd.provider()
+    claims = [([one], new()) for one in (first, scarce, other, scarce)]
+    claims += [({scarce: {"VCPU": 2}}, new()), ([scarce], new()), ([other], new()), ([scarce], new())]
+    answers = crowd.claim_each(*claims)
+    # Each is judged after those before it: the one that is too large takes nothing from the next one.
+    assert statuses(answers) == [204, 204, 204, 204, 409, 204, 204, 409]
+    assert crowd.joined == [1, 5]
+    assert all("exceed the capacity" in answer.error["detail"] for answer in answers if answer.status == 409)
+    assert crowd.state(scarce)[1] == {claims[number][1]: 1 for number in (1, 3, 5)}
+
+
+def test_an_expired_lease_makes_room_for_one_of_them(crowd):
+    first, full, other = crowd.provider(), crowd.provider(total=1), crowd.provider()
+    expired = new()
+    assert crowd.claim([full], expired).status == 204
+    crowd.database.write(lambda db: leases.extend(db, expired, 3600))
+    lease.expire(crowd.database, expired)
+    claims = [([one], new()) for one in (first, full, other)]
+    assert statuses(crowd.claim_each(*claims)) == [204] * 3
+    assert crowd.joined == [1, 1, 1]
+    assert crowd.state(full)[1] == {claims[1][1]: 1}
+    assert lease.count(crowd.database) == 0
+
+
+def test_if_none_can_be_placed_nothing_is_left_and_each_is_refused_by_itself(crowd):
+    first, *full = (crowd.provider(total=1) for _ in range(4))
+    for provider in full[:2]:
+        assert crowd.claim([provider], new()).status == 204
+    before = [count(crowd.database, table) for table in (consumers, provider_changes)]
+    claims = [([first], new()), *(([one], new()) for one in full[:2]), (WRONG["an unknown class"](full[2]), new())]
+    answers = crowd.claim_each(*claims)
+    assert statuses(answers) == [204, 409, 409, 400]
+    assert (crowd.joined, crowd.causes) == ([1], ["joint"])
+    for claim, answer in zip(claims[1:], answers[1:], strict=True):
+        assert answer.error["detail"] == crowd.claim(*claim).error["detail"]
+    assert [count(crowd.database, table) for table in (consumers, provider_changes)] == [each + 1 for each in before]
+
+
+def test_a_claim_that_is_refused_leaves_no_names_of_its_owner(crowd):
+    first, free, full = crowd.provider(), crowd.provider(), crowd.provider(total=1)
+    before = count(crowd.database, projects)
+    works = [lambda: crowd.claim([first], new()), lambda: crowd.claim([free], new(), owner="placed")]
+    works.append(lambda: crowd.claim({full: {"VCPU": 2}}, new(), owner="refused"))
+    assert statuses(crowd.together(*works)) == [204, 204, 409]
+    assert count(crowd.database, projects) == before + 1
+    assert count(crowd.database, projects, projects.c.external_id == "refused") == 0
+
+
+@pytest.mark.in_turn
+def test_one_of_several_claims_of_the_same_consumer_is_placed(crowd):
+    consumer, other = new(), new()
+    providers = [crowd.provider() for _ in range(4)]
+    answers = crowd.claim_each(*zip([[one] for one in providers], [new(), consumer, consumer, other], strict=True))
+    assert statuses(answers) == [204, 204, 409, 204]
+    assert answers[2].error["code"] == "placement.concurrent_update"
+    # The other one does not overtake the second claim of the same consumer.
+    assert crowd.joined == [1, 1, 1]
+    assert [len(crowd.state(provider)[1]) for provider in providers] == [1, 1, 0, 1]
+
+
+# --- rows that a stranger has locked ---------------------------------------------------------------------------------
+
+
+class Stranger:
+    """Another session's transaction, which holds the lock on a provider's row."""
+
+    def __init__(self, connection, provider):
+        self._connection = connection
+        row = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == provider)
+        connection.execute(row.with_for_update(key_share=True))
+        self.is_there = True
+
+    def leave(self):
+        self.is_there = False
+        self._connection.rollback()
+
+
+@pytest.fixture
+def lock(database):
+    """A function of a provider that returns a stranger who has locked it."""
+    with contextlib.ExitStack() as stack:
+        yield lambda provider: Stranger(stack.enter_context(database.engine.connect()), provider)
+
+
+@several_writers
+@pytest.mark.parametrize(("place", "skips"), [(1, True), (2, True), (1, False)])
+def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, place, skips, monkeypatch):
+    """Also where the server cannot skip locked rows."""
+    if not skips:
+        monkeypatch.setattr(dialects, "skips_locked_rows", lambda _dialect: False)
+    providers = [crowd.provider() for _ in range(3)]
+    stranger, free = lock(providers[place]), threading.Barrier(2, action=lambda: stranger.leave())
+
+    def work(number):
+        answer = crowd.claim([providers[number]], new())
+        was_locked = stranger.is_there
+        if number != place:
+            free.wait(SOON)
+        return answer.status, was_locked
+
+    answers = crowd.together(*(lambda number=number: work(number) for number in range(3)))
+    assert answers == [(204, number != place) for number in range(3)]
+    assert (crowd.joined, crowd.causes) == ([1, 1, 1], ["joint"])
+
+
+@several_writers
+def test_claims_that_all_need_the_locked_provider_wait_for_it_together(crowd, lock):
+    free, locked = crowd.provider(), crowd.provider()
+    stranger = lock(locked)
+    waits = threading.Timer(0.3, stranger.leave)
+
+    def see(statement):
+        if locking(statement) and crowd.joined and not waits.ident:
+            waits.start()
+
+    with watch.statements(crowd.database.engine, see):
+        answers = crowd.claim_each(([free], new()), *(([locked], new()) for _ in range(3)))
+    assert statuses(answers) == [204] * 4
+    # It is not given up and begun again.
+    assert (crowd.joined, crowd.causes) == ([1, 3], [])
+    assert len(crowd.state(locked)[1]) == 3
+
+
+@several_writers
+def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock):
+    with opened(database.url) as own, ThreadPoolExecutor(1) as threads:
+        crowd, begun = Crowd(own, own._joint_writes._mixed), threading.Event()
+        # The wait for claims on other providers is shorter than that for claims on the same one.
+        assert crowd.combiner._longest_wait < own._joint_writes._alike._longest_wait
+        locked, free = crowd.provider(), crowd.provider()
+        stranger = lock(locked)
+
+        def see(statement):
+            if statement.startswith("UPDATE resource_providers"):
+                begun.set()
+
+        with crowd.recorded(), watch.statements(own.engine, see):
+            stuck = threads.submit(crowd.claim, [locked], new())
+            assert begun.wait(SOON)
+            free_answer, was_stuck = crowd.claim([free], new()), not stuck.done()
+            stranger.leave()
+            assert (free_answer.status, was_stuck) == (204, True)
+            assert stuck.result(SOON).status == 204
+        assert crowd.joined == [1, 1]
