@@ -60,6 +60,7 @@ class Writers(Clients):
         self.set_inventories(0, {"VCPU": Inventory(8)}, 0, 39)
         self.add_inventory(0, "CUSTOM_A", inventory, 39)
         self.set_inventories(1, {"VCPU": Inventory(4), "DISK_GB": Inventory(8, allocation_ratio=1.5)}, 0, 39)
+        self.set_inventories(2, {"VCPU": Inventory(2)}, 0, 39)
         self.claim_alone(0, [(0, 1, amount), (1, 0, 1)], "right", minor, **who)
 
     @rule(number=NUMBER, name=st.none() | NUMBER, parent=st.none() | WHICH, minor=minors(0, 14, 20, 39))

@@ -182,3 +182,22 @@ def test_what_was_created_a_moment_ago_is_known(cloud, elsewhere):
     assert elsewhere("PUT", "/resource_classes/CUSTOM_NEW").status == 201
     host = elsewhere.host("a", CUSTOM_NEW=1)
     assert roots_of(cloud.claim(request("resources=CUSTOM_NEW:1")).body["results"][0]) == {host}
+
+
+@pytest.mark.parametrize("all_or_nothing", [False, True])
+def test_what_the_consumer_gives_back_meanwhile_is_room(cloud, elsewhere, monkeypatch, all_or_nothing):
+    """It holds all of the host when the search finds no place, and nothing when that is read: then it is placed."""
+    host, consumer, read = cloud.host("a", VCPU=4), str(uuid.uuid4()), engine.Claiming._held
+    put(cloud, host, 4, consumer)
+    releases = []
+
+    def release_first(claiming, consumers):
+        if not releases:
+            releases.append(elsewhere("DELETE", f"/allocations/{consumer}").status)
+        return read(claiming, consumers)
+
+    monkeypatch.setattr(engine.Claiming, "_held", release_first)
+    asked = {**request("resources=VCPU:3"), "consumer": consumer}
+    [result] = cloud.claim(asked, all_or_nothing=all_or_nothing).body["results"]
+    assert releases == [204]
+    assert result["outcome"] == "claimed"

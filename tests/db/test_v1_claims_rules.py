@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 from placement.db.database import opened
 from placement.db.tables import allocations, claims
+from placement.objects.claim_record import HeldClaim
+from placement.search.find import Settings
+from placement.search.pick import picker
 from placement.v1.claiming import engine
+from placement.v1.handlers import claim
 from tests.db.between import just_before, locking
 from tests.db.test_v1_claims import Cloud, request, roots_of
 from tests.db.test_v1_claims_at_once import put, several_writers
@@ -36,6 +42,20 @@ def test_refusals_of_a_call_for_all_say_which_requests_have_no_room(cloud):
     cloud.host("a", VCPU=2)
     asked = [request(f"resources=VCPU:{amount}") for amount in (1, 9, 1)]
     assert codes(cloud.claim(*asked, all_or_nothing=True)) == ["nothing_placed", "no_room", "nothing_placed"]
+
+
+@pytest.mark.parametrize("order", ["held first", "refused first"])
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_call_for_all_with_a_refusal_refuses_all_in_any_order(cloud, order):
+    """Also for a consumer that holds what it asks for since an earlier call, and keeps it."""
+    cloud.host("a", VCPU=8)
+    held, other = request(), request()
+    assert cloud.claim(held, other).status == 200
+    asked = [held, other | {"query": "resources=VCPU:2"}]
+    answer = cloud.claim(*(asked if order == "held first" else asked[::-1]), all_or_nothing=True)
+    assert (answer.status, answer.body["claimed"]) == (409, 0)
+    assert sorted(codes(answer)) == ["held_otherwise", "nothing_placed"]
+    assert cloud("GET", f"/v1/claims/{held['consumer']}").status == 200
 
 
 @several_writers
@@ -92,6 +112,37 @@ def test_a_place_that_a_consumer_of_the_call_leaves_is_room_for_another_one(clou
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_dry_run_sees_what_its_moves_leave_and_what_they_take(cloud):
+    """As the call itself, of which later transactions see what earlier ones did."""
+    here, there = cloud.host("a", VCPU=1), cloud.host("b", VCPU=2)
+    put(cloud, here, 1, HOLDER)
+    moving = request("resources=VCPU:1", HOLDER, keep=False, consumer_generation=1)
+    coming = [request(f"resources=VCPU:1&in_tree={place}") for place in (here, there)]
+    document = {"requests": [moving, *coming]}
+    tried = cloud("POST", "/v1/claims?dry_run=true", {**document, "apart_from": [HOLDER]}).body
+    results = tried["dry_run"]["body"]["results"]
+    assert [one["outcome"] for one in results] == ["moved", "claimed", "refused"]
+    assert list(map(roots_of, results[:2])) == [{there}, {here}]
+    assert results[2]["error"]["code"] == "placement.v1.no_room"
+    assert {uuid: room["VCPU"]["used"] for uuid, room in tried["room"].items()} == {here: 1, there: 1}
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_one_that_is_apart_from_the_others_of_a_call_is_apart_from_those_placed_before(cloud):
+    """A call that was done in part is sent again."""
+    here, there = cloud.host("a", VCPU=8), cloud.host("b", VCPU=1)
+    first, apart = request(f"resources=VCPU:1&in_tree={here}"), request()
+    assert cloud.claim(first).status == 200
+    again = {"requests": [first, apart], "apart_from": [apart["consumer"]]}
+    results = cloud("POST", "/v1/claims", again).body["results"]
+    assert [one["outcome"] for one in results] == ["held", "claimed"]
+    assert roots_of(results[1]) == {there}
+    cloud("DELETE", f"/v1/claims?consumer={apart['consumer']}")
+    put(cloud, there, 1, HOLDER)
+    assert codes(cloud("POST", "/v1/claims", again)) == ["no_room"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_consumers_are_not_together_for_what_they_borrow_from_the_same_pool(cloud):
     """Its tree is not one in which they hold something."""
     pool, aggregate = cloud.host("pool", DISK_GB=9), "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b03"
@@ -145,3 +196,52 @@ def gather(cloud, provider, aggregate, traits=()):
         path = f"/resource_providers/{provider}"
         generation = cloud("GET", path).body["generation"]
         assert cloud("PUT", f"{path}/{page}", {"resource_provider_generation": generation, **more}).status == 200
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_the_index_is_not_older_than_what_a_consumer_to_be_moved_was_seen_to_hold(cloud, elsewhere, monkeypatch):
+    """Another client moves it between the two: the room that it leaves is there, and is not taken for lost."""
+    left, entered = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
+    put(cloud, left, 4, HOLDER)
+    there = request(f"resources=VCPU:4&in_tree={entered}", HOLDER, keep=False, consumer_generation=1)
+    back = request(f"resources=VCPU:4&in_tree={left}", HOLDER, keep=False, consumer_generation=2)
+    read = HeldClaim.of_consumers
+
+    def move_first(db, consumers):
+        monkeypatch.setattr(HeldClaim, "of_consumers", read)
+        assert elsewhere.claim(there).body["results"][0]["outcome"] == "moved"
+        return read(db, consumers)
+
+    monkeypatch.setattr(HeldClaim, "of_consumers", move_first)
+    [result] = cloud.claim(back).body["results"]
+    assert HeldClaim.of_consumers == read
+    assert (result["outcome"], roots_of(result)) == ("moved", {left})
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_request_for_which_others_have_left_no_operations_is_placed_by_the_next_search(cloud, monkeypatch, caplog):
+    hosts = [hard_host(cloud, name) for name in "ab"]
+    monkeypatch.setattr(picker, "_OPERATIONS_PER_REQUEST", 1)
+    # More than the search takes in one tree, and less than in both.
+    monkeypatch.setattr(claim, "settings_of", lambda _conf: Settings(operations=450))
+    answer = cloud.claim(*[request(f"{HARD}&in_tree_0={host}") for host in hosts])
+    assert "cut short: 1 of 2 requests" in caplog.text
+    assert "of 1 requests" not in caplog.text
+    assert [one["status"] for one in answer.body["results"]] == [200, 200]
+
+
+#: Amounts that fill up two devices, in one of hundreds of ways to divide them.
+AMOUNTS, DEVICES = (160, 239, 133, 194, 221, 248), (814, 381)
+HARD = "group_policy=none&" + "&".join(f"resources_{number}=VGPU:{amount}" for number, amount in enumerate(AMOUNTS))
+
+
+def hard_host(cloud, name):
+    """Create a host where the search for ``HARD`` takes hundreds of operations."""
+    root = cloud.host(name, VCPU=1)
+    for number, amount in enumerate(DEVICES):
+        child = str(uuid.uuid4())
+        body = {"name": f"{name}{number}", "uuid": child, "parent_provider_uuid": root}
+        assert cloud("POST", "/resource_providers", body).status == 200
+        body = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": amount}}}
+        assert cloud("PUT", f"/resource_providers/{child}/inventories", body).status == 200
+    return root

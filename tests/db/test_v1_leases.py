@@ -56,3 +56,19 @@ def test_it_cannot_be_moved_and_keeps_nobody_away(cloud, over):
     assert outcomes(beside) == [(200, "claimed")]
     with_it = cloud.claim(request("resources=VCPU:2"), together_with=[over["consumer"]])
     assert outcomes(with_it) == [(409, "refused")]
+
+
+def test_an_extension_counts_from_the_attempt_that_is_committed(cloud, monkeypatch):
+    """The new end is over before the reply is read, as where the database was stalled: nothing ends unanswered."""
+    cloud.host("h", VCPU=2)
+    asked, extend, calls = request("resources=VCPU:2"), leases.extend, []
+    assert cloud.claim(asked).body["claimed"] == 1
+
+    def stalled_once(db, consumer, seconds):
+        calls.append(seconds)
+        extend(db, consumer, seconds if len(calls) > 1 else -1)
+
+    monkeypatch.setattr(leases, "extend", stalled_once)
+    extended = cloud("POST", f"/v1/claims/{asked['consumer']}/extend", {"expires_in": 3600})
+    assert (extended.status, calls) == (200, [3600, 3600])
+    assert cloud("GET", f"/v1/claims/{asked['consumer']}").body["expires_at"] == extended.body["expires_at"]

@@ -1,11 +1,14 @@
-"""Clients of /v1/claims: the service chooses the places, and the model checks that each choice was possible.
+"""Clients of /v1/claims: the service chooses the places, and the model checks each choice and each refusal.
 
-What was possible is found by the brute force of tests/search/oracle.py, on the model's state.
+What was possible is found by the brute force of tests/search, on the model's state (tests/model/placing.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import hypothesis
@@ -14,44 +17,35 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.model.clients import Clients, seen
+from tests.model.placing import Judge, Options, Wish
 from tests.model.service import Model
 from tests.model.strategies import BELIEF, CONSUMER, CONSUMERS, OWNERS, WHICH
-from tests.model.things import Claim, Held, Record
-from tests.search import oracle
+from tests.model.things import Record
 from tests.search.query import query_string
-from tests.world import Stock, World
 
-NO_ROOM, HELD_OTHERWISE = "placement.v1.no_room", "placement.v1.held_otherwise"
-CONCURRENT_UPDATE = "placement.concurrent_update"
-SHAPE = st.integers(0, 10)
-STRATEGY = st.sampled_from(("spread", "pack", "random", {"spread_over": "root"}, {"spread_over": "CUSTOM_"}))
+#: Two most often: one that fits where anything is left, and one of which few fit.
+SHAPE = st.sampled_from((*[0] * 5, *[3] * 5, *range(1, 11)))
+STRATEGY = st.sampled_from(
+    ("spread", "pack", "random", {"spread_over": "root"}, {"spread_over": "aggregate"}, {"spread_over": "CUSTOM_"})
+)
+COUNT = st.sampled_from((*[1] * 6, 2, 2, 3))
+AT_ONCE = st.sampled_from((False,) * 3 + (True,))
+#: Which request of a call is a dry run, and whether the call is one.
+DRY = st.sampled_from((None, None, 0, 0, 1))
+TRIED = st.sampled_from((False,) * 4 + (True,))
+#: The numbers of the consumers that a call lists in apart_from and in together_with.
+CONDITIONS = st.sampled_from(
+    (
+        *[((), ())] * 7,
+        *(((0,), ()), ((1,), ()), ((2, 3), ()), (range(CONSUMERS), ())),
+        *(((), (0,)), ((), (1, 2)), ((0,), (3,))),
+    )
+)
 #: An end after so many seconds, no end, and nothing said about it.
 ENDS = st.sampled_from(({}, {"expires_in": None}, {"expires_in": 3600}))
 WHO = {"owner": st.sampled_from(OWNERS), "type_": st.sampled_from(("INSTANCE", "MIGRATION"))}
-#: Different consumers, each with the number of its query.
-WANTED = st.lists(st.tuples(CONSUMER, SHAPE), min_size=1, max_size=4, unique_by=lambda wish: wish[0])
-
-
-def world_of(model: Model, without: str | None = None) -> World:
-    """Return the providers of the model, as if one of the consumers held nothing."""
-    world = World()
-    own = model.consumers[without].held if without else {}
-    for uuid, provider in model.providers.items():
-        stocks = {
-            name: Stock(**vars(inventory), used=model.used(uuid, name) - own.get(uuid, {}).get(name, 0))
-            for name, inventory in provider.inventories.items()
-        }
-        world.host(uuid, provider.parent, provider.traits, provider.aggregates, **stocks)
-    return world
-
-
-def granted(result: Any) -> oracle.Answer:
-    """Return the place that a result shows, as an answer of the oracle."""
-    [mapped] = result["mappings"]
-    return (
-        frozenset((uuid, *it) for uuid, held in result["allocations"].items() for it in held["resources"].items()),
-        frozenset((suffix, frozenset(uuids)) for suffix, uuids in mapped.items()),
-    )
+#: Different consumers, each with the number of its query, and how often it asks for that.
+WANTED = st.lists(st.tuples(CONSUMER, SHAPE, COUNT), min_size=1, max_size=4, unique_by=lambda wish: wish[0])
 
 
 class Pickers(Clients):
@@ -60,37 +54,46 @@ class Pickers(Clients):
     #: Ends the time of a consumer's lease.
     expire: Callable[[str], None]
 
-    @rule(wanted=WANTED, strategy=STRATEGY, at_once=st.booleans(), end=ENDS, **WHO)
-    def claims_places(self, wanted, strategy, at_once, end, owner, type_):
-        """Several in one call, placed in the order of their queries."""
-        queries = [self._query(shape) for _, shape in wanted]
-        entries = [self._entry(self.uuid("c", n), of, owner, type_) for (n, _), of in zip(wanted, queries, strict=True)]
-        results = self._claim(entries, {"strategy": strategy, "all_or_nothing": at_once, **end})
-        if at_once and any(result["status"] != 200 for result in results):
-            assert {result["status"] for result in results} == {409}, results
-            return
-        places = sorted(range(len(wanted)), key=lambda place: (queries.index(queries[place]), place))
-        before = {uuid: provider.generation for uuid, provider in self.model.providers.items()}
-        for place in places:
-            self._see(entries[place], queries[place], results[place], end)
-        # One transaction or several of them.
-        for uuid, generation in before.items():
-            shown = self.get(f"/resource_providers/{uuid}")["generation"]
-            most = self.model.providers[uuid].generation
-            assert shown == most or generation < shown <= most
-            self.model.providers[uuid].generation = shown
+    @rule(
+        wanted=WANTED,
+        moved=st.booleans(),
+        dry=DRY,
+        conditions=CONDITIONS,
+        strategy=STRATEGY,
+        at_once=AT_ONCE,
+        tried=TRIED,
+        end=ENDS,
+        **WHO,
+    )
+    def claims_places(self, wanted, moved, dry, conditions, strategy, at_once, tried, end, owner, type_):
+        """Several in one call; those that hold something are moved, or refused."""
+        wishes = []
+        for place, (number, shape, count) in enumerate(wanted):
+            consumer = self.uuid("c", number)
+            known = self.model.consumers.get(consumer)
+            move = {"keep": False, "consumer_generation": known.generation} if known and moved else {}
+            wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry=place == dry))
+        self._claim(wishes, conditions, {"strategy": strategy, "all_or_nothing": at_once, **end}, tried=tried)
 
     @precondition(lambda self: self.model.consumers)
-    @rule(which=WHICH, shape=SHAPE, strategy=STRATEGY, belief=BELIEF, end=ENDS, again=st.booleans(), **WHO)
-    def moves_to_a_place(self, which, shape, strategy, belief, end, again, owner, type_):
+    @rule(
+        which=WHICH,
+        shape=SHAPE,
+        count=COUNT,
+        strategy=STRATEGY,
+        belief=BELIEF,
+        conditions=CONDITIONS,
+        end=ENDS,
+        again=st.booleans(),
+        **WHO,
+    )
+    def moves_to_a_place(self, which, shape, count, strategy, belief, conditions, end, again, owner, type_):
         consumer, _ = self.holder(which)
-        generation = self.model.consumers[consumer].generation
-        believed = generation + (belief == "off")
-        query = self._query(shape)
-        entry = self._entry(consumer, query, owner, type_) | {"keep": False, "consumer_generation": believed}
+        believed = self.model.consumers[consumer].generation + (belief == "off")
+        move = {"keep": False, "consumer_generation": believed}
+        wish = self._wish(consumer, shape, count, owner, type_, move)
         for _ in range(1 + again):
-            [result] = self._claim([entry], {"strategy": strategy, **end})
-            self._see(entry, query, result, end)
+            self._claim([wish], conditions, {"strategy": strategy, **end})
 
     @rule(number=CONSUMER, seconds=st.sampled_from((None, 3600)))
     def gives_an_end(self, number, seconds):
@@ -151,7 +154,7 @@ class Pickers(Clients):
         """Return one of a few queries; traits and classes that do not exist are left out of them."""
         if shape in (1, 2):
             return SearchQuery((Group("1", {"VCPU": 1}), Group("2", {"VCPU": 1})), isolate=shape == 1)
-        resources = {3: {"VCPU": 2}, 4: {"VCPU": 1, "DISK_GB": 1}, 5: {"DISK_GB": 3}}.get(shape, {"VCPU": 1})
+        resources = {3: {"VCPU": 4}, 4: {"VCPU": 1, "DISK_GB": 1}, 5: {"DISK_GB": 3}}.get(shape, {"VCPU": 1})
         if shape == 6 and "CUSTOM_A" in self.model.classes:
             resources = {"CUSTOM_A": 1}
         traits, aggregates = frozenset(sorted(self.model.traits)[:1]), frozenset({self.uuid("d", 0), self.uuid("d", 1)})
@@ -160,7 +163,7 @@ class Pickers(Clients):
         return SearchQuery((Group("", resources, required, gathered, self.provider(0) if shape == 10 else None),))
 
     @staticmethod
-    def _entry(consumer: str, query: SearchQuery, owner: tuple[str, str], type_: str) -> dict[str, Any]:
+    def _content(consumer: str, query: SearchQuery, owner: tuple[str, str], type_: str) -> dict[str, Any]:
         project, user = owner
         return {
             "consumer": consumer,
@@ -170,52 +173,103 @@ class Pickers(Clients):
             "query": query_string(query),
         }
 
-    def _claim(self, entries: list[dict[str, Any]], options: dict[str, Any]) -> list[Any]:
-        answer = self.call("POST", "/v1/claims", 39, {"requests": entries, **options})
-        results = answer.body["results"]
-        assert [result["consumer"] for result in results] == [entry["consumer"] for entry in entries]
+    def _wish(
+        self,
+        consumer: str,
+        shape: int,
+        count: int,
+        owner: tuple[str, str],
+        type_: str,
+        move: dict[str, Any],
+        *,
+        dry: bool = False,
+    ) -> Wish:
+        query = self._query(shape)
+        return Wish(consumer, query, self._content(consumer, query, owner, type_) | {"count": count, **move}, dry)
+
+    def _claim(
+        self,
+        wishes: Sequence[Wish],
+        conditions: tuple[Sequence[int], Sequence[int]],
+        said: dict[str, Any],
+        *,
+        tried: bool = False,
+    ) -> None:
+        """Send a call, compare its results with what is possible, and do the same to the model."""
+        apart, together = ([self.uuid("c", number) for number in numbers] for numbers in conditions)
+        document = {
+            "requests": [wish.entry for wish in wishes],
+            **({"apart_from": apart} if apart else {}),
+            **({"together_with": together} if together else {}),
+            **said,
+        }
+        options = Options(
+            frozenset(apart),
+            frozenset(together),
+            said.get("all_or_nothing", False),
+            said["expires_in"] is not None if "expires_in" in said else None,
+            tried,
+        )
+        answer = self.call("POST", "/v1/claims" + "?dry_run=true" * tried, 39, document)
+        status, body = answer.status, answer.body
+        if tried:
+            assert status == 200, answer
+            status, body = body["dry_run"]["status"], body["dry_run"]["body"]
+        results = body["results"]
+        assert [result["consumer"] for result in results] == [wish.consumer for wish in wishes]
         claimed = sum(result["status"] == 200 for result in results)
-        assert (answer.status, answer.body["claimed"]) == (200 if claimed else 409, claimed), answer
+        assert (status, body["claimed"]) == (200 if claimed else 409, claimed), answer
         for result in results:
             hypothesis.event(f"claim: {result['outcome']} {result.get('error', {}).get('code', '')}")
-        return results
+        present = self.model
+        if tried:
+            self.model = copy.deepcopy(present)
+        touched = Judge(self.model, wishes, options).see(results)
+        for result in results:
+            self._see_result(result)
+        if tried:
+            left = {uuid for one in wishes for uuid in _left(present, self.model, one.consumer)}
+            assert answer.body["room"] == {uuid: self._room(uuid) for uuid in {*touched, *left}}, answer
+            self.model = present
+        else:
+            self._see_generations(touched, options)
 
-    def _see(self, entry: dict[str, Any], query: SearchQuery, result: Any, end: dict[str, Any]) -> None:
-        """Compare the result of the next request, and do the same to the model."""
-        consumer = entry["consumer"]
-        known = self.model.consumers.get(consumer)
-        if known and known.record and known.record.request == entry:
-            assert (result["status"], result["outcome"]) == (200, "held"), (entry, result)
-            return
-        if known and "keep" not in entry:
-            assert result["error"]["code"] == HELD_OTHERWISE, (entry, result)
-            return
-        if known and entry["consumer_generation"] != known.generation:
-            assert result["error"]["code"] == CONCURRENT_UPDATE, (entry, result)
-            return
-        possible = oracle.answers(world_of(self.model, consumer if known else None), query)
-        if result["status"] != 200:
-            assert (result["error"]["code"], possible) == (NO_ROOM, set()), (entry, result)
-            return
-        place = granted(result)
-        assert place in possible, (entry, result)
-        held: Held = {}
-        for uuid, name, amount in place[0]:
-            held.setdefault(uuid, {})[name] = amount
-        self._place(entry, held, result, end)
+    def _see_generations(self, touched: Counter[str], options: Options) -> None:
+        """Have the generations of the providers on which so many claims were placed: each transaction advances them.
 
-    def _place(self, entry: dict[str, Any], held: Held, result: Any, end: dict[str, Any]) -> None:
-        consumer = entry["consumer"]
-        known = self.model.consumers.get(consumer)
-        assert result["outcome"] == ("moved" if known else "claimed")
-        claim = Claim(
-            consumer, held, entry["project_id"], entry["user_id"], entry["consumer_type"], known and known.generation
-        )
-        self.model.place([claim])
-        now = self.model.consumers[consumer]
-        kept = bool(now.record and now.record.ends)
-        ends = end["expires_in"] is not None if end else kept
-        now.record = Record(entry, result["mappings"], now.generation, ends)
+        The model has advanced each by one.
+        """
+        for uuid, claims in touched.items():
+            if claims > 1 and not options.one_transaction:
+                shown = self.get(f"/resource_providers/{uuid}")["generation"]
+                least = self.model.providers[uuid].generation
+                assert least <= shown < least + claims
+                self.model.providers[uuid].generation = shown
+
+    def _see_result(self, result: Any) -> None:
+        """Compare what a result shows with what its consumer holds."""
+        if result["status"] == 200 and result["outcome"] != "found":
+            claim = self.model.claim_of(result["consumer"])
+            for one in (result, claim):
+                for allocation in one["allocations"].values():
+                    # Others of the same call may have advanced the provider since.
+                    del allocation["generation"]
+            shown = _ended({name: of for name, of in result.items() if name not in ("status", "outcome")})
+            assert shown == seen({name: claim[name] for name in shown}), (result, claim)
+
+    def _room(self, uuid: str) -> Any:
+        """What a dry run shows of a provider."""
+        room = {}
+        for name, inventory in self.model.providers[uuid].inventories.items():
+            capacity, used = math.floor(inventory.capacity), self.model.used(uuid, name)
+            room[name] = {"capacity": capacity, "used": used, "free": max(0, capacity - used)}
+        return room
+
+
+def _left(before: Model, after: Model, consumer: str) -> set[str]:
+    """Return the providers on which the consumer holds nothing any more."""
+    held = [model.consumers[consumer].held if consumer in model.consumers else {} for model in (before, after)]
+    return {*held[0]} - {*held[1]}
 
 
 def _ended(body: Any) -> Any:

@@ -4,6 +4,7 @@
     result      what became of each request
     conditions  in which trees places may be
     guesses     whether to guess a place before the index is brought up to date
+    uncommitted what the places of a dry run use
     engine      search, transaction, and again on a newer index where another client was faster
     writing     the transactions
 

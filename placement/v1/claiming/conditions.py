@@ -23,8 +23,10 @@ class Conditions:
     """The trees that a call may use, as they are known so far."""
 
     call: ClaimCall
-    #: Ids of the providers on which the consumers that the call names beside its requests hold something.
+    #: Ids of the providers on which the consumers that the conditions are about hold something.
     relied_on: dict[str, set[int]] = field(default_factory=dict)
+    #: The same of the places that the call has taken; those of a dry run are not there to be read.
+    _taken: dict[str, set[int]] = field(default_factory=dict)
     #: Uuids of roots where consumers of the call have places that are not listed in ``apart_from``.
     _occupied: set[str] = field(default_factory=set)
     #: Generations of the providers of places that were refused, by the uuids of their trees' roots.
@@ -32,12 +34,21 @@ class Conditions:
 
     @property
     def named(self) -> Collection[str]:
-        """The consumers that the call names beside its requests."""
-        return {*self.call.apart_from, *self.call.together_with}
+        """The consumers whose places matter to those of others; some of the call have theirs since an earlier one."""
+        return {*self.call.apart_from, *self.call.together_with, *self._others}
+
+    @property
+    def _others(self) -> set[str]:
+        """The consumers of the call that those of it which are listed in ``apart_from`` are apart from."""
+        of_call = {request.consumer for request in self.call.requests}
+        listed = of_call & self.call.apart_from
+        return of_call - listed if listed else listed
 
     def read(self, db: Reading) -> None:
         """Read what these consumers hold.  An index that is read later knows the providers."""
         self.relied_on = ClaimBatch.providers_of(db, self.named)
+        if self.call.dry_run:
+            self.relied_on |= {consumer: ids for consumer, ids in self._taken.items() if consumer in self.relied_on}
 
     def note_taken(self, place: ChosenPlace) -> None:
         """Take into account that a consumer of the call has its place."""
@@ -45,7 +56,7 @@ class Conditions:
         if consumer not in self.call.apart_from:
             self._occupied.update(place.roots)
         if consumer in self.relied_on:
-            self.relied_on[consumer] = {place.provider_ids[uuid] for uuid in place.resources}
+            self._taken[consumer] = self.relied_on[consumer] = {place.provider_ids[uuid] for uuid in place.resources}
 
     def note_failed(self, place: ChosenPlace) -> None:
         """Take into account that the database refused a place; as long as the index shows the same, it is wrong."""
@@ -67,12 +78,13 @@ class Conditions:
         if together and not join and not trees:
             raise NowhereError
         held = (self._roots(snapshot, self.relied_on[consumer]) for consumer in apart)
+        others = (self._roots(snapshot, self.relied_on[consumer]) for consumer in self._others)
         return Picker(
             snapshot,
             self.call.strategy,
             settings,
             avoid=set[int]().union(*held, self._failed_roots(snapshot)),
-            occupied=_slots(snapshot, self._occupied),
+            occupied=_slots(snapshot, self._occupied).union(*others),
             within=set[int].intersection(*trees) if trees else None,
             join=join,
         )

@@ -20,14 +20,14 @@ from placement.db.dry_run import DryRun
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects.claim_record import HeldClaim
-from placement.search.explain.explaining import explain
 from placement.search.find import Settings
 from placement.search.pick.picker import Picker, PickRequest
 from placement.v1.claiming.conditions import Conditions, NowhereError, consumers_of
-from placement.v1.claiming.guesses import Guesses
+from placement.v1.claiming.reasons import RecentReasons
 from placement.v1.claiming.request import ClaimCall, ClaimRequest
 from placement.v1.claiming.result import ClaimResult, Place, RequestOutcome, refused
-from placement.v1.claiming.writing import ChosenPlace, TakenPlace, write
+from placement.v1.claiming.uncommitted import UncommittedUsage
+from placement.v1.claiming.writing import ChosenPlace, TakenPlace, Written, write
 from placement.v1.failures import HeldOtherwise, NoRoom, NothingPlaced
 
 #: Consumers in one transaction.
@@ -61,8 +61,7 @@ class Claiming:
         *,
         attempts: int,
         snapshot: Snapshot | None = None,
-        recent: Snapshot | None = None,
-        guesses: Guesses | None = None,
+        reasons: RecentReasons | None = None,
     ) -> None:
         """Prepare a call.
 
@@ -71,8 +70,7 @@ class Claiming:
             settings: Of the searches.
             attempts: The largest number of attempts at one transaction.
             snapshot: One that the index gave for this call, for the first round; None: none yet.
-            recent: One of a moment ago, for a guess before the first round; None for none.
-            guesses: Learns how the guess goes.
+            reasons: Those of requests that were refused a moment ago.
         """
         self._call = call
         self._database = database
@@ -80,7 +78,7 @@ class Claiming:
         self._settings = settings
         self._attempts = attempts
         self._snapshot = snapshot
-        self._recent, self._guesses = recent, guesses or Guesses()
+        self._reasons = reasons or RecentReasons()
         #: Whether all places are taken by one transaction, or none.
         self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
         self._conditions = Conditions(call)
@@ -88,6 +86,10 @@ class Claiming:
         self._results: dict[str, ClaimResult] = {}
         #: What the consumers to be moved hold.
         self._own: Mapping[str, HeldClaim] = {}
+        #: Of a dry run.
+        self._uncommitted = UncommittedUsage()
+        #: Consumers that were read after a search without a place for them, and held nothing.
+        self._without_holding: set[str] = set()
 
     def run(self) -> list[ClaimResult]:
         """Carry out the call, and return the results in the order of its requests.
@@ -97,8 +99,6 @@ class Claiming:
             Unavailable: The database does not answer.
         """
         deadline = retry.new_deadline()
-        if self._recent is not None:
-            self._guess(self._recent)
         for number in itertools.count(1):
             if not self._open:
                 break
@@ -109,21 +109,32 @@ class Claiming:
                 retry.pause(number)
         results = [self._results[request.consumer] for request in self._call.requests]
         if not self._call.dry_run:
-            outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
-            for outcome, ended in outcomes.items():
-                signals.places_claimed(outcome, ended)
+            _publish(results)
         return results
 
-    # --- a round ---
-
-    def _guess(self, snapshot: Snapshot) -> None:
-        """Claim the places that were there a moment ago, on single providers that have not changed since.
+    def guess(self, snapshot: Snapshot) -> tuple[Mapping[str, ClaimResult], int]:
+        """Try once to claim places that were there a moment ago, on single providers that have not changed since.
 
         To bring the index up to date takes as many statements as half of a claim.
+
+        Returns:
+            The results of the consumers that have got their places, and the number of places that were tried.  The
+            other consumers may have a place.
+
+        Raises:
+            Failure: Nothing was claimed; or OutcomeUnknown, as of ``run``.
         """
         chosen, _ = self._choose(self._conditions.picker(snapshot, self._settings, self._open.keys()), snapshot)
-        self._write([place for place in chosen if len(place.provider_ids) == 1], unchanged=True, skip_locked=True)
-        self._guesses.note(not self._open)
+        guessed = [place for place in chosen if len(place.provider_ids) == 1]
+        if guessed:
+            written = self._written(guessed, unchanged=True, skip_locked=True)
+            for place, outcome in zip(guessed, written, strict=True):
+                if isinstance(outcome, TakenPlace):
+                    self._end_taken(place, outcome)
+        _publish(self._results.values())
+        return self._results, len(guessed)
+
+    # --- a round ---
 
     def _run_round(self, number: int) -> None:
         self._read_present()
@@ -139,7 +150,7 @@ class Claiming:
         chosen, cut_short = self._choose(picker, snapshot)
         missing = self._open.keys() - consumers_of(chosen)
         if missing and self._call.all_or_nothing:
-            self._end_missing(self._open, missing, cut_short)
+            self._end_missing(self._open, missing, cut_short, snapshot)
         # Of a call for several, some can go on in the first round, while others wait for what is locked.
         elif self._write(
             [place for place in chosen if not place.request.dry_run],
@@ -149,17 +160,31 @@ class Claiming:
                 if place.request.dry_run:
                     self._end(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.found()))
             if missing and not (cut_short and chosen):  # where places were found, they used up the budget of the search
-                self._end_missing(missing, missing, cut_short)
+                self._end_missing(missing, missing, cut_short, snapshot)
 
-    def _end_missing(self, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str]) -> None:
-        """End requests for which there is no place; if some of those concerned hold something already, these only."""
-        if not self._end_held(concerned):
-            self._refuse_for_room(missing, cut_short)
+    def _end_missing(
+        self, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str], searched: Snapshot
+    ) -> None:
+        """End requests for which there is no place; if some of those concerned hold something already, these only.
+
+        What a consumer held when the snapshot was taken is not free there.  If it holds nothing any more, the next
+        round searches beside nothing of it; no round is added where the database has not changed.
+        """
+        if self._end_held(concerned):
+            return
+        current = self._index.current()
+        if current is searched or self._without_holding.issuperset(missing):
+            self._refuse_for_room(missing, cut_short, current)
+        self._without_holding.update(missing)
 
     def _next_snapshot(self) -> Snapshot:
-        """Return a snapshot that was current after the call began, and after what consumers hold was read."""
+        """Return a snapshot that was current after the call began, and after what consumers hold was read.
+
+        In a dry run it shows what was taken and given back so far.
+        """
         given, self._snapshot = self._snapshot, None
-        return self._index.current() if given is None or self._own or self._conditions.named else given
+        current = self._index.current() if given is None or self._own or self._conditions.named else given
+        return self._uncommitted.beside(current)
 
     def _read_present(self) -> None:
         """Read what consumers hold that are moved, only tried, or named by conditions, and end what that decides."""
@@ -198,24 +223,14 @@ class Claiming:
             dry=request.dry_run,
         )
 
-    def _write(self, chosen: Sequence[ChosenPlace], *, unchanged: bool = False, skip_locked: bool) -> bool:
-        """Claim the places, and return whether each of them was taken and nothing given back for it.
-
-        The arguments are those of ``write``.
-        """
+    def _write(self, chosen: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
+        """Claim the places, and return whether each of them was taken and nothing given back for it."""
         size = len(chosen) if self._together else BATCH
         existing: list[str] = []
         complete = True
         for start in range(0, len(chosen), size or 1):
             batch = chosen[start : start + size]
-            relied_on = self._conditions.relied_on
-            written = write(
-                *(self._database, self._call, batch, relied_on),
-                together=self._together,
-                unchanged=unchanged,
-                skip_locked=skip_locked,
-                attempts=self._attempts,
-            )
+            written = self._written(batch, skip_locked=skip_locked)
             for place, outcome in zip(batch, written, strict=True):
                 if isinstance(outcome, TakenPlace):
                     self._end_taken(place, outcome)
@@ -231,10 +246,22 @@ class Claiming:
             self._end_held(existing)
         return complete
 
+    def _written(self, batch: Sequence[ChosenPlace], *, unchanged: bool = False, skip_locked: bool) -> list[Written]:
+        relied_on = dict(self._conditions.relied_on)  # a dry run does it again, when they have their places
+        return write(
+            *(self._database, self._call, batch, relied_on),
+            together=self._together,
+            unchanged=unchanged,
+            skip_locked=skip_locked,
+            attempts=self._attempts,
+        )
+
     def _end_taken(self, place: ChosenPlace, taken: TakenPlace) -> None:
         outcome = RequestOutcome.MOVED if taken.moved else RequestOutcome.CLAIMED
         self._end(ClaimResult(place.request.consumer, outcome, taken.place))
         self._conditions.note_taken(place)
+        if self._call.dry_run:
+            self._uncommitted.note(place, self._own.get(place.request.consumer))
 
     # --- what is held already ---
 
@@ -274,26 +301,34 @@ class Claiming:
         for consumer in list(consumers):
             self._end(refused(consumer, failure))
         if self._call.all_or_nothing:
-            for consumer in list(self._open):
-                self._end(refused(consumer, NothingPlaced()))
+            # Also those that hold what they ask for since an earlier call: the outcome does not depend on the order.
+            held = [result.consumer for result in self._results.values() if result.outcome is RequestOutcome.HELD]
+            self._results.update((consumer, refused(consumer, NothingPlaced())) for consumer in [*self._open, *held])
+            self._open.clear()
 
-    def _refuse_for_room(self, consumers: Collection[str], cut_short: Collection[str]) -> None:
+    def _refuse_for_room(self, consumers: Collection[str], cut_short: Collection[str], snapshot: Snapshot) -> None:
         """Refuse the requests, with an explanation for the first one of each query.
 
         Args:
             cut_short: Those of them that there may be room for, which the search had no budget to find.
+            snapshot: The current one.
         """
-        snapshot = self._index.current()
-        reasons: dict[str, str] = {}
+        said: dict[str, str] = {}
         for request in [one for one in self._open.values() if one.consumer in consumers]:
-            explanation = None
-            if request.query_text not in reasons and len(reasons) < EXPLAINED:
-                explanation = explain(request.query, snapshot, self._settings)
-                reasons[request.query_text] = _BESIDE_OTHERS if explanation.found else explanation.summary
-            reason = _CUT_SHORT if request.consumer in cut_short else reasons.get(request.query_text, _UNEXPLAINED)
-            self._end(refused(request.consumer, NoRoom(reason=reason), explanation))
+            reason = None
+            if request.query_text not in said and len(said) < EXPLAINED:
+                reason = self._reasons.find(request, snapshot, self._settings)
+                said[request.query_text] = _BESIDE_OTHERS if reason.found else reason.summary
+            why = _CUT_SHORT if request.consumer in cut_short else said.get(request.query_text, _UNEXPLAINED)
+            self._end(refused(request.consumer, NoRoom(reason=why), reason))
         if self._call.all_or_nothing:
             self._refuse(list(self._open), NothingPlaced())
+
+
+def _publish(results: Iterable[ClaimResult]) -> None:
+    outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
+    for outcome, ended in outcomes.items():
+        signals.places_claimed(outcome, ended)
 
 
 def _by_query(requests: Sequence[ClaimRequest]) -> list[ClaimRequest]:

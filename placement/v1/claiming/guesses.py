@@ -17,7 +17,7 @@ class Guesses:
 
     def is_due(self) -> bool:
         """Return whether to guess this time."""
-        if self._left:
+        if self._left > 0:
             self._left -= 1
             return False
         return True

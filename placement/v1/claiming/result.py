@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from placement import errors
 from placement.objects.claim_record import HeldClaim, Mappings
-from placement.search.explain.explanation import Explanation
+from placement.search.explain.explanation import Explanation, Relaxation
 
 
 class RequestOutcome(StrEnum):
@@ -55,6 +56,23 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """What a result shows of the explanation of its query; it needs no snapshot."""
+
+    #: The number of candidates; there may be some where they are not enough.
+    found: int
+    summary: str
+    #: As of ``Explanation``.
+    obstacle: tuple[str, str | None] | None
+    relaxations: Sequence[Relaxation]
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> Self:
+        """Return the reason that an explanation gives."""
+        return cls(explanation.found, explanation.summary, explanation.obstacle, explanation.relaxations)
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimResult:
     """The result of one request: a place, or a failure."""
 
@@ -63,9 +81,9 @@ class ClaimResult:
     place: Place | None = None
     failure: errors.Failure | None = None
     #: Why nothing fits; with the first result of each query only.
-    explanation: Explanation | None = None
+    reason: Reason | None = None
 
 
-def refused(consumer: str, failure: errors.Failure, explanation: Explanation | None = None) -> ClaimResult:
+def refused(consumer: str, failure: errors.Failure, reason: Reason | None = None) -> ClaimResult:
     """Return the result of a request that was refused."""
-    return ClaimResult(consumer, RequestOutcome.REFUSED, failure=failure, explanation=explanation)
+    return ClaimResult(consumer, RequestOutcome.REFUSED, failure=failure, reason=reason)

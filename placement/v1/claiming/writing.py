@@ -95,7 +95,7 @@ def write(
     relied_on: Mapping[str, Collection[int]],
     *,
     together: bool,
-    unchanged: bool,
+    unchanged: bool = False,
     skip_locked: bool,
     attempts: int,
 ) -> list[Written]:
@@ -104,7 +104,8 @@ def write(
     Args:
         relied_on: As of ``ClaimBatch``.
         together: Whether nothing is written if one of them is refused.
-        unchanged: Whether places are only taken of providers that are as they were when the places were chosen.
+        unchanged: Whether places are only taken of providers that are as they were when the places were chosen, and
+            only by the first attempt.
         skip_locked: As of ``ClaimBatch.place``.
         attempts: The largest number of attempts.
     """
@@ -113,6 +114,8 @@ def write(
     generations = as_chosen if unchanged else None
 
     def work(db: Transaction) -> list[Written]:
+        if unchanged and db.attempt > 1:
+            raise NothingWrittenError([errors.AllocationsChanged()] * len(chosen))
         # After a collision ids are read: a provider that was deleted and made again has another one.
         ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()} if db.attempt == 1 else None
         batch = ClaimBatch(db, [place.claim for place in chosen], relied_on)

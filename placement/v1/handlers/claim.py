@@ -10,7 +10,8 @@ from typing import Any
 
 from placement import errors
 from placement.conf.searches import settings_of
-from placement.db.transaction import Transaction
+from placement.db.database import Database
+from placement.db.transaction import Collision, Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -24,16 +25,28 @@ from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 from placement.v1 import searching
 from placement.v1.claiming.engine import Claiming
-from placement.v1.claiming.guesses import Guesses
+from placement.v1.claiming.guessing import GuessingCalls
+from placement.v1.claiming.reasons import RecentReasons
 from placement.v1.claiming.request import ClaimCall, ClaimRequest, canonical
+from placement.v1.claiming.result import ClaimResult
 from placement.v1.failures import InvalidClaim, NothingHeld
 from placement.v1.schemas import claim as schema
 from placement.v1.schemas import claim_query
 
 #: Seconds: how old the snapshot of a guess may be.
 _GUESS_AGE = 0.5
-#: How guesses went, by index.
-_GUESSES: weakref.WeakKeyDictionary[LiveIndex, Guesses] = weakref.WeakKeyDictionary()
+
+
+class _Shared:
+    """What the calls of all threads share."""
+
+    def __init__(self, database: Database) -> None:
+        self.guessing = GuessingCalls(database)
+        self.reasons = RecentReasons()
+
+
+#: By index.
+_SHARED: weakref.WeakKeyDictionary[LiveIndex, _Shared] = weakref.WeakKeyDictionary()
 
 
 @endpoint(
@@ -46,8 +59,7 @@ _GUESSES: weakref.WeakKeyDictionary[LiveIndex, Guesses] = weakref.WeakKeyDiction
 )
 def create(req: Request) -> Reply:
     """Find places for consumers and claim them."""
-    attempts = req.conf.placement.allocation_conflict_retry_count
-    results = _claiming(req, settings=settings_of(req.conf), attempts=attempts).run()
+    results = _results(req)
     document = schema.results(results)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
@@ -60,18 +72,33 @@ def create(req: Request) -> Reply:
     raise failure
 
 
-def _claiming(req: Request, **options: Any) -> Claiming:
-    """Return what carries out the call of a request."""
-    guesses = _GUESSES.setdefault(req.index, Guesses())
+def _results(req: Request) -> list[ClaimResult]:
+    """Carry out the call of a request."""
+    shared = _SHARED.get(req.index) or _SHARED.setdefault(req.index, _Shared(req.database))
+
+    def prepare(call: ClaimCall, snapshot: Snapshot | None = None) -> Claiming:
+        return Claiming(
+            *(call, req.writes_to, req.index, settings_of(req.conf)),
+            attempts=req.conf.placement.allocation_conflict_retry_count,
+            snapshot=snapshot,
+            reasons=shared.reasons,
+        )
+
+    call = _guessing_call(req)
+    if call is not None:
+        return shared.guessing.carry_out(call, prepare, lambda: req.index.recent(_GUESS_AGE))
+    snapshot = req.index.current()
+    return prepare(_call(req, snapshot), snapshot).run()
+
+
+def _guessing_call(req: Request) -> ClaimCall | None:
+    """Return what a request asks for if its place may be guessed, and its names were known a moment ago."""
     if len(req.document["requests"]) == 1:
-        recent = req.index.recent(_GUESS_AGE)
         # What a query names may have been created since.
         with contextlib.suppress(errors.BadRequest):
-            call = _call(req, recent)
-            if call.may_guess and guesses.is_due():
-                return Claiming(call, req.writes_to, req.index, recent=recent, guesses=guesses, **options)
-    snapshot = req.index.current()
-    return Claiming(_call(req, snapshot), req.writes_to, req.index, snapshot=snapshot, **options)
+            call = _call(req, req.index.recent(_GUESS_AGE))
+            return call if call.may_guess else None
+    return None
 
 
 def _check_uuid(_req: Request, consumer: str) -> None:
@@ -97,12 +124,16 @@ def extend(req: Request, consumer: str) -> Reply:
     """Give what a consumer holds an end so many seconds from now, or none."""
     named = _uuid(consumer)
 
-    def work(db: Transaction) -> HeldClaim | None:
+    def work(db: Transaction) -> HeldClaim:
         try:
             leases.extend(db, named, req.document["expires_in"])
         except errors.NoAllocations:
             raise NothingHeld(consumer=named) from None
-        return HeldClaim.of_consumers(db, [named]).get(named)
+        held = HeldClaim.of_consumers(db, [named]).get(named)
+        if held is None:
+            # The database was stalled until the new end was over, too: it counts from the next attempt on.
+            raise Collision
+        return held
 
     return _present(req.write(work), named)
 

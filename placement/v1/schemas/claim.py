@@ -25,9 +25,8 @@ from placement.schemas.declarations import (
 )
 from placement.schemas.document import Body
 from placement.schemas.replies.common import AMOUNTS, by_uuid
-from placement.search.explain.explanation import Explanation
 from placement.search.query.write import query_string
-from placement.v1.claiming.result import ClaimResult, Place
+from placement.v1.claiming.result import ClaimResult, Place, Reason
 from placement.v1.schemas.date import precise
 
 Document = dict[str, Any]
@@ -163,8 +162,8 @@ def _result(result: ClaimResult) -> Document:
         shown |= _place(result.place)
     if result.failure is not None:
         shown["error"] = {"code": result.failure.code, "detail": result.failure.sentence}
-    if result.explanation is not None:
-        shown["explanation"] = _explanation(result.explanation)
+    if result.reason is not None:
+        shown["explanation"] = _explanation(result.reason)
     return shown
 
 
@@ -185,12 +184,12 @@ def _place(place: Place) -> Document:
     return shown
 
 
-def _explanation(explanation: Explanation) -> Document:
-    obstacle = explanation.obstacle
+def _explanation(reason: Reason) -> Document:
+    obstacle = reason.obstacle
     return {
-        "summary": explanation.summary,
+        "summary": reason.summary,
         "obstacle": None if obstacle is None else {"rule": obstacle[0], "group": obstacle[1]},
         "relaxations": [
-            {"text": one.text, "query": query_string(one.query), "found": one.found} for one in explanation.relaxations
+            {"text": one.text, "query": query_string(one.query), "found": one.found} for one in reason.relaxations
         ],
     }

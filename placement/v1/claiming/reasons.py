@@ -1,0 +1,36 @@
+"""Why requests are refused: where there is no room, many of them are refused for the same reason."""
+
+from __future__ import annotations
+
+import time
+
+from placement.index.snapshot import Snapshot
+from placement.search.explain.explaining import explain
+from placement.search.find import Settings
+from placement.v1.claiming.request import ClaimRequest
+from placement.v1.claiming.result import Reason
+
+#: Seconds for which a reason is used again.  To find it takes several times as long as the search that found nothing.
+_AGE = 0.5
+#: Reasons that are remembered.
+_MOST = 100
+
+
+class RecentReasons:
+    """The reasons of the last half second; shared by all threads of a process."""
+
+    def __init__(self) -> None:
+        #: With the time of each, by the text of the query.
+        self._found: dict[str, tuple[float, Reason]] = {}
+
+    def find(self, request: ClaimRequest, snapshot: Snapshot, settings: Settings) -> Reason:
+        """Return why the query of a request found nothing a moment ago, or what it finds now."""
+        now = time.monotonic()
+        recent = {text: one for text, one in list(self._found.items()) if now - one[0] <= _AGE}
+        if request.query_text in recent:
+            return recent[request.query_text][1]
+        reason = Reason.of(explain(request.query, snapshot, settings))
+        if not reason.found and len(recent) < _MOST:
+            recent[request.query_text] = now, reason
+        self._found = recent
+        return reason
