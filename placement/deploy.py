@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Iterable
 from wsgiref.types import WSGIApplication
@@ -150,29 +151,71 @@ def get_enforcer() -> Enforcer:
 
 def reached(conf: cfg.ConfigOpts) -> Database:
     """Return the database of the configuration, once it answers; raises StartError."""
-    group = conf.placement_database
     try:
         database = connect(conf)
     except (sa.exc.ArgumentError, ImportError) as error:
         raise StartError(options.connection_finding(error)) from error
+    _reach(database, conf)
+    return database
+
+
+def _reach(database: Database, conf: cfg.ConfigOpts) -> None:
+    """Return once the database answers; raises StartError."""
+    group = conf.placement_database
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)
     except errors.Unavailable as failure:
         raise StartError(f"{failure} ({driver_errors.cause_of(failure)})") from failure
-    return database
 
 
 def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
-    """Bring the schema and the standard rows up to date; other processes may do the same (docs: entry-points)."""
+    """Bring the schema and the standard rows up to date; other processes may do the same (docs: entry-points).
+
+    Where the connection is lost, as in a switchover of the database, this is done again: uWSGI would end all workers
+    because one of them could not start.
+    """
+    tries = 0
+    while True:
+        try:
+            return _bring_up_to_date(database, conf)
+        except errors.DatabaseUnavailable as failure:
+            cause = driver_errors.cause_of(failure)
+        except sa.exc.DBAPIError as error:
+            if driver_errors.classify(error) is not driver_errors.ErrorClass.LOST:
+                raise
+            cause = driver_errors.message(error)
+        if 0 <= conf.placement_database.max_retries <= tries:
+            raise StartError(f"The connection to the database is lost each time: {cause}")
+        LOG.warning("The connection to the database was lost at start: %s", cause)
+        tries += 1
+        _reach(database, conf)
+
+
+def _bring_up_to_date(database: Database, conf: cfg.ConfigOpts) -> None:
     if conf.placement_database.sync_on_startup:
         try:
-            with database.unbounded_engine() as engine:
+            # Whether an unknown revision is served is decided below, as without the option.
+            with contextlib.suppress(schema.UnknownRevision), database.unbounded_engine() as engine:
                 schema.sync(engine)
         except schema.CommandError as error:
             raise StartError(str(error)) from error
     finding = schema.finding(database.engine)
-    if finding and schema.state(database.engine) is not schema.State.UNKNOWN:
-        raise StartError(finding)
     if finding:
-        LOG.warning(finding)  # of a newer release, whose tables are those of this one and some more
+        _serve_only_if_newer(database, finding)
     standard.insert(database)
+
+
+def _serve_only_if_newer(database: Database, finding: str) -> None:
+    """Warn of a schema that a newer version of this service has made; raise StartError for any other.
+
+    In a rolling upgrade the newer version migrates the schema while this one serves, and workers of this one may start
+    again.  That is safe as long as newer revisions only add to the schema (docs: rolling-upgrade).  This program
+    does not have those revisions, so it looks at what they made: the schema of another program lacks our tables, as
+    does that of another Placement at a revision later than COMMON_HEADS.
+    """
+    if schema.state(database.engine) is not schema.State.UNKNOWN:
+        raise StartError(finding)
+    lacking = schema.lacking(database.engine)
+    if lacking:
+        raise StartError(f"{finding} It lacks {', '.join(lacking)}.")
+    LOG.warning("%s It has all that this program needs, and is served as it is.", finding)

@@ -186,10 +186,10 @@ class DatabaseBusy(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """The connection was lost during the commit."""
+    """The connection was lost during the commit, or the thread that does the work is stalled."""
 
     template = (
-        "The database went away while the change was being committed: it may or may not be in effect. Please check."
+        "The database has not said whether the change was committed: it may or may not be in effect. Please check."
     )
 
 

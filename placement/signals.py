@@ -75,7 +75,7 @@ RetryCause = Literal["changed", "joint", ErrorLabel]
 #: A transaction is about to be run again.
 retried: Signal[[RetryCause]] = Signal()
 
-#: A transaction that could do several writes together was committed: how many it did.
+#: A transaction was committed that did a write, or several together: how many.
 written_jointly: Signal[[int]] = Signal()
 
 #: The index is up to date again: the seconds it took, the transactions that it had missed, its number of providers.

@@ -1,12 +1,13 @@
-"""A private Galera cluster for the tests: two nodes of MariaDB, both written to."""
+"""Private Galera clusters for the tests: nodes of MariaDB on this host, all written to."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -16,11 +17,15 @@ LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
 
 
 class Node(servers.MariaDB):
-    """A node; the one without a neighbour starts the cluster."""
+    """A node; one without neighbours begins a cluster, the others join their neighbours.
 
-    def __init__(self, directory: Path, neighbour: Node | None = None) -> None:
-        super().__init__(directory, password=neighbour.password if neighbour else None)
-        self._neighbour = neighbour
+    Attributes:
+        neighbours: The other nodes of the cluster.
+    """
+
+    def __init__(self, directory: Path, password: str | None = None) -> None:
+        super().__init__(directory, password=password)
+        self.neighbours: Sequence[Node] = ()
         self._group_port, self._transfer_port, self._state_port = (children.free_port() for _ in range(3))
 
     @classmethod
@@ -31,30 +36,44 @@ class Node(servers.MariaDB):
 
     programs = (*servers.MariaDB.programs, "rsync", "ss")
 
-    def _command(self) -> list[str]:
-        address = f"127.0.0.1:{self._group_port}"
-        provider = {
+    @property
+    def group_address(self) -> str:
+        """Where the other nodes reach it."""
+        return f"127.0.0.1:{self._group_port}"
+
+    def _provider_options(self) -> Mapping[str, Any]:
+        return {
             "base_host": "127.0.0.1",
             "base_port": self._group_port,
-            "gmcast.listen_addr": f"tcp://{address}",
+            "gmcast.listen_addr": f"tcp://{self.group_address}",
             "ist.recv_addr": f"127.0.0.1:{self._transfer_port}",
             "gcache.size": "16M",
             "pc.recovery": "false",
         }
+
+    def _command(self) -> list[str]:
+        options = ";".join(f"{name}={value}" for name, value in self._provider_options().items())
         return [
             *super()._command(),
-            *("--wsrep-on=ON", f"--wsrep-provider={LIBRARY}", f"--wsrep-node-address={address}"),
+            *("--wsrep-on=ON", f"--wsrep-provider={LIBRARY}", f"--wsrep-node-address={self.group_address}"),
             *("--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-sst-method=rsync"),
             f"--wsrep-sst-receive-address=127.0.0.1:{self._state_port}",
-            f"--wsrep-cluster-address=gcomm://{f'127.0.0.1:{self._neighbour._group_port}' if self._neighbour else ''}",
-            *(() if self._neighbour else ("--wsrep-new-cluster",)),
-            f"--wsrep-provider-options={';'.join(f'{name}={value}' for name, value in provider.items())}",
+            f"--wsrep-cluster-address=gcomm://{','.join(node.group_address for node in self.neighbours)}",
+            *(() if self.neighbours else ("--wsrep-new-cluster",)),
+            f"--wsrep-provider-options={options}",
         ]
 
     def _answers(self) -> bool:
-        if not super()._answers():
-            return False
-        return [row[1] for row in self._administer("SHOW STATUS LIKE 'wsrep_local_state_comment'")] == ["Synced"]
+        return super()._answers() and self.status("local_state_comment") == "Synced"
+
+    def status(self, name: str) -> str:
+        """Return a status variable of the cluster, by its name after "wsrep_"; raises OperationalError."""
+        [(_, value)] = self._administer(f"SHOW STATUS LIKE 'wsrep_{name}'")
+        return str(value)
+
+    def is_synced_with(self, nodes: int) -> bool:
+        """Whether it is synced in a group of this number of nodes."""
+        return self._answers() and self.status("cluster_size") == str(nodes)
 
     def copy_to(self, other: Node) -> None:
         """Copy the data to the other node, while not in use: a node with all data joins without a transfer."""
@@ -71,7 +90,8 @@ class Cluster:
     def __init__(self) -> None:
         directory = children.run_directory()
         first = Node(directory / f"galera-{secrets.token_hex(4)}")
-        self.nodes = [first, Node(directory / f"galera-{secrets.token_hex(4)}", neighbour=first)]
+        second = Node(directory / f"galera-{secrets.token_hex(4)}", first.password)
+        self.nodes = [first, second]
 
     def start(self) -> None:
         """Return once both nodes are synced."""
@@ -80,6 +100,7 @@ class Cluster:
         first.stop()
         first.copy_to(second)
         first.start()
+        second.neighbours = [first]
         second.start()
 
     def stop(self) -> None:

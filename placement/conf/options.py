@@ -257,6 +257,14 @@ _DATABASE = [
     cfg.StrOpt(
         "mysql_sql_mode", default="TRADITIONAL", help="The SQL mode of MySQL sessions; empty is the server's default."
     ),
+    cfg.IntOpt(
+        "mysql_wsrep_sync_wait",
+        default=7,
+        min=0,
+        max=15,
+        help="Which statements wait until the node of a Galera cluster has applied what others have committed: the sum "
+        "of 1 for reads, 2 for updates and deletions, 4 for insertions, and 8 for SHOW.  Without effect on others.",
+    ),
     cfg.IntOpt("connection_recycle_time", default=3600, help="Seconds after which a connection is replaced."),
     cfg.IntOpt("max_pool_size", help="The largest number of connections that one process keeps open; 0 is no limit."),
     cfg.IntOpt(

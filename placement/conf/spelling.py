@@ -17,7 +17,7 @@ _ALIKE = 0.8
 _OF_LIBRARIES = {
     *("asyncio_connection", "asyncio_slave_connection", "backend", "db_inc_retry_interval", "db_max_retries"),
     *("db_max_retry_interval", "db_retry_interval", "idle_timeout", "min_pool_size", "mysql_enable_ndb"),
-    *("mysql_wsrep_sync_wait", "synchronous_reader", "use_db_reconnect", "use_tpool", "sql_idle_timeout"),
+    *("synchronous_reader", "use_db_reconnect", "use_tpool", "sql_idle_timeout"),
     *("enforce_scope", "max_request_body_size", "auth_strategy"),
     *("log-config", "log_config", "logdir", "logfile"),  # deprecated names, which have an effect
 }

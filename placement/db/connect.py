@@ -31,6 +31,7 @@ def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
         "pool_timeout": group.pool_timeout,
         "pool_recycle": group.connection_recycle_time,
         "mysql_sql_mode": group.mysql_sql_mode,
+        "mysql_wsrep_sync_wait": group.mysql_wsrep_sync_wait,
         "sqlite_synchronous": group.sqlite_synchronous,
     }
     given = {name: value for name, value in options.items() if value is not None}

@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import itertools
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -61,7 +62,7 @@ class Database:
         # A database in memory is one connection, which reads use too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
         self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
-        self._joint_writes = JointWrites(self.write)
+        self._joint_writes = JointWrites(self.write, self.wait_for)
 
     def time_statements(self) -> None:
         """Publish the seconds of every statement from now on; called once, at start."""
@@ -164,10 +165,15 @@ class Database:
         raise exhausted()
 
     def write_jointly(self, write: JointWrite) -> None:
-        """Return once the write is committed, alone or together with others of its kind; raises like ``write``."""
-        # A thread that waits for the transaction of another thread waits for the database, so it needs admission too.
-        with self.bulkhead.admit():
-            self._joint_writes.write(write)
+        """Return once the write is committed, alone or together with others of its kind; raises like ``write``.
+
+        The outcome is unknown, too, if the thread that does the work is stalled.
+        """
+        self._joint_writes.write(write)
+
+    def wait_for(self, done: threading.Event) -> bool:
+        """Wait for what another thread does with this database; see ``Bulkhead.wait_for``."""
+        return self.bulkhead.wait_for(done)
 
     def dry_run(
         self,

@@ -17,7 +17,7 @@ from sqlalchemy import exc, pool
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from placement.db import compiled
+from placement.db import compiled, galera, tls
 from placement.db.freshness import Freshness
 from placement.db.timeouts import LOCK_TIMEOUT, Timeouts
 
@@ -65,6 +65,10 @@ def in_memory(url: sa.URL) -> bool:
     )
 
 
+#: The settings of a setup that are options of Database, too.
+_OF_SESSIONS = ("mysql_sql_mode", "mysql_wsrep_sync_wait", "sqlite_synchronous")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setup:
     """The settings that the engines of one database share."""
@@ -75,12 +79,13 @@ class Setup:
     timeouts: Timeouts
     freshness: Freshness = dataclasses.field(default_factory=Freshness)
     mysql_sql_mode: str = "TRADITIONAL"
+    mysql_wsrep_sync_wait: int = 7
     sqlite_synchronous: bool = True
 
     @classmethod
     def of(cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any) -> Setup:
         """Return the setup for options of ``create_engine`` and settings of the sessions; times are in seconds."""
-        session = {name: options[name] for name in ("mysql_sql_mode", "sqlite_synchronous") if name in options}
+        session = {name: options[name] for name in _OF_SESSIONS if name in options}
         engine = {name: value for name, value in options.items() if name not in session}
         return cls(url, engine, Timeouts(connect_timeout, read_timeout), **session)
 
@@ -181,7 +186,7 @@ def _set_up_reads(connection: Any, _record: Any) -> None:
 
 
 def _server_options(setup: Setup) -> dict[str, Any]:
-    connect_args = setup.timeouts.connect_args(setup.url)
+    connect_args = setup.timeouts.connect_args(setup.url) | tls.connect_args(setup.url)
     return {"pool_reset_on_return": None, "connect_args": connect_args, **setup.options}
 
 
@@ -226,6 +231,7 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
     backend = setup.backend
     statements = _session(setup, reads=reads)
     setup.timeouts.apply(engine)
+    tls.apply(engine)
 
     def set_up(connection: Any, _record: Any) -> None:
         if backend == "sqlite":
@@ -235,6 +241,8 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
         cursor = connection.cursor()
         for statement in statements:
             cursor.execute(statement)
+        if backend in ("mysql", "mariadb"):
+            galera.wait_for_other_nodes(cursor, setup.mysql_wsrep_sync_wait)
         cursor.close()
         if backend == "postgresql" and not connection.autocommit:
             connection.commit()

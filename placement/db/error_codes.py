@@ -233,6 +233,7 @@ POSTGRESQL_CLASSES: Mapping[str, Code] = {
 CONNECTION_DENIED = (
     "authentication failed",
     "no pg_hba.conf entry",
+    "requires a valid client certificate",
     "does not exist",
     "permission denied for database",
 )

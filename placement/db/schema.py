@@ -23,9 +23,11 @@ __all__ = [
     "COMMON_HEADS",
     "CommandError",
     "State",
+    "UnknownRevision",
     "finding",
     "configuration",
     "head",
+    "lacking",
     "release",
     "stamp",
     "state",
@@ -46,6 +48,10 @@ _SERVED = 120
 _TOO_LONG = "Another process has been changing the schema for %d seconds."
 
 
+class UnknownRevision(CommandError):
+    """The database is at a revision that this program does not know; the text names it."""
+
+
 class State(enum.Enum):
     """How the schema of a database relates to this program."""
 
@@ -58,7 +64,8 @@ class State(enum.Enum):
 _FINDINGS = {
     State.MISSING: 'The database has no tables yet. Run "placement-manage db sync".',
     State.OLDER: 'The database is at revision %(version)s, not yet at %(head)s. Run "placement-manage db sync".',
-    State.UNKNOWN: "The database is at revision %(version)s, which this program does not know: a newer one made it.",
+    State.UNKNOWN: "The database is at revision %(version)s, which this program does not know: "
+    "a newer version or another program made it.",
 }
 
 
@@ -66,10 +73,14 @@ def sync(engine: Engine, revision: str = "head") -> None:
     """Upgrade the schema to ``revision``; several processes may do so at once.
 
     Raises:
-        CommandError: The tables are of another program, the revision is unknown, or a revision refuses some rows.
+        UnknownRevision: The database is at no revision of this program.
+        CommandError: The tables are of another program, or a revision refuses some rows.
     """
     with _exclusively(engine) as connection:
         _refuse_unversioned(connection)
+        found = _version(connection)
+        if _state(found) is State.UNKNOWN:
+            raise UnknownRevision(_FINDINGS[State.UNKNOWN] % {"version": found})
         command.upgrade(configuration(connection), revision)
 
 
@@ -136,6 +147,19 @@ def finding(engine: Engine) -> str | None:
     found = version(engine)
     template = _FINDINGS.get(_state(found))
     return template % {"version": found, "head": head()} if template else None
+
+
+def lacking(engine: Engine) -> list[str]:
+    """Return the tables that this program uses and the database lacks, and ``table.column`` of such columns."""
+    with engine.connect() as connection:
+        found = sa.inspect(connection).get_multi_columns(filter_names=list(tables.metadata.tables))
+    present = {table: {column["name"] for column in columns} for (_, table), columns in found.items()}
+    wanted = tables.metadata.sorted_tables
+    columns = (column for table in wanted if table.name in present for column in table.columns)
+    return sorted(
+        [table.name for table in wanted if table.name not in present]
+        + [str(column) for column in columns if column.name not in present[column.table.name]]
+    )
 
 
 def head() -> str:
@@ -271,6 +295,8 @@ def _mysql_lock(connection: Connection) -> Iterator[None]:
     try:
         taken = connection.execute(sa.select(sa.func.get_lock(name, SCHEMA_LOCK_TIMEOUT))).scalar()
     except exc.DBAPIError as error:
+        if driver_errors.classify(error) is ErrorClass.LOST:
+            raise
         LOG.warning("The schema is changed without a lock: %s", driver_errors.message(error))
         yield
         return
@@ -279,4 +305,5 @@ def _mysql_lock(connection: Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        connection.execute(sa.select(sa.func.release_lock(name)))
+        if not connection.invalidated:  # the lock ends with its session
+            connection.execute(sa.select(sa.func.release_lock(name)))

@@ -65,6 +65,11 @@ class Transaction(Reader):
         return self._connection.dialect.name
 
     @property
+    def locks_rows(self) -> bool:
+        """Whether rows are locked, and not the whole database."""
+        return self.dialect != "sqlite"
+
+    @property
     def skips_locked_rows(self) -> bool:
         """Whether the server knows SKIP LOCKED; on SQLite there are no locks of rows."""
         return dialects.skips_locked_rows(self._connection.dialect)

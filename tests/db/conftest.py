@@ -31,7 +31,11 @@ def pair(request):
     try:
         with galera.cluster() as cluster:
             first, second = cluster.create_database()
-            with opened(first) as slow, opened(second) as quick:
+            with (
+                # Nothing waits for the other node, so that requests at both are concurrent.
+                opened(first, mysql_wsrep_sync_wait=0) as slow,
+                opened(second, mysql_wsrep_sync_wait=0) as quick,
+            ):
                 schema.sync(slow.engine)
                 standard.insert(slow)
                 yield Pair(slow, quick)

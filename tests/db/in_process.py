@@ -13,7 +13,7 @@ _CONF = web.configuration()
 _POLICY = Policy(_CONF, [rule for api in deploy.APIS for rule in api.rules])
 
 
-def placement(database: Database) -> caller.Caller:
+def placement(database: Database, index: LiveIndex | None = None) -> caller.Caller:
     """Calls the service with all its layers."""
-    service = Deployment(_CONF, database, _POLICY, LiveIndex(database), deploy.APIS)
+    service = Deployment(_CONF, database, _POLICY, index or LiveIndex(database), deploy.APIS)
     return caller.inside(deploy.assemble(service))

@@ -66,9 +66,7 @@ class Pair:
         """
         slow, quick = self.databases
         before = flaws(slow.engine)
-        with quick.engine.begin() as connection:
-            for _ in range(self.patience):
-                connection.exec_driver_sql("UPDATE slow SET number = number + 1")
+        self.occupy()
         behind = []
 
         def look(_connection):
@@ -87,6 +85,12 @@ class Pair:
             self.patience += 1
             raise Missed
         return statuses
+
+    def occupy(self):
+        """Have the slow node apply a long change, before all that is committed at the quick node after this."""
+        with self.databases[1].engine.begin() as connection:
+            for _ in range(self.patience):
+                connection.exec_driver_sql("UPDATE slow SET number = number + 1")
 
     @staticmethod
     def _do(service, database, work):

@@ -245,3 +245,20 @@ def test_an_inventory_is_of_the_class_that_had_the_name_when_it_was_read(cloud, 
     shown = cloud.call("GET", page).body["inventories"]
     left = {"removed": {first: 2}, "emptied": {}, "updated": {first: 9, third: 1}}[how]
     assert {name: record["total"] for name, record in shown.items()} == left
+
+
+def test_what_a_consumer_of_the_request_takes_meanwhile_is_room_for_the_request(cloud):
+    """It was absent when the request that ends it began; both requests are possible, one after the other."""
+    newcomer, host = str(uuid.uuid4()), cloud.hosts[0]
+    owner = {"project_id": "p", "user_id": "u"}
+    body = {
+        cloud.consumer: {"allocations": {host: {"resources": {"VCPU": 2}}}, **owner},
+        newcomer: {"allocations": {}, **owner},
+    }
+
+    def appear():
+        assert cloud.claim(cloud.call_elsewhere, {host: 3}, consumer=newcomer) == 204
+
+    with between.just_before(cloud.database, "UPDATE resource_providers", appear):
+        assert cloud.call("POST", "/allocations", 13, body).status == 204
+    assert cloud.used() == [2, 0]

@@ -6,6 +6,7 @@ import pytest
 
 from placement.db import retry
 from placement.db.retry import ATTEMPTS
+from placement.objects.locked_provider import TREE_ATTEMPTS
 from placement.objects.resource_class import CREATE_ATTEMPTS
 from tests.db import faults
 from tests.db.calls import Call, Names
@@ -32,9 +33,21 @@ RESHAPE = {
         (CLAIMED, Call("DELETE /allocations/$consumer"), OTHERWISE, ATTEMPTS),
         (CLAIMED, Call("POST /reshaper", RESHAPE), OTHERWISE, ATTEMPTS),
         (HOST, stock("host", 1, VCPU=9), OTHERWISE, ATTEMPTS),
-        ((), RESOURCE_CLASS, "Max retries of DB transaction exceeded attempting to create a resource class", None),
+        (
+            HOST,
+            Call("PUT /resource_providers/$host", {"name": "new", "parent_provider_uuid": None}),
+            OTHERWISE,
+            TREE_ATTEMPTS,
+        ),
+        ((), HOST[0], OTHERWISE, TREE_ATTEMPTS),
+        (
+            (),
+            RESOURCE_CLASS,
+            "Max retries of DB transaction exceeded attempting to create a resource class",
+            CREATE_ATTEMPTS,
+        ),
     ],
-    ids=["claim", "claims", "release", "reshape", "inventories", "class"],
+    ids=["claim", "claims", "release", "reshape", "inventories", "move", "creation", "class"],
 )
 def test_exhausted_attempts_are_a_conflict(database, monkeypatch, before, call, says, attempts):
     """With the code by which clients know that the same request may succeed."""
@@ -48,4 +61,4 @@ def test_exhausted_attempts_are_a_conflict(database, monkeypatch, before, call, 
     assert answer.status == 409
     assert answer.error["code"] == "placement.concurrent_update"
     assert says in answer.error["detail"]
-    assert plan.done == (attempts or CREATE_ATTEMPTS)
+    assert plan.done == attempts

@@ -12,8 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import sweep
+from placement.db.database import opened
 from placement.db.tables import resource_providers
-from tests.db.pair import AGGREGATE, OTHER, aggregates, birth, either_first, met
+from tests.db.in_process import placement
+from tests.db.pair import AGGREGATE, OTHER, aggregates, birth, either_first, met, of
 from tests.load.storm import Call, claim, name, new, stock
 
 pytestmark = pytest.mark.xdist_group("galera")
@@ -36,6 +38,23 @@ def traits(one, *names):
 def guarded_aggregates(one, *uuids):
     body = {"resource_provider_generation": 0, "aggregates": [*uuids]}
     return Call("PUT", f"/resource_providers/{one}/aggregates", body)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_answers_with_all_that_another_has_acknowledged(pair):
+    provider = pair.provider(VCPU=1)
+    with opened(pair.databases[0].url) as database:
+        at_slow_node = placement(database)
+        pair.occupy()
+        assert pair.quick(*of(stock(provider, 1, VCPU=1, PCPU=1))).status == 200
+        found = at_slow_node("GET", "/allocation_candidates?resources=PCPU:1", 39, None)
+        assert provider in found.body["provider_summaries"]
+        pair.occupy()
+        assert pair.quick(*of(stock(provider, 2, VCPU=5))).status == 200
+        assert at_slow_node(*of(claim({provider: {"VCPU": 5}}))).status == 204
+    pair.settle()
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------

@@ -128,6 +128,19 @@ class TestSchema:
         assert ran.err.splitlines()[-1] == "placement-manage: Can't locate revision identified by 'nope'"
         assert schema.version(database.engine) == schema.head()
 
+    def test_sync_does_nothing_at_an_unknown_revision_and_names_it(self, run, database):
+        run("db", "sync")
+        with database.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE alembic_version SET version_num = 'ffffffffffff'"))
+        ran = run("db", "sync")
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.splitlines()[-1] == (
+            "placement-manage: The database is at revision ffffffffffff, which this program does not know: "
+            "a newer version or another program made it."
+        )
+        assert "Traceback" not in ran.err
+        assert schema.version(database.engine) == "ffffffffffff"
+
     def test_sync_names_what_has_to_be_done_first(self, run, database):
         schema.sync(database.engine, INITIAL)
         fill(database, rootless=3)

@@ -50,7 +50,7 @@ def test_defaults(directory):
     assert (database.mysql_sql_mode, database.connection_recycle_time) == ("TRADITIONAL", 3600)
     assert (database.max_pool_size, database.max_overflow, database.pool_timeout) == (None, None, None)
     assert (database.max_retries, database.retry_interval, database.connection_debug) == (10, 10, 0)
-    assert database.sync_on_startup is False
+    assert (database.mysql_wsrep_sync_wait, database.sync_on_startup) == (7, False)
     assert (database.slave_connection, database.connection_trace) == (None, False)
     assert conf.log_options is True
     assert conf.tempdir is None
@@ -108,6 +108,7 @@ def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
     assert (database.connection_recycle_time, database.max_pool_size, database.max_overflow) == (10, 1, 50)
     assert (database.max_retries, database.retry_interval, database.pool_timeout) == (-1, 5, 20)
     assert (database.sqlite_synchronous, database.mysql_sql_mode) == (False, "STRICT_ALL_TABLES")
+    assert database.mysql_wsrep_sync_wait == 1
     assert (database.connection_debug, database.connection_trace) == (50, True)
     assert conf.oslo_policy.enforce_new_defaults is False
     assert (conf.oslo_policy.policy_file, conf.oslo_policy.policy_dirs) == ("/etc/placement/policy.yaml", ["rules.d"])

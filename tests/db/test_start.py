@@ -1,0 +1,138 @@
+"""A start of the service, or of one of its workers, while the database restarts or changes its primary."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import sqlalchemy as sa
+
+from placement import deploy
+from placement.db import schema, standard, tables
+from placement.db.database import opened
+from placement.errors import StartError
+from tests import caller, web
+
+
+@pytest.fixture
+def url(backend, database_url):
+    with opened(database_url) as database:
+        schema.sync(database.engine)
+        standard.insert(database)
+    return database_url
+
+
+UNKNOWN = "ffffffffffff"
+
+syncing = pytest.mark.parametrize("sync", [True, False], ids=["sync_on_startup", "without"])
+
+
+@pytest.fixture
+def database(database_url):
+    """A database without a single table."""
+    with opened(database_url) as empty:
+        yield empty
+
+
+def migrated(database, *statements):
+    """Change the schema, and record a revision that this program does not know."""
+    with database.engine.begin() as connection:
+        for statement in (*statements, f"UPDATE alembic_version SET version_num = '{UNKNOWN}'"):
+            connection.execute(sa.text(statement))
+
+
+def started(database, sync):
+    """The service on this database, as a caller."""
+    options = {"placement_database__connection": database.url, "placement_database__sync_on_startup": sync}
+    return caller.inside(deploy.loadapp(web.configuration(**options), database))
+
+
+@syncing
+def test_a_schema_of_a_newer_version_is_served_as_it_is(database, sync, caplog):
+    """In a rolling upgrade: uWSGI replaces a worker of the old version after the schema was migrated."""
+    schema.sync(database.engine)
+    migrated(database, "CREATE TABLE newer (id INTEGER)", "ALTER TABLE claims ADD COLUMN newer INTEGER")
+    assert started(database, sync)("PUT", "/traits/CUSTOM_OLDER", 39).status == 201
+    [warning] = [one.getMessage() for one in caplog.records if UNKNOWN in one.getMessage()]
+    assert warning.endswith("It has all that this program needs, and is served as it is.")
+    assert schema.version(database.engine) == UNKNOWN
+
+
+@syncing
+@pytest.mark.parametrize(
+    ("change", "lacking"),
+    [
+        ("DROP TABLE provider_changes", "provider_changes"),
+        ("ALTER TABLE claims DROP COLUMN content", r"claims\.content"),
+    ],
+    ids=["a table", "a column"],
+)
+def test_an_unknown_schema_that_lacks_what_this_program_uses_is_not_served(database, sync, change, lacking):
+    schema.sync(database.engine)
+    migrated(database, change)
+    with pytest.raises(StartError, match=rf"revision {UNKNOWN}, .* It lacks {lacking}\.$"):
+        started(database, sync)
+
+
+@syncing
+def test_a_later_schema_of_another_placement_is_not_served(database, sync):
+    schema.sync(database.engine, schema.COMMON_HEADS[0])
+    migrated(database)
+    ours = r"baremetal_allocations, baremetal_nodes, change_writers, claims, feed_instance, provider_changes\."
+    with pytest.raises(StartError, match=f"It lacks {ours}$"):
+        started(database, sync)
+    assert len(schema.lacking(database.engine)) == len(tables.OURS), "nothing was created"
+
+
+@syncing
+def test_a_database_of_another_program_is_not_served_and_not_changed(database, sync):
+    create = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"
+    migrated(database, create, "INSERT INTO alembic_version VALUES ('')")
+    with pytest.raises(StartError, match=f"revision {UNKNOWN}, .* It lacks allocations, "):
+        started(database, sync)
+    assert sa.inspect(database.engine).get_table_names() == ["alembic_version"]
+
+
+def test_the_schema_of_another_placement_is_upgraded_only_with_sync_on_startup(database):
+    schema.sync(database.engine, schema.COMMON_HEADS[0])
+    with pytest.raises(StartError, match=f"is at revision {schema.COMMON_HEADS[0]}, not yet at"):
+        started(database, False)
+    assert started(database, True)("GET", "/resource_providers", 39).status == 200
+    assert schema.state(database.engine) is schema.State.CURRENT
+
+
+@contextlib.contextmanager
+def lost_at(backend, url, numbers):
+    """A block in which the server ends all connections at the statements of these numbers, from 1 on."""
+    count = 0
+
+    def end(connection, *_):
+        nonlocal count
+        if connection.engine.url.database == sa.make_url(url).database:
+            count += 1
+            if count in numbers:
+                backend._disconnect(sa.make_url(url).database)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", end)
+    try:
+        yield
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", end)
+    assert count >= max(numbers)
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize(("sync", "number"), [(True, 1), (True, 3), (True, 5), (True, 7), (False, 1), (False, 5)])
+def test_a_start_that_loses_its_connection_goes_on_with_another(backend, url, sync, number):
+    conf = web.configuration(placement_database__connection=url, placement_database__sync_on_startup=sync)
+    with opened(url) as database:
+        with lost_at(backend, url, [number]):
+            call = caller.inside(deploy.loadapp(conf, database))
+        assert call("GET", "/resource_providers").status == 200
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_start_that_always_loses_its_connection_is_given_up_with_a_reason(backend, url):
+    conf = web.configuration(placement_database__connection=url, placement_database__max_retries=1)
+    with opened(url) as database, lost_at(backend, url, [1, 3]), pytest.raises(StartError, match="each time"):
+        deploy.loadapp(conf, database)
