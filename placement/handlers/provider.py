@@ -13,7 +13,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, created, listed, newest, no_content, ok
 from placement.index.snapshot import Snapshot
-from placement.objects.locked_provider import CREATE_ATTEMPTS, LockedProvider
+from placement.objects.locked_provider import TREE_ATTEMPTS, LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import provider as schema
 from placement.schemas.replies import provider as replies
@@ -52,7 +52,7 @@ def create(req: Request) -> Reply:
     parent_uuid = body.get("parent_provider_uuid")
     provider = req.write(
         lambda db: LockedProvider.create(db, uuid=uuid, name=body["name"], parent_uuid=parent_uuid).record,
-        attempts=CREATE_ATTEMPTS,
+        attempts=TREE_ATTEMPTS,
     )
     location = req.absolute_url(f"/resource_providers/{uuid}")
     if req.version >= mv.PROVIDER_BODY:
@@ -85,7 +85,7 @@ def update(req: Request, uuid: str) -> Reply:
         provider.rename(req.document["name"])
         return provider.record
 
-    provider = req.write(work)
+    provider = req.write(work, attempts=TREE_ATTEMPTS)
     return ok(_present(provider, req), modified=newest([provider.modified]))
 
 

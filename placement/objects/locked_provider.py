@@ -29,9 +29,10 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
-#: A creation collides each time its parent was moved between the read and the lock: with ten attempts one of 700 was
-#: refused beside a client that moved the parent without a pause.
-CREATE_ATTEMPTS = 30
+#: Attempts to create, move or rename a provider.  One collides each time that the provider, or its parent, was moved
+#: between the read and the lock: of 12 clients that moved one provider without a pause, ten attempts were too few for
+#: one move in ten, and thirty for one in a thousand.
+TREE_ATTEMPTS = 100
 
 
 class LockedProvider:

@@ -1,4 +1,7 @@
-"""Invariants of the rows of any Placement database."""
+"""Invariants of the rows of any Placement database.
+
+A row that breaks one is named by the uuid of its provider or consumer, where it has one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ _NOWHERE = {
     "a consumer that holds nothing": """
         SELECT uuid FROM consumers WHERE NOT EXISTS (SELECT * FROM allocations WHERE consumer_id = consumers.uuid)""",
     "an allocation of no consumer": """
-        SELECT id FROM allocations WHERE NOT EXISTS (SELECT * FROM consumers WHERE uuid = allocations.consumer_id)""",
+        SELECT consumer_id FROM allocations
+        WHERE NOT EXISTS (SELECT * FROM consumers WHERE uuid = allocations.consumer_id)""",
     "a consumer of no project": """
         SELECT uuid FROM consumers WHERE project_id NOT IN (SELECT id FROM projects)""",
     "a consumer of no user": """
@@ -19,11 +23,12 @@ _NOWHERE = {
         SELECT consumer_id FROM allocations
         GROUP BY consumer_id, resource_provider_id, resource_class_id HAVING COUNT(*) > 1""",
     "an allocation without inventory": """
-        SELECT id FROM allocations WHERE NOT EXISTS (
+        SELECT consumer_id FROM allocations WHERE NOT EXISTS (
             SELECT * FROM inventories WHERE resource_provider_id = allocations.resource_provider_id
             AND resource_class_id = allocations.resource_class_id)""",
     "more used than there is": """
-        SELECT id FROM inventories WHERE (total - reserved) * allocation_ratio < (
+        SELECT (SELECT uuid FROM resource_providers WHERE id = inventories.resource_provider_id)
+        FROM inventories WHERE (total - reserved) * allocation_ratio < (
             SELECT SUM(used) FROM allocations WHERE resource_provider_id = inventories.resource_provider_id
             AND resource_class_id = inventories.resource_class_id)
         AND NOT EXISTS (
@@ -38,7 +43,7 @@ _NOWHERE = {
     "a node without a provider": """
         SELECT uuid FROM baremetal_nodes WHERE uuid NOT IN (SELECT uuid FROM resource_providers)""",
     "a node that is available and reserved, or the reverse": """
-        SELECT inventories.id FROM inventories
+        SELECT baremetal_nodes.uuid FROM inventories
         JOIN resource_providers ON resource_providers.id = inventories.resource_provider_id
         JOIN baremetal_nodes ON baremetal_nodes.uuid = resource_providers.uuid
         WHERE reserved <> CASE WHEN provision_state = 'available' AND power_state IS NOT NULL
@@ -69,13 +74,13 @@ _NOWHERE = {
         SELECT aggregate_id FROM resource_provider_aggregates
         WHERE aggregate_id NOT IN (SELECT id FROM placement_aggregates)""",
     "a root that is not its own root": """
-        SELECT id FROM resource_providers WHERE parent_provider_id IS NULL
+        SELECT uuid FROM resource_providers WHERE parent_provider_id IS NULL
         AND (root_provider_id IS NULL OR root_provider_id <> id)""",
     "a child in another tree than its parent": """
-        SELECT child.id FROM resource_providers child JOIN resource_providers parent
+        SELECT child.uuid FROM resource_providers child JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.root_provider_id <> parent.root_provider_id""",
     "a child of nobody": """
-        SELECT child.id FROM resource_providers child LEFT JOIN resource_providers parent
+        SELECT child.uuid FROM resource_providers child LEFT JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.parent_provider_id IS NOT NULL AND parent.id IS NULL""",
 }
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import secrets
 import time
-from pathlib import Path
 
 import pytest
 
 from placement.db.database import opened
 from placement.objects import leases
-from tests import running, servers
+from tests import children, faketime, running, servers
 from tests.conftest import missing
 from tests.load.claiming import Hosts, claiming, request
 from tests.load.soundness import flaws
@@ -23,15 +23,11 @@ from tests.load.storm import Storm, new
 HOUR = datetime.timedelta(hours=1)
 
 
-def faked(offset):
+def days_ahead(days):
     """The environment of a process whose clock is off by so much, except for that which measures intervals."""
-    found = [
-        *Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"),
-        *Path("/usr/lib").glob("faketime/libfaketimeMT.so.1"),
-    ]
-    if not found:
-        raise servers.Missing("libfaketime is not installed: `make servers` installs it")
-    return {"LD_PRELOAD": str(found[0]), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    clock = faketime.Clock(children.run_directory() / f"clock-{secrets.token_hex(4)}")
+    clock.set(days * 24 * 3600)
+    return clock.environment()
 
 
 @pytest.fixture
@@ -40,8 +36,10 @@ def storms(database_url):
     try:
         with contextlib.ExitStack() as running_services:
             services = [
-                running_services.enter_context(running.uwsgi(database_url, 1, environment=faked(offset)))
-                for offset in ("-2d", "+2d")
+                running_services.enter_context(
+                    running.uwsgi(database_url, 1, module="tests.jepsen.application", environment=days_ahead(days))
+                )
+                for days in (-2, 2)
             ]
             yield [Storm(service.url) for service in services]
     except servers.Missing as reason:

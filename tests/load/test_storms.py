@@ -75,6 +75,25 @@ def test_claims_that_are_placed_together_are_answered_each_by_itself(storm, join
 
 
 @rounds
+def test_claims_on_different_providers_that_are_placed_together_are_answered_each_by_itself(storm, joined, round_):
+    """Each client has a provider of its own, so that no claim waits for the row of another one."""
+    providers, before = iter([storm.provider(VCPU=4) for _ in range(CLIENTS)]), joined()
+
+    def work():
+        provider = next(providers)
+        consumers = [new() for _ in range(6)]
+        for consumer in consumers:
+            yield storm.ask(*claim([provider], consumer=consumer, owner=consumer)).status
+            yield storm.ask(*claim({provider: {"CUSTOM_NEVER": 1}})).status
+        yield storm.used(provider)
+        yield [*map(bool, map(storm.held, consumers))]
+
+    answers = storm.together(*[lambda: [*work()]] * CLIENTS)
+    assert answers == [[204, 400] * 4 + [409, 400] * 2 + [4, [True] * 4 + [False] * 2]] * CLIENTS
+    assert joined() > before
+
+
+@rounds
 def test_no_claim_on_a_shared_and_an_unshared_provider_is_refused(storm, round_):
     """78 of 96 were refused: a claim that lost on the second provider conflicted with its own step on the first."""
     shared = storm.provider(VCPU=1000)
@@ -365,6 +384,22 @@ def test_providers_that_move_below_each_other_make_no_loop(storm, round_):
     assert statuses(answers) == {200: 3, 400: 1}
     parents = {one: storm.get(f"/resource_providers/{one}")["parent_provider_uuid"] for one in ring}
     assert [*parents.values()].count(None) == 1
+
+
+@rounds
+def test_no_move_of_one_provider_is_refused_for_the_others(storm, round_):
+    """Each collided when another was faster: of 12 clients without a pause one move in ten was refused."""
+    roots = [storm.provider() for _ in range(4)]
+    moving = storm.provider(parent=roots[0])
+
+    def move(chance):
+        for _ in range(20):
+            body = {"name": moving, "parent_provider_uuid": chance.choice(roots)}
+            yield storm.ask("PUT", f"/resource_providers/{moving}", body)
+
+    movers = [random.Random(CLIENTS * round_ + number) for number in range(CLIENTS)]
+    answers = storm.together(*(lambda chance=chance: [*move(chance)] for chance in movers))
+    assert statuses([*itertools.chain(*answers)]) == {200: 20 * CLIENTS}
 
 
 @rounds
