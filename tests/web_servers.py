@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -61,7 +62,7 @@ def uwsgi_command(database_url: str, options: Options | None = None) -> tuple[li
         },
     )
     (directory / "placement.ini").write_text(sample)
-    return [*_unprivileged(), binary, "--ini", str(directory / "placement.ini")], port, directory
+    return [*unprivileged(), binary, "--ini", str(directory / "placement.ini")], port, directory
 
 
 @contextlib.contextmanager
@@ -108,20 +109,56 @@ def mod_proxy_uwsgi(behind: Service) -> Iterator[Service]:
 
 
 @contextlib.contextmanager
-def haproxy(behind: Service) -> Iterator[Service]:
-    """haproxy as etc/haproxy/placement.cfg puts it in front of uWSGI.  Raises Missing."""
+def haproxy(
+    behind: Service, other: Service | None = None, *, secured: tuple[int, Path] | None = None
+) -> Iterator[Service]:
+    """haproxy as etc/haproxy/placement.cfg puts it in front of one or two services.
+
+    Args:
+        behind: The first service.
+        other: The second one, if there are two.
+        secured: Another port, which is the one with TLS, and the file of its certificate and key.
+
+    Raises:
+        Missing: haproxy is not installed.
+    """
+    port, directory = children.free_port(), children.run_directory() / f"haproxy-{secrets.token_hex(4)}"
+    directory.mkdir()
+    if os.geteuid() == 0:
+        os.chown(directory, _NOBODY, _NOGROUP)
+    second = "    server controller2 192.0.2.12:8778 check\n"
+    changes = {
+        "    user haproxy\n    group haproxy\n": "",
+        "/run/haproxy": str(directory),
+        "bind :8778\n": f"bind 127.0.0.1:{port}\n",
+        "server controller1 192.0.2.11:8778": f"server controller1 127.0.0.1:{behind.port}",
+        second: second.replace("192.0.2.12:8778", f"127.0.0.1:{other.port}") if other else "",
+    }
+    configuration = directory / "haproxy.cfg"
+    configuration.write_text(filled("haproxy/placement.cfg", changes))
+    if secured is not None:
+        configuration.write_text(with_tls(configuration.read_text(), *secured))
+    # A master with a worker, as Debian's unit starts it.
+    argv = [*unprivileged(), haproxy_binary(), "-W", "-f", str(configuration)]
+    yield from running.run(argv, port, directory)
+
+
+def haproxy_binary() -> str:
+    """Return the path of haproxy; raises Missing."""
     binary = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if binary is None:
         raise Missing("haproxy is not installed: `make servers` installs it")
-    port, directory = children.free_port(), children.run_directory() / f"haproxy-{secrets.token_hex(4)}"
-    directory.mkdir()
-    changes = {
-        "bind :8778\n": f"bind 127.0.0.1:{port}\n",
-        "server controller1 192.0.2.11:8778": f"server controller1 127.0.0.1:{behind.port}",
-        "    server controller2 192.0.2.12:8778 check\n": "",
-    }
-    (directory / "haproxy.cfg").write_text(filled("haproxy/placement.cfg", changes))
-    yield from running.run([*_unprivileged(), binary, "-db", "-f", str(directory / "haproxy.cfg")], port, directory)
+    return binary
+
+
+def with_tls(configuration: str, port: int, certificate: Path) -> str:
+    """Return a configuration of haproxy with what the sample's comment has for TLS, on one more port."""
+    words = re.search(r"# With TLS: bind :8778 (.+)\n +# +(.+)\n", configuration)
+    assert words is not None
+    lines = f"    bind 127.0.0.1:{port} {words[1]}\n    {words[2]}\n".replace(
+        "/etc/haproxy/placement.pem", str(certificate)
+    )
+    return configuration.replace("    option forwardfor\n", f"{lines}    option forwardfor\n")
 
 
 def filled(sample: str, changes: Mapping[str, str]) -> str:
@@ -139,11 +176,11 @@ def _apache(site: str, loads: str, port: int, directory: Path) -> Iterator[Servi
         raise Missing("Apache is not installed: `make servers` installs it")
     (directory / "site.conf").write_text(site)
     (directory / "apache.conf").write_text(_APACHE.format(directory=directory, modules=_MODULES, more=loads))
-    argv = [*_unprivileged(), binary, "-f", str(directory / "apache.conf"), "-DFOREGROUND"]
+    argv = [*unprivileged(), binary, "-f", str(directory / "apache.conf"), "-DFOREGROUND"]
     yield from running.run(argv, port, directory, prefix="/placement", environment={"APACHE_LOG_DIR": str(directory)})
 
 
-def _unprivileged() -> list[str]:
+def unprivileged() -> list[str]:
     """Return the prefix of a command that drops root.
 
     It keeps the capability to read all files: Python, or these tests, may be in root's home.

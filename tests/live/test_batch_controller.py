@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
 import re
 import socket
 import textwrap
 import threading
 import types
+import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +103,57 @@ def test_a_job_with_other_needs_is_reported(service, controller):
     assert controller.book(service, "job-1", "ada", 1)
     with pytest.raises(ValueError, match="other needs"):
         controller.book(service, "job-1", "ada", 2)
+
+
+def test_more_jobs_end_than_one_query_can_name(service, controller):
+    jobs = [f"job-{number}" for number in range(700)]
+    assert controller.book(service, jobs[0], "ada", 5)
+    assert controller.book(service, jobs[-1], "ada", 5)
+    controller.end(service, jobs)
+    assert controller.extend(service, jobs[0]) is None
+    assert controller.extend(service, jobs[-1]) is None
+
+
+def test_a_release_that_is_refused_is_reported(service, controller, monkeypatch):
+    monkeypatch.setattr(controller, "MOST", 1000)
+    with pytest.raises(RuntimeError, match="max_query_length"):
+        controller.end(service, [f"job-{number}" for number in range(700)])
+
+
+class Interrupted(http.server.BaseHTTPRequestHandler):
+    """An address at which the first release is answered as by a service that did not get to it in time."""
+
+    def do_DELETE(self):
+        self.server.paths.append(self.path)
+        if len(self.server.paths) == 1:
+            body = b'{"released": [], "missing": [], "complete": false}'
+        else:
+            request = urllib.request.Request(self.server.target.url + self.path, method="DELETE")
+            request.add_header("X-Auth-Token", self.server.target.token)
+            with urllib.request.urlopen(request) as reply:
+                body = reply.read()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_release_that_is_not_complete_is_repeated(service, controller):
+    assert controller.book(service, "job-1", "ada", 1)
+    with http.server.HTTPServer(("127.0.0.1", 0), Interrupted) as server:
+        server.target, server.paths = service, []
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            controller.end(Address(f"http://127.0.0.1:{server.server_port}"), ["job-1"])
+        finally:
+            server.shutdown()
+            thread.join()
+    assert server.paths == ["/v1/claims?consumer=" + controller.consumer("job-1")] * 2
+    assert controller.extend(service, "job-1") is None
 
 
 def test_an_answer_that_is_lost_changes_nothing(service, controller, monkeypatch):

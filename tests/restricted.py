@@ -1,0 +1,86 @@
+"""Runs a command under the restrictions of a unit for systemd that a process can put on itself, without systemd.
+
+    python -m tests.restricted UNIT COMMAND...
+
+These are its filter of system calls, with the groups as systemd-analyze prints them, and MemoryDenyWriteExecute.  A
+call that the filter refuses kills the process (SIGSYS), where the unit has it fail: so that none is refused unseen but
+those of ``IGNORED``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import errno
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.servers import Missing
+
+# seccomp.h of libseccomp, linux/prctl.h
+_KILL_PROCESS, _FAIL, _ALLOW = 0x80000000, 0x00050000 | errno.EPERM, 0x7FFF0000
+_PR_SET_MDWE, _PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
+#: OpenBLAS asks for a place of its buffers in memory, and goes on without.
+IGNORED = frozenset({"mbind"})
+
+
+def settings(unit: Path) -> list[tuple[str, str]]:
+    """Return the settings of a unit, in its order: a name may occur several times."""
+    pairs = (line.partition("=") for line in unit.read_text().splitlines() if not line.startswith("#"))
+    return [(name, value) for name, sign, value in pairs if sign]
+
+
+def check_possible() -> None:
+    """Raise Missing if a process cannot restrict itself here."""
+    if ctypes.util.find_library("seccomp") is None:
+        raise Missing("libseccomp is not installed: `make servers` installs systemd, which needs it")
+    if ctypes.CDLL(None).prctl(_PR_SET_MDWE + 1, 0, 0, 0, 0) < 0:
+        raise Missing("the kernel has no PR_SET_MDWE: Linux 6.3 has")
+
+
+def allowed_calls(unit: Path) -> set[str]:
+    """Return the names of the system calls that the unit allows."""
+    groups = _groups()
+    allowed: set[str] = set()
+    for value in (value for name, value in settings(unit) if name == "SystemCallFilter"):
+        named = set(_members(value.removeprefix("~").split(), groups))
+        allowed = allowed - named if value.startswith("~") else allowed | named
+    assert allowed, f"{unit} filters no system call"
+    return allowed
+
+
+def _groups() -> dict[str, list[str]]:
+    text = subprocess.run(["systemd-analyze", "syscall-filter"], capture_output=True, text=True, check=True).stdout
+    blocks = re.findall(r"^(@[\w-]+)\n((?:    .*\n?)+)", text, re.MULTILINE)
+    return {name: [word for word in body.split("\n") if not word.strip().startswith("#")] for name, body in blocks}
+
+
+def _members(names: Iterable[str], groups: dict[str, list[str]]) -> Iterator[str]:
+    for name in map(str.strip, names):
+        if name.startswith("@"):
+            yield from _members(groups[name], groups)
+        elif name:
+            yield name
+
+
+def restrict(unit: Path) -> None:
+    """Restrict this process, and all that it starts."""
+    seccomp = ctypes.CDLL(ctypes.util.find_library("seccomp"))
+    seccomp.seccomp_init.restype = ctypes.c_void_p
+    context = ctypes.c_void_p(seccomp.seccomp_init(ctypes.c_uint32(_KILL_PROCESS)))
+    for name, action in {**dict.fromkeys(IGNORED, _FAIL), **dict.fromkeys(allowed_calls(unit), _ALLOW)}.items():
+        number = seccomp.seccomp_syscall_resolve_name(name.encode())
+        if number >= 0:  # else this kind of machine has no such call
+            assert seccomp.seccomp_rule_add(context, ctypes.c_uint32(action), number, 0) == 0
+    if ("MemoryDenyWriteExecute", "true") in settings(unit):
+        assert ctypes.CDLL(None).prctl(_PR_SET_MDWE, _PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) == 0
+    assert seccomp.seccomp_load(context) == 0
+
+
+if __name__ == "__main__":
+    restrict(Path(sys.argv[1]))
+    os.execvp(sys.argv[2], sys.argv[2:])
