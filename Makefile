@@ -9,7 +9,7 @@
 #   make test-long   the tests, with longer searches for counterexamples
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache,
-#                    haproxy, Chromium and libfaketime from Debian's packages, the client of SQLite, and what uWSGI,
+#                    haproxy, iproute2, Chromium, libfaketime and systemd (for its checks of units) from Debian's packages, the client of SQLite, and what uWSGI,
 #                    mod_wsgi and mysqlclient are compiled with; starts none of them
 #   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
@@ -65,8 +65,8 @@ bench: .venv/service
 servers:
 	-$(SUDO) apt-get update -qq
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy chromium libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev \
-		libmariadb-dev pkg-config libfaketime
+		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy iproute2 chromium libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev \
+		libmariadb-dev pkg-config libfaketime systemd
 
 clean:
 	rm -rf .venv .tox build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -97,8 +97,19 @@ def over_http(url: str, identity: Mapping[str, str] = ADMIN) -> Caller:
     return call
 
 
+class NotJSONError(ValueError):
+    """A reply has another body than JSON."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"{status} {text}")
+        self.status, self.text = status, text
+
+
 def _answer(status: int, content: bytes, headers: Iterable[tuple[str, str]]) -> Answer:
-    body = json.loads(content, parse_constant=_refuse) if content else None
+    try:
+        body = json.loads(content, parse_constant=_refuse) if content else None
+    except ValueError as error:
+        raise NotJSONError(status, content.decode(errors="replace")) from error
     return Answer(status, body, {name.lower(): value for name, value in headers})
 
 

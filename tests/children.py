@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,18 +115,37 @@ class Child:
     def stop(self) -> None:
         """Stop it as its operator would; with SIGKILL after a time.  Does nothing if it was stopped before."""
         if self._note.exists():
+            begun = self._descendants()
             os.kill(self.pid, self._stop_with)
             deadline = time.monotonic() + _GRACE
             while not self.ended and time.monotonic() < deadline:
                 time.sleep(0.02)
-            self.kill()
+            self._kill(begun)
 
     def kill(self) -> None:
-        """Kill it and its process group with SIGKILL.  Does nothing if it was stopped before."""
+        """Kill it, its process group and its descendants with SIGKILL.  Does nothing if it was stopped before."""
         if self._note.exists():
-            os.killpg(self.pid, signal.SIGKILL)
-            self._process.wait()
-            self._note.unlink()
+            self._kill(self._descendants())
+
+    def _descendants(self) -> dict[int, int | None]:
+        """Return the ids of its descendants, and when they began."""
+        return {pid: born(pid) for pid in descendants(self.pid)}
+
+    def _kill(self, begun: Mapping[int, int | None]) -> None:
+        """Return once it and these descendants have ended, so that their ports are free."""
+        os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        for pid, began in begun.items():
+            if began is not None and born(pid) == began:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            while born(pid) in (began, None) and _has_threads(pid):
+                time.sleep(0.01)
+        for pid in (self.pid, *begun):
+            # libfaketime leaves files behind in a process that is killed, which stop another user's with the same id.
+            for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
+                Path("/dev/shm", name).unlink(missing_ok=True)
+        self._note.unlink()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float = 300.0) -> None:
         """Return once ``ready()`` is true; if it ends or takes too long, kill it and raise with the end of its log."""
@@ -152,16 +171,35 @@ def alive(pid: int) -> bool:
     return born(pid) is not None
 
 
+def _has_threads(pid: int) -> bool:
+    """Whether a thread of the process has not ended; its sockets are open until the last one has."""
+    with contextlib.suppress(OSError):
+        stats = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")]
+        return any(stat.rpartition(")")[2].split()[0] not in "ZX" for stat in stats)
+    return False
+
+
 def descendants(pid: int) -> list[int]:
-    """Return the ids of all its descendants."""
-    begun = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Return the ids of all its descendants; none if it has ended."""
+    begun = []
+    with contextlib.suppress(OSError):
+        begun = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return begun + [one for child in begun for one in descendants(child)]
 
 
 def stopped(pid: int) -> bool:
-    """Whether a signal has stopped all threads of the process, which takes a moment."""
-    stats = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+    """Whether a signal has stopped all threads of the process, which takes a moment; one that has ended counts."""
+    states = []
+    for task in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            states.append(task.read_text().rpartition(")")[2].split()[0])
+    return all(state in "TtZX" for state in states)
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to a process, unless it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _running(directory: Path) -> dict[int, int]:

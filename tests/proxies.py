@@ -1,21 +1,26 @@
-"""A TCP proxy between the service and its database, which can be switched to another server, or drop everything."""
+"""A TCP proxy between the service and its database, which can be switched to another server, or fail in many ways."""
 
 from __future__ import annotations
 
 import contextlib
 import select
 import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
+
+from tests import children
+from tests.manners import Manner, Reset, Silent
 
 
 class Proxy:
-    """Forwards each connection to the port that is `target` when it is made."""
+    """Forwards each connection to the port that is `target` when it is made, in the `manner` of the moment."""
 
     def __init__(self, target: int) -> None:
         self.target = target
-        self._swallows = False
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.manner = Manner()
+        self._listening = socket.create_server(("127.0.0.1", children.free_port()), backlog=128)
         self.port = self._listening.getsockname()[1]
         self._closed = threading.Event()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -29,30 +34,61 @@ class Proxy:
         self._listening.close()
 
     @contextlib.contextmanager
-    def silent(self) -> Iterator[None]:
-        """A block in which all data is dropped, while connections stay open."""
-        self._swallows = True
-        yield
-        self._swallows = False
+    def behaving(self, manner: Manner) -> Iterator[None]:
+        """A block in which all connections are forwarded in this manner."""
+        before, self.manner = self.manner, manner
+        try:
+            yield
+        finally:
+            self.manner = before
+
+    def silent(self) -> contextlib.AbstractContextManager[None]:
+        """Return a block in which all data is dropped, while connections stay open."""
+        return self.behaving(Silent())
+
+    @contextlib.contextmanager
+    def refusing(self) -> Iterator[None]:
+        """A block in which new connections are refused, while others go on."""
+        self._listening.shutdown(socket.SHUT_RDWR)  # in Linux, a socket bound to a named port keeps it
+        try:
+            yield
+        finally:
+            self._listening.listen(128)
 
     def _accept(self) -> None:
         while not self._closed.is_set():
             if select.select([self._listening], [], [], 0.1)[0]:
-                client, _ = self._listening.accept()
+                try:
+                    client, _ = self._listening.accept()
+                except OSError:  # it refuses connections
+                    time.sleep(0.05)
+                    continue
                 thread = threading.Thread(target=self._forward, args=(client,), daemon=True)
-                self._threads.append(thread)
+                self._threads = [*(one for one in self._threads if one.is_alive()), thread]
                 thread.start()
 
     def _forward(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.target)) as server:
-            other = {client: server, server: client}
-            while not self._closed.is_set():
-                for one in select.select([client, server], [], [], 0.1)[0]:
-                    said = one.recv(65536)
-                    if not said:
-                        return
-                    if not self._swallows:
-                        other[one].sendall(said)
+            try:
+                self._exchange(client, server)
+            except Reset:
+                for one in (client, server):
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def _exchange(self, client: socket.socket, server: socket.socket) -> None:
+        """Forward in both directions until one end is closed."""
+        while not self._closed.is_set():
+            readable = select.select([client, server], [], [], 0.1)[0]
+            if not readable:
+                self.manner.idle(client)
+            for one in readable:
+                said = one.recv(65536)
+                if not said:
+                    return
+                if one is client:
+                    server.sendall(self.manner.to_server(client, said))
+                else:
+                    client.sendall(self.manner.to_client(client, said))
 
 
 @contextlib.contextmanager

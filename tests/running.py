@@ -6,6 +6,7 @@ import configparser
 import contextlib
 import http.client
 import os
+import re
 import secrets
 import signal
 import sys
@@ -17,6 +18,8 @@ from tests import children, preloaded
 from tests.servers import Missing
 
 Options = Mapping[str, Mapping[str, Any]]
+#: The directory with the packages of this repository.
+ROOT = Path(__file__).parent.parent
 
 
 class Service:
@@ -34,8 +37,15 @@ class Service:
         self.port, self.directory, self.prefix = port, directory, prefix
         self.url = f"http://127.0.0.1:{port}{prefix}"
         self.log = directory / "log"
-        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory), **environment}
-        self._child = children.Child(argv, self.log, signal.SIGTERM, env=environment, **more)
+        #: Variables of its processes beside those of this one, from the next start on.
+        self.environment = dict(environment)
+        self._argv, self._more = argv, more
+        self.start()
+
+    def start(self) -> None:
+        """Start it, for the first time or after it was stopped or killed; return once it answers."""
+        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(self.directory), **self.environment}
+        self._child = children.Child(self._argv, self.log, signal.SIGTERM, env=environment, **self._more)
         self.pid = self._child.pid
         self._child.wait_until(self._answers)
 
@@ -51,11 +61,32 @@ class Service:
         """End all its processes at once, with SIGKILL."""
         self._child.kill()
 
+    def restart(self) -> None:
+        """Stop it in order, and start it again."""
+        self.stop()
+        self.start()
+
+    def reload(self) -> None:
+        """Replace its workers, one after another, as uWSGI does it on an operator's order; return once it is done.
+
+        uWSGI loses an order that comes while a worker is loading.
+        """
+        self.wait_until(self._is_loaded)
+        old = {*self.workers}
+        (self.directory / "fifo").write_text("c")
+        self.wait_until(lambda: not old & {*self.workers} and self._is_loaded())
+
+    def _is_loaded(self) -> bool:
+        """Whether all workers have the application, as uWSGI's log says."""
+        loaded = re.findall(r"WSGI app 0 .* ready in .* pid: (\d+)", self.log.read_text(errors="replace"))
+        return {*self.workers} <= {*map(int, loaded)}
+
     @property
     def workers(self) -> list[int]:
-        """The ids of the processes that serve requests."""
+        """The ids of the processes that serve requests; a master may have none for a moment."""
         pid = self._child.pid
-        return [int(worker) for worker in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()] or [pid]
+        begun = [int(worker) for worker in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return begun or ([] if "--master" in self._argv else [pid])
 
     def kill_worker(self) -> int:
         """Kill one of the workers with SIGKILL, and return its id; its master starts another."""
@@ -80,10 +111,11 @@ def uwsgi(
     module: str = "placement.wsgi.api",
     flags: Sequence[str] = ("--lazy-apps", "--enable-threads"),
     environment: Mapping[str, str] = {},
+    tree: Path = ROOT,
 ) -> Iterator[Service]:
     """The service under uWSGI, as the deployment tools run it: it sends "Connection: close" with each reply.
 
-    ``options`` go into placement.conf, by section.  Raises Missing if uWSGI is not installed.
+    ``options`` go into placement.conf, by section; ``tree`` has the package.  Raises Missing if uWSGI is not installed.
     """
     binary = uwsgi_binary()
     port, directory = children.free_port(), configured(database_url, options)
@@ -91,7 +123,8 @@ def uwsgi(
         *(binary, "--http-socket", f"127.0.0.1:{port}", "--module", f"{module}:application"),
         *("--processes", str(processes), "--master", "--need-app", "--thunder-lock", *flags),
         *("--die-on-term", "--no-orphans", "--disable-logging", "--buffer-size", "65535", "--listen", "128"),
-        *("--add-header", "Connection: close", "--pythonpath", str(Path(__file__).parent.parent)),
+        *("--master-fifo", str(directory / "fifo")),
+        *("--add-header", "Connection: close", "--pythonpath", str(tree)),
     ]
     yield from run(argv, port, directory, environment=environment)
 

@@ -19,7 +19,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -93,6 +93,8 @@ class ServerProcess(Server):
     ) -> None:
         super().__init__(directory)
         self.durable = durable
+        #: Variables of its processes beside those of this one, from the next start on.
+        self.environment: dict[str, str] = {}
         self.port = port or children.free_port()
         self.password = password or secrets.token_hex(16)
         self.url = sa.URL.create(
@@ -114,9 +116,8 @@ class ServerProcess(Server):
                 os.chown(self.directory, self._identity["user"], self._identity["group"])
             self._initialise()
         log = self.directory.parent / f"{self.directory.name}.log"
-        self.child = children.Child(
-            self._command(), log, self.stop_with, cwd="/", env=self._environment, **self._identity
-        )
+        argv, more = self._start_as()
+        self.child = children.Child(argv, log, self.stop_with, cwd="/", env=self._environment, **more)
         self.child.wait_until(self._answers)
 
     def stop(self) -> None:
@@ -124,22 +125,22 @@ class ServerProcess(Server):
         self.child.stop()
 
     def kill(self) -> None:
-        """End it at once, with SIGKILL."""
+        """End all its processes at once, with SIGKILL."""
         self.child.kill()
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
         """A block in which all its processes are stopped (SIGSTOP); the kernel still acknowledges packets."""
         stopped = [self.child.pid, *children.descendants(self.child.pid)]
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-        while not all(children.stopped(pid) for pid in stopped):
-            time.sleep(0.01)
         try:
+            for pid in stopped:
+                children.send(pid, signal.SIGSTOP)
+            while not all(children.stopped(pid) for pid in stopped):
+                time.sleep(0.01)
             yield
         finally:
             for pid in stopped:
-                os.kill(pid, signal.SIGCONT)
+                children.send(pid, signal.SIGCONT)
 
     def restart(self) -> None:
         """Shut it down in order if it runs, and start it again, on the same port."""
@@ -162,16 +163,25 @@ class ServerProcess(Server):
     def _command(self) -> list[str]:
         raise NotImplementedError
 
+    def _start_as(self) -> tuple[list[str], dict[str, Any]]:
+        """Return the words of the command that starts it, and Popen's arguments."""
+        return self._command(), self._identity
+
     def _disconnect(self, name: str) -> None:
         raise NotImplementedError
 
     def _administer(self, *statements: str) -> list[Any]:
         """The rows of the last statement."""
-        engine = sa.create_engine(self.url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+        engine = sa.create_engine(self._operators_url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
         with engine.connect() as connection:
             for statement in statements:
                 result = connection.execute(sa.text(statement))
             return list(result) if result.returns_rows else []
+
+    @property
+    def _operators_url(self) -> sa.URL:
+        """The URL of connections that administer it."""
+        return self.url
 
     def _answers(self) -> bool:
         with contextlib.suppress(sa.exc.OperationalError):
@@ -186,7 +196,7 @@ class ServerProcess(Server):
     @property
     def _environment(self) -> dict[str, str]:
         """Return the environment without the directory of temporary files, which its user may be unable to write to."""
-        return {**os.environ, "TMPDIR": str(self.directory)}
+        return {**os.environ, "TMPDIR": str(self.directory), **self.environment}
 
     @property
     def _identity(self) -> dict[str, Any]:
@@ -301,17 +311,19 @@ def shared(kind: str) -> Server:
 
 
 @contextlib.contextmanager
-def private(kind: str, *, durable: bool = False) -> Iterator[ServerProcess]:
+def private(kind: str, *, durable: bool = False, environment: Mapping[str, str] = {}) -> Iterator[ServerProcess]:
     """Provide a server that the caller may kill and restart; raises Missing.
 
     Args:
         durable: A COMMIT returns when its log is on the disk, as by the server's defaults; and the data of a large
             cloud fit into the buffers, as an operator's do.
+        environment: Variables of its processes, beside those of this one.
     """
     cls = KINDS[kind]
     assert issubclass(cls, ServerProcess), f"{kind} has no server"
     cls.check_installed()
     server = cls(children.run_directory() / f"{kind}-{secrets.token_hex(4)}", durable=durable)
+    server.environment.update(environment)
     server.start()
     try:
         yield server

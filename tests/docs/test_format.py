@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 import webob
+import webob.dec
 
 from tests.docs import examples
 from tests.docs.examples import Malformed, Mismatch, matches

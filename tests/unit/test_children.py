@@ -1,6 +1,7 @@
 """Child processes and files of a test run are removed when it ends, even if it is killed."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -59,6 +60,20 @@ def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_log(tmp_path)
         child.wait_until(lambda: False)
     child.stop()
     assert child.ended
+
+
+def test_a_zombie_counts_as_stopped_and_no_signal_to_it_fails():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    while children.alive(ended.pid):
+        time.sleep(0.01)
+    assert children.stopped(ended.pid)
+    children.send(ended.pid, signal.SIGSTOP)
+    ended.wait()
+    children.send(ended.pid, signal.SIGSTOP)
+    running = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    assert not children.stopped(running.pid)
+    running.kill()
+    running.wait()
 
 
 @pytest.mark.xdist_group("together")

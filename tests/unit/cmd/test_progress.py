@@ -1,50 +1,58 @@
 """Long work of a command prints its progress; short work prints nothing."""
 
+import io
 import re
 import time
+
+import pytest
 
 from placement.cmd.progress import Progress
 
 
-def wait_for_output(capfd, pattern):
-    """Wait until the output on stderr matches a pattern, and return the output."""
-    output, deadline = "", time.monotonic() + 60
-    while not re.search(pattern, output):
-        assert time.monotonic() < deadline, output
+@pytest.fixture
+def stderr(monkeypatch):
+    """What is printed on stderr, kept in memory: a file that pytest reads and empties may lose what a thread prints meanwhile."""
+    kept = io.StringIO()
+    monkeypatch.setattr("sys.stderr", kept)
+    return kept
+
+
+def wait_for_output(stderr, pattern):
+    """Wait until what was printed on stderr matches a pattern."""
+    deadline = time.monotonic() + 60
+    while not re.search(pattern, stderr.getvalue()):
+        assert time.monotonic() < deadline, stderr.getvalue()
         time.sleep(0.005)
-        output += capfd.readouterr().err
-    return output
 
 
-def test_long_work_prints_its_progress(capfd):
+def test_long_work_prints_its_progress(stderr):
     with Progress("Counting", "providers", total=12000, first=0.01) as progress:
-        wait_for_output(capfd, r"^Counting: 0 of 12,000 providers, \d+ s\n")
+        wait_for_output(stderr, r"^Counting: 0 of 12,000 providers, \d+ s\n")
         progress.advance(4000)
         progress.advance(1000)
-        wait_for_output(capfd, r"Counting: 5,000 of 12,000 providers, \d+ s\n")
+        wait_for_output(stderr, r"Counting: 5,000 of 12,000 providers, \d+ s\n")
 
 
-def test_work_of_unknown_length_prints_what_is_done(capfd):
+def test_work_of_unknown_length_prints_what_is_done(stderr):
     with Progress("Migrating", "rows", first=0.01) as progress:
         progress.advance(3)
-        wait_for_output(capfd, r"Migrating: 3 rows, \d+ s\n")
+        wait_for_output(stderr, r"Migrating: 3 rows, \d+ s\n")
 
 
-def test_work_without_steps_prints_only_its_duration(capfd):
+def test_work_without_steps_prints_only_its_duration(stderr):
     with Progress("Asking", first=0.01):
-        wait_for_output(capfd, r"Asking: \d+ s\n")
+        wait_for_output(stderr, r"Asking: \d+ s\n")
 
 
-def test_short_work_prints_nothing(capfd):
+def test_short_work_prints_nothing(stderr):
     with Progress("Counting", first=3600):
         pass
-    assert capfd.readouterr() == ("", "")
+    assert stderr.getvalue() == ""
 
 
-def test_nothing_is_printed_after_the_end(capfd):
+def test_nothing_is_printed_after_the_end(stderr):
     with Progress("Counting", first=0.001) as progress:
-        wait_for_output(capfd, "Counting")
-    capfd.readouterr()
+        wait_for_output(stderr, "Counting")
     assert not progress._printer.is_alive()
 
 

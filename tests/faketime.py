@@ -1,0 +1,54 @@
+"""Processes whose clocks a test sets, with libfaketime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.servers import Missing
+
+#: Environment variables: the file with the clock, and whether Python's monotonic clock follows it.
+FILE, INTERVALS = "FAKETIME_TIMESTAMP_FILE", "PLACEMENT_MOVED_INTERVALS"
+
+
+def library() -> Path:
+    """Return the path of libfaketime; raises Missing."""
+    found = [
+        *Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"),
+        *Path("/usr/lib").glob("faketime/libfaketimeMT.so.1"),
+    ]
+    if not found:
+        raise Missing("libfaketime is not installed: `make servers` installs it")
+    return found[0]
+
+
+class Clock:
+    """A clock that differs from this process' by some seconds; its file is read by all processes that follow it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.set(0)
+
+    def set(self, seconds: int) -> None:
+        """Let it differ from now on by so many seconds; positive: it is ahead."""
+        next_one = self._file.with_name(f"{self._file.name}.next")
+        next_one.write_text(f"{seconds:+d}\n")
+        next_one.chmod(0o644)  # databases run as other users
+        next_one.replace(self._file)  # no process reads half of it
+
+    def environment(self, *, intervals: bool = False) -> Mapping[str, str]:
+        """Return the environment of a process that follows the clock; raises Missing.
+
+        Args:
+            intervals: Whether the monotonic clock of the service follows too (tests/jepsen/moved_clock.py), as it does
+                when hours pass; else only the time of day jumps.  If libfaketime moved it, Python would wait in some
+                functions until the hours are over.
+        """
+        moved = {INTERVALS: "1"} if intervals else {}
+        return moved | {
+            "LD_PRELOAD": str(library()),
+            FILE: str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+            "NO_FAKE_STAT": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }

@@ -1,0 +1,226 @@
+"""A private Galera cluster of which nodes may be killed, paused and cut off: each is a host of a private network."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from tests import children, galera
+from tests.namespaces import CLIENTS, GROUP, Host, Network
+
+PORT = 3306
+#: Options of the provider that docs/deployment.rst (section "Galera") advises: when a silent node is expelled.
+EXPULSION = {
+    "evs.keepalive_period": "PT0.5S",
+    "evs.inactive_check_period": "PT0.5S",
+    "evs.suspect_timeout": "PT3S",
+    "evs.inactive_timeout": "PT6S",
+}
+#: Seconds after which nodes that are all outside of a group have found each other, if they can: evs.inactive_timeout.
+_ALONE = 6.0
+#: Seconds between two looks at nodes while others start.
+_INTERVAL = 0.5
+
+
+class Node(galera.Node):
+    """A node on a host of its own; its clients are the hosts of the network and this process."""
+
+    def __init__(self, host: Host, password: str | None = None) -> None:
+        super().__init__(children.run_directory() / f"galera-{secrets.token_hex(4)}", password)
+        self.host = host
+        self.name = f"node{host.number + 1}"
+        self.port = PORT
+        self.url = self.url.set(host=host.address[CLIENTS], port=PORT)
+
+    @property
+    def group_address(self) -> str:
+        return self.host.address[GROUP]
+
+    def recovered(self) -> str:
+        """Return the group and the number of the last transaction in its data, "UUID:NUMBER", while it does not run."""
+        argv = [*self._command(), "--wsrep-recover", "--disable-log-error", "--skip-networking"]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity)
+        found = re.search(r"Recovered position: (\S+)", done.stderr)
+        if found is None:
+            raise RuntimeError(f"{argv!r} shows no position:\n{done.stdout}{done.stderr}")
+        return found[1]
+
+    def is_primary(self) -> bool:
+        """Whether it is in the primary view; raises OperationalError where it does not answer."""
+        return self.status("cluster_status") == "Primary"
+
+    def bootstrap(self) -> None:
+        """Have it, and the nodes that it reaches, be the primary view from now on."""
+        self._administer("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+
+    @property
+    def _operators_url(self) -> sa.URL:
+        # Outside of the primary view a node refuses what a driver asks first, unless it may show its past.
+        return self.url.update_query_dict({"init_command": "SET wsrep_dirty_reads = ON"})
+
+    def allow_beginning(self) -> None:
+        """Let it be the first node again though it was not the last one to end."""
+        text = self._state_file.read_text()
+        self._state_file.write_text(text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1"))
+
+    def _initialise(self) -> None:
+        super()._initialise()
+        with (self.directory / "start.sql").open("a") as first_words:
+            first_words.write(
+                f"CREATE USER placement@'%' IDENTIFIED BY '{self.password}';\n"
+                "GRANT ALL ON *.* TO placement@'%' WITH GRANT OPTION;\n"
+                "CREATE USER haproxy@'%';\n"
+            )
+
+    def _provider_options(self) -> Mapping[str, Any]:
+        return {"gcache.size": "16M", "pc.recovery": "false", **EXPULSION}
+
+    def _command(self) -> list[str]:
+        return [
+            *super()._command(),
+            *("--bind-address=0.0.0.0", f"--wsrep-sst-receive-address={self.group_address}"),
+            # If possible not the first node: while a node gives its data to one that joins, it takes no writes.
+            *(f"--wsrep-node-name={self.name}", "--wsrep-sst-donor=node3,node2,"),
+        ]
+
+    def _start_as(self) -> tuple[list[str], dict[str, Any]]:
+        user, group = self._identity["user"], self._identity["group"]
+        # Not for what enters the namespace as root: libfaketime would make files that the server may not open.
+        variables = [f"{name}={value}" for name, value in self.environment.items()]
+        return [*self.host.namespace.enter((user, group)), "env", *variables, *self._command(), *self._position()], {}
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {name: value for name, value in super()._environment.items() if name not in self.environment}
+
+    def _position(self) -> list[str]:
+        """Return what Debian's unit adds by galera_recovery: else a node that was killed gets all data anew."""
+        state = self._state_file
+        killed = state.exists() and re.search(r"^seqno: +-1$", state.read_text(), re.MULTILINE)
+        return [f"--wsrep-start-position={self.recovered()}"] if killed else []
+
+    @property
+    def _state_file(self) -> Path:
+        return self.directory / "data" / "grastate.dat"
+
+
+class _Operator:
+    """Bootstraps the group if all of its nodes are outside of a primary view, which does not end by itself.
+
+    That is so after a node has died while the others did not reach each other: none of them has a majority then, nor
+    have they once they meet, as long as one of the last primary view is missing.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._lost_since: float | None = None
+
+    def look(self) -> None:
+        """Do what there is to do now; for whoever waits for a node, again and again."""
+        if not self._is_lost():
+            self._lost_since = None
+        elif self._lost_since is None:
+            self._lost_since = time.monotonic()
+        elif time.monotonic() > self._lost_since + _ALONE:
+            self._lost_since = None
+            max(self._nodes, key=lambda node: int(node.status("last_committed"))).bootstrap()
+
+    def _is_lost(self) -> bool:
+        try:
+            return not any(node.is_primary() for node in self._nodes)
+        except sa.exc.OperationalError:  # it may be in a primary view
+            return False
+
+
+class Cluster:
+    """A cluster of some nodes; ``network`` connects them."""
+
+    def __init__(self, nodes: int) -> None:
+        """Prepare it; raises Missing."""
+        self.network = Network(nodes)
+        first, *others = self.network.hosts
+        self.nodes = [Node(first)]
+        self.nodes += [Node(host, self.nodes[0].password) for host in others]
+
+    def start(self) -> None:
+        """Return once all nodes are synced."""
+        first, *others = self.nodes
+        first.start()
+        first.stop()
+        for node in others:
+            first.copy_to(node)
+        self.begin(first)
+        self.join(others)
+
+    def begin(self, node: Node) -> None:
+        """Start a node as the first one, while no node runs."""
+        node.neighbours = []
+        node.start()
+        self._connect(node)
+
+    def join(self, nodes: Sequence[Node]) -> None:
+        """Start these nodes, while others run; return once they are synced."""
+        operator = _Operator([node for node in self.nodes if node not in nodes])
+        for node in nodes:
+            self._connect(node)
+        with ThreadPoolExecutor(len(nodes)) as threads:
+            starts = [threads.submit(node.start) for node in nodes]
+            while wait(starts, timeout=_INTERVAL).not_done:
+                operator.look()
+        for start in starts:
+            start.result()
+
+    def wait_until_complete(self) -> None:
+        """Return once all nodes are synced with each other."""
+        operator = _Operator(self.nodes)
+
+        def is_complete(node: Node) -> bool:
+            if node.is_synced_with(len(self.nodes)):
+                return True
+            operator.look()
+            return False
+
+        for node in self.nodes:
+            node.child.wait_until(functools.partial(is_complete, node))
+
+    def begin_again(self) -> None:
+        """Start all nodes, after all of them have ended: first the one with the last transaction."""
+        first, *others = sorted(self.nodes, key=lambda node: -int(node.recovered().rpartition(":")[2]))
+        first.allow_beginning()
+        self.begin(first)
+        self.join(others)
+
+    def _connect(self, node: Node) -> None:
+        """Have the node join the others, when it is started."""
+        node.neighbours = [other for other in self.nodes if other is not node]
+
+    def stop(self) -> None:
+        """Stop what runs, and remove everything."""
+        for node in reversed(self.nodes):
+            with contextlib.suppress(AttributeError):  # it was never started
+                node.stop()
+            shutil.rmtree(node.directory, ignore_errors=True)
+        self.network.close()
+
+
+@contextlib.contextmanager
+def cluster(nodes: int) -> Iterator[Cluster]:
+    """Provide a cluster that only the caller uses; raises Missing."""
+    Node.check_installed()
+    made = Cluster(nodes)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()

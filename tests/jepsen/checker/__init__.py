@@ -1,0 +1,1 @@
+"""The invariants: functions of a history that return what violates them."""

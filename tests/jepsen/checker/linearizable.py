@@ -1,0 +1,283 @@
+"""Whether a history of one object is linearizable: whether each call can have taken effect at one moment of its time.
+
+A search over configurations: the state of the object, and which of the pending calls have taken effect already.  Events
+are processed in their order, and a call takes effect no earlier than the return of some call makes necessary
+("just-in-time linearization", the graph search of Lowe).  Configurations are memoized, as in Lowe's form of the search
+of Wing and Gong.  Only pending calls are remembered, so the effort grows with the length of the history, not with its
+square, and the event after which no configuration is left ends the shortest prefix that is not linearizable.
+
+Histories are checked for each object by itself.  For calls about one object each that decides the same
+(P-compositionality, Horn and Kroening); a call about several takes effect on each at a time of its own, so what is
+violated then is a violation, but the reverse need not hold.
+
+* J. M. Wing, C. Gong: Testing and verifying concurrent objects.  Journal of Parallel and Distributed Computing, 1993.
+* G. Lowe: Testing for linearizability.  Concurrency and Computation: Practice and Experience, 2017.
+* A. Horn, D. Kroening: Faster linearizability checking via P-compositionality.  FORTE 2015.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+#: Steps of the model after which a search ends undecided, about 10 s of processor time, or so many for each call.
+BOUND, BOUND_OF_EACH = 5_000_000, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A call about one object.
+
+    Attributes:
+        number: Of the operation in the history.
+        began: In nanoseconds of the run.
+        ended: None: the call is open, and takes effect at any time after it began, or never.
+        call: What it does or shows, for the model.
+        changes: Whether there is a state that it changes.  Calls that only read are searched faster.
+        optional: Whether a call that ended may have had no effect.
+        joins: Whether it may take effect at one moment with others that join, as one.
+    """
+
+    number: int
+    began: int
+    ended: int | None
+    call: Hashable
+    changes: bool = True
+    optional: bool = False
+    joins: bool = False
+
+
+class Model(Protocol):
+    """An object without concurrency.  What a call does depends on ``call`` alone."""
+
+    def step(self, state: Any, operation: Timed, /, *joined: Timed) -> Iterable[Hashable]:
+        """Return the states that the object may have after the call; none if it cannot have answered so.
+
+        Args:
+            joined: Calls that do something else, and take effect together with it.
+        """
+
+
+class Outcome(Enum):
+    """What a search found."""
+
+    LINEARIZABLE = "linearizable"
+    VIOLATED = "violated"
+    #: The search took more steps than its bound.
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of a search.
+
+    Attributes:
+        states: The states that the object may have after the last call that could be explained.
+        impossible: The call at whose return no configuration was left, or at which the search gave up.
+        pending: The calls that were under way then, without those that are open.
+        prefix: How many operations had begun by then: so many, in the order of their beginning, are the shortest prefix
+            that is not linearizable.
+    """
+
+    outcome: Outcome
+    states: Collection[Hashable]
+    impossible: Timed | None = None
+    pending: Sequence[Timed] = ()
+    prefix: int = 0
+
+
+#: A state, and a bit for each pending call that has taken effect.
+_Configuration = tuple[Hashable, int]
+
+
+def check(operations: Iterable[Timed], model: Model, initial: Iterable[Hashable], bound: int | None = None) -> Verdict:
+    """Search for an order of the calls that explains all replies.
+
+    Args:
+        operations: In any order.  Reads that are open say nothing, and are ignored.
+        initial: The states that the object may have at the beginning.
+        bound: The most steps of the model; None: ``BOUND``, and more for a long history.
+    """
+    told = [each for each in operations if each.changes or each.ended is not None]
+    bound = max(BOUND, BOUND_OF_EACH * len(told)) if bound is None else bound
+    search = _Search(model, initial, bound)
+    began = 0
+    for operation, is_begin in _events(told):
+        if is_begin:
+            began += 1
+            search.begin(operation)
+        elif not search.end(operation):
+            outcome = Outcome.UNDECIDED if search.steps > bound else Outcome.VIOLATED
+            return Verdict(outcome, search.states, operation, search.others(operation), began)
+    return Verdict(Outcome.LINEARIZABLE, search.states)
+
+
+def _events(operations: Iterable[Timed]) -> Iterator[tuple[Timed, bool]]:
+    """Yield the beginnings (True) and ends of calls in their order; of those at one moment, the beginnings first."""
+    events = []
+    for count, each in enumerate(operations):
+        events.append((each.began, 0, count, each))
+        if each.ended is not None:
+            events.append((each.ended, 1, count, each))
+    for _, is_end, _, each in sorted(events, key=lambda event: event[:3]):
+        yield each, not is_end
+
+
+class _Search:
+    """The configurations that explain all returns up to now."""
+
+    def __init__(self, model: Model, initial: Iterable[Hashable], bound: int) -> None:
+        self.steps = 0
+        self._model = model
+        self._bound = bound
+        self._configurations: set[_Configuration] = {(state, 0) for state in initial}
+        #: By the bit of each pending call.
+        self._pending: dict[int, Timed] = {}
+        self._bits: dict[int, int] = {}
+        self._free: list[int] = []
+        self._counter = itertools.count()
+        #: Bits of pending calls, in the order of their ends, by what the calls do.
+        self._alike: dict[Hashable, list[int]] = {}
+        #: The bits of open calls, and of all that need not take effect.
+        self._open = self._optional = 0
+
+    @property
+    def states(self) -> Collection[Hashable]:
+        return {state for state, _ in self._configurations}
+
+    def others(self, operation: Timed) -> Sequence[Timed]:
+        """Return the pending calls but for this one and those that are open."""
+        return [each for each in self._pending.values() if each is not operation and each.ended is not None]
+
+    def begin(self, operation: Timed) -> None:
+        """Let a call begin."""
+        bit = self._free.pop() if self._free else 1 << next(self._counter)
+        self._pending[bit] = operation
+        self._bits[id(operation)] = bit
+        bisect.insort(self._alike.setdefault(_kind(operation), []), bit, key=lambda other: _end(self._pending[other]))
+        if operation.ended is None:
+            self._open |= bit
+        if operation.ended is None or operation.optional:
+            self._optional |= bit
+
+    def end(self, operation: Timed) -> bool:
+        """Let a call return; return False if no configuration explains that, or the bound was reached."""
+        bit = self._bits[id(operation)]
+        explained = set(self._configurations) if operation.optional else set()
+        explained |= self._require(bit)
+        if not explained:
+            return False
+        self._configurations = self._minimal(self._without(bit, explained))
+        # Open calls that have taken effect in every configuration are forgotten, too.
+        common = functools.reduce(operator.and_, (done for _, done in self._configurations), self._open)
+        while common:
+            self._configurations = self._without(common & -common, self._configurations)
+            common &= common - 1
+        return True
+
+    def _without(self, bit: int, configurations: Iterable[_Configuration]) -> set[_Configuration]:
+        """Forget a pending call, and return the configurations without it."""
+        operation = self._pending[bit]
+        alike = self._alike[_kind(operation)]
+        alike.remove(bit)
+        if not alike:
+            del self._alike[_kind(operation)]
+        del self._bits[id(operation)], self._pending[bit]
+        self._free.append(bit)
+        self._open &= ~bit
+        self._optional &= ~bit
+        return {(state, done & ~bit) for state, done in configurations}
+
+    def _require(self, bit: int) -> set[_Configuration]:
+        """Return the configurations in which the call with this bit has taken effect, each as soon as it has."""
+        reached: set[_Configuration] = set()
+        seen = set(self._configurations)
+        unexplored = list(seen)
+        while unexplored and self.steps <= self._bound:
+            state, done = unexplored.pop()
+            if done & bit:
+                reached.add((state, done))
+                continue
+            for after in self._successors(state, done):
+                if after not in seen:
+                    seen.add(after)
+                    unexplored.append(after)
+        return reached
+
+    def _successors(self, state: Hashable, done: int) -> Iterable[_Configuration]:
+        """Return the configurations after one more call, or several that join.
+
+        Of calls that do the same, the first to end is the first to take effect: to exchange it with another one that is
+        pending excludes nothing.  A call that only reads, and reads just this state, takes effect at once.
+        """
+        successors, joining = [], []
+        for alike in self._alike.values():
+            bits = [bit for bit in alike if not done & bit]
+            if not bits:
+                continue
+            operation = self._pending[bits[0]]
+            states = self._step(state, operation)
+            if bits[0] & self._optional:
+                # Without any effect it need not have happened.
+                states = [after for after in states if after != state]
+            elif not operation.changes and states == [state]:
+                return [(state, done | bits[0])]
+            if operation.joins and states:
+                joining.append(bits)
+            else:
+                successors += [(after, done | bits[0]) for after in states]
+        return [*successors, *self._joined(state, done, joining)]
+
+    def _joined(
+        self, state: Hashable, done: int, joining: Sequence[Sequence[int]], chosen: Sequence[Sequence[int]] = ()
+    ) -> Iterator[_Configuration]:
+        """Yield the configurations after calls that join: of those that do the same, any number of the first ones.
+
+        A call that need not have happened is not joined to others: it would add nothing.
+
+        Args:
+            joining: The bits of calls that do the same, for each kind that may be added to those chosen.
+            chosen: The same for each kind of which some take effect.
+        """
+        for number, bits in enumerate(joining, start=1):
+            together = [*chosen, bits]
+            if chosen and any(bits[0] & self._optional for bits in together):
+                continue
+            states = self._step(state, *(self._pending[bits[0]] for bits in together))
+            if states:
+                for taken in itertools.product(*map(self._prefixes, together)):
+                    yield from ((after, functools.reduce(operator.or_, taken, done)) for after in states)
+                yield from self._joined(state, done, joining[number:], together)
+
+    def _prefixes(self, bits: Sequence[int]) -> Iterator[int]:
+        """Yield the first of these calls, the first two of them, and so on, as far as they must happen."""
+        certain = itertools.takewhile(lambda bit: not bit & self._optional, bits[1:])
+        return itertools.accumulate([bits[0], *certain], operator.or_)
+
+    def _step(self, state: Hashable, *operations: Timed) -> list[Hashable]:
+        self.steps += 1
+        return list(self._model.step(state, *operations))
+
+    def _minimal(self, configurations: Iterable[_Configuration]) -> set[_Configuration]:
+        """Drop configurations that differ from another one only by calls that took effect and need not have."""
+        groups: dict[_Configuration, list[int]] = {}
+        for state, done in sorted(configurations, key=lambda each: each[1].bit_count()):
+            kept = groups.setdefault((state, done & ~self._optional), [])
+            if not any(fewer & ~done == 0 for fewer in kept):
+                kept.append(done)
+        return {(state, done) for (state, _), kept in groups.items() for done in kept}
+
+
+def _kind(operation: Timed) -> Hashable:
+    return operation.call, operation.optional
+
+
+def _end(operation: Timed) -> float:
+    return math.inf if operation.ended is None else operation.ended

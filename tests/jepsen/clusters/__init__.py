@@ -1,0 +1,1 @@
+"""What runs: services on a database, of which a nemesis breaks one part at a time."""

@@ -1,0 +1,61 @@
+"""A running haproxy, as its operator asks and changes it by its socket; the servers are named "backend/server"."""
+
+from __future__ import annotations
+
+import csv
+import io
+import socket
+import time
+from pathlib import Path
+
+#: Seconds for a server to change its state.
+_LIMIT = 60.0
+#: What it replies to some commands that it carried out; to others nothing.
+_DONE = ("port changed", "New server registered", "Server deleted")
+
+
+class Haproxy:
+    """Commands of the runtime API (haproxy's management guide, section 9.3)."""
+
+    def __init__(self, address: Path) -> None:
+        self._address = address
+
+    def command(self, text: str) -> str:
+        """Return the reply to a command."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self._address))
+            connection.sendall(f"{text}\n".encode())
+            with connection.makefile() as reply:
+                return reply.read()
+
+    def change(self, text: str) -> None:
+        """Carry out a command; raises AssertionError if it is refused."""
+        reply = self.command(text).strip()
+        assert not reply or any(words in reply for words in _DONE), reply
+
+    def answers(self) -> bool:
+        """Whether it has begun to listen."""
+        try:
+            return "svname" in self.command("show stat")
+        except OSError:
+            return False
+
+    def wait_for(self, server: str, state: str) -> None:
+        """Return once the server is in this state, as "UP" or "DOWN"."""
+        deadline = time.monotonic() + _LIMIT
+        while (found := self._statistics(server)["status"]) != state:
+            assert time.monotonic() < deadline, f"{server} is {found}, not {state}"
+            time.sleep(0.02)
+
+    def drain(self, server: str) -> None:
+        """Give the server no new request, and return once it has answered all."""
+        self.change(f"set server {server} state drain")
+        deadline = time.monotonic() + _LIMIT
+        while (found := self._statistics(server))["scur"] != "0" or found["qcur"] != "0":
+            assert time.monotonic() < deadline, f"{server} has {found['scur']} sessions"
+            time.sleep(0.02)
+
+    def _statistics(self, server: str) -> dict[str, str]:
+        rows = csv.DictReader(io.StringIO(self.command("show stat").removeprefix("# ")))
+        [row] = [row for row in rows if f"{row['pxname']}/{row['svname']}" == server]
+        return row

@@ -1,0 +1,1 @@
+"""What breaks things: each nemesis does one kind of harm to a cluster, and undoes it."""

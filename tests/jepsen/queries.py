@@ -1,0 +1,63 @@
+"""Queries of POST /v1/claims, in either notation, as far as the workloads use them: amounts and trees by group."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+_PARAMETER = re.compile(r"(resources|in_tree)([a-zA-Z0-9_-]{0,64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one group of a query asks for: amounts by class, and in which tree."""
+
+    resources: Mapping[str, int]
+    in_tree: str | None = None
+
+
+def groups(query: Any) -> Mapping[str, Group] | None:
+    """Return the groups of a query by suffix; None for one with other conditions, or groups without amounts."""
+    found = _of_text(query) if isinstance(query, str) else _of_object(query)
+    if found is None or not all(of.keys() <= {"resources", "in_tree"} and of.get("resources") for of in found.values()):
+        return None
+    return {suffix: Group(of["resources"], of.get("in_tree")) for suffix, of in found.items()}
+
+
+def _of_text(query: str) -> dict[str, dict[str, Any]] | None:
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in parse_qsl(query):
+        parameter = _PARAMETER.fullmatch(name)
+        if (name, value) == ("group_policy", "none"):
+            continue
+        if parameter is None or parameter[1] in found.setdefault(parameter[2], {}):
+            return None
+        found[parameter[2]][parameter[1]] = value if parameter[1] == "in_tree" else _amounts(value)
+    return found
+
+
+def _amounts(text: str) -> dict[str, int]:
+    return {name: int(amount) for name, _, amount in (piece.partition(":") for piece in text.split(","))}
+
+
+def _of_object(query: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | None:
+    known = query.keys() <= {"groups", "group_policy"} and query.get("group_policy", "none") == "none"
+    return query["groups"] if known else None
+
+
+def content(request: Mapping[str, Any]) -> str | None:
+    """Return a text that is equal for equal requests of POST /v1/claims (docs: v1-claims-repeated).
+
+    None: it is not known which queries are equal to this one.
+    """
+    asked = groups(request["query"])
+    if asked is None:
+        return None
+    named = [[suffix, sorted(of.resources.items()), of.in_tree] for suffix, of in sorted(asked.items())]
+    owner = [request[name] for name in ("project_id", "user_id", "consumer_type")]
+    how = [request.get("count", 1), request.get("keep", True), request.get("consumer_generation")]
+    return json.dumps([named, owner, how])
