@@ -5,8 +5,8 @@
 
 A private database server gets hosts of one kind, and this project serves them under uWSGI.  Every client asks for an
 eighth or a quarter of a host, with limit=10, and claims one of the candidates; with --one-call the service does both.
-For each tenth of the capacity the report has the latency of searches and claims, the number of refused claims, and the
-rate of places taken: a service that tries the hosts one by one becomes slower as the cloud fills up.
+For each tenth of the capacity the report has the latency of searches, claims and refusals, the number of refused
+claims, and the rate of places taken: a service that tries the hosts one by one becomes slower as the cloud fills up.
 
 Nothing is given back during the run.  A refusal is therefore wrong if as much was claimed by a request that began after
 it, or fits on a host at the end.
@@ -45,6 +45,8 @@ class Stage:
 
     searches: list[float] = dataclasses.field(default_factory=list)
     claims: list[float] = dataclasses.field(default_factory=list)
+    #: Of calls that find no place, which explain why.
+    refusals: list[float] = dataclasses.field(default_factory=list)
     refused: collections.Counter[int | str] = dataclasses.field(default_factory=collections.Counter)
     began: float = math.inf
     ended: float = 0.0
@@ -53,7 +55,8 @@ class Stage:
         """Return the line of the report, in milliseconds."""
         rate = len(self.claims) / (self.ended - self.began)
         others = ", ".join(f"{count} x {status}" for status, count in sorted(self.refused.items(), key=str)) or "none"
-        return f"{_spread(self.searches)}   {_spread(self.claims)}   {rate:8.1f}/s   not 204: {others}"
+        spreads = "   ".join(map(_spread, (self.searches, self.claims, self.refusals)))
+        return f"{spreads}   {rate:8.1f}/s   refused: {others}"
 
 
 def _spread(seconds: list[float]) -> str:
@@ -140,9 +143,12 @@ class Cloud:
         assert self._replies is not None
         began = time.perf_counter()
         answer = yield server.request("POST", "/v1/claims", placing_requests.body(_part_of_a_host(share), 1))
-        stage.claims.append(time.perf_counter() - began)
+        seconds = time.perf_counter() - began
         self._replies.keep(answer)
-        if answer.status != 200:
+        if answer.status == 200:
+            stage.claims.append(seconds)
+        else:
+            stage.refusals.append(seconds)
             self._refused(stage, answer.status, share)
         return answer.status == 200
 
@@ -152,7 +158,7 @@ class Cloud:
 
     def report(self) -> None:
         """Print the measurements of all stages."""
-        print(f"{'':11}{'search, p50, p99':>21}{'claim, p50, p99':>21}  (milliseconds)")
+        print(f"{'':11}{'search, p50, p99':>18}{'claim, p50, p99':>21}{'refusal, p50, p99':>21}  (milliseconds)")
         for number, stage in enumerate(self.stages):
             if stage.claims:
                 print(f"{number / _STAGES:4.0%} - {(number + 1) / _STAGES:4.0%}{stage.line()}")
