@@ -131,6 +131,8 @@ def haproxy(
         "    user haproxy\n    group haproxy\n": "",
         "/run/haproxy": str(directory),
         "bind :8778\n": f"bind 127.0.0.1:{port}\n",
+        # A service of the tests may have to wait for a processor.
+        "    timeout queue 60s\n": "    timeout queue 60s\n    timeout check 10s\n",
         "server controller1 192.0.2.11:8778": f"server controller1 127.0.0.1:{behind.port}",
         second: second.replace("192.0.2.12:8778", f"127.0.0.1:{other.port}") if other else "",
     }

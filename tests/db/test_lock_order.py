@@ -180,9 +180,11 @@ def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest,
     assert meanwhile.wait()
     assert meanwhile.result == 200
     with forest.locked(second):
-        meanwhile = Meanwhile(forest.bear, new(), parent)
-        assert not meanwhile.wait(0.5)
-        assert not forest.is_free(first), "the root of a tree that changes is locked"
+        meanwhile, deadline = Meanwhile(forest.bear, new(), parent), time.monotonic() + 60
+        while forest.is_free(first):
+            assert time.monotonic() < deadline, "the root of a tree that changes is locked"
+            time.sleep(0.01)
+        assert not meanwhile.wait(0.1)
     assert meanwhile.wait()
 
 

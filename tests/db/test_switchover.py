@@ -111,6 +111,7 @@ def find(name):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypatch):
+    monkeypatch.setattr(freshness, "CHECK_INTERVAL", 3600)
     with opened(pair.url) as database, opened(pair.url) as only_reads:
         database.write(create("old"))
         assert database.read(find("old"))

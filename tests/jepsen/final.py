@@ -38,8 +38,8 @@ from tests.running import Service
 
 #: Where a worker shows its index (tests/jepsen/application.py).
 INDEX_PAGE = "/jepsen/index"
-#: Seconds until every worker of a service has answered, at most.
-_LONGEST = 30.0
+#: Seconds until every worker of a service has answered, at most: one that was killed is made anew.
+_LONGEST = 300.0
 #: Requests at the same time; more than the threads of a worker.
 _AT_ONCE = 8
 

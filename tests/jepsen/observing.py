@@ -6,7 +6,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -76,12 +76,18 @@ class Observed:
 
 
 def observe(
-    cluster: Cluster, nemesis: Nemesis, seed: int = 0, meanwhile: Callable[[], object] = lambda: None
+    cluster: Cluster,
+    nemesis: Nemesis,
+    seed: int = 0,
+    meanwhile: Callable[[], object] = lambda: None,
+    answering: Callable[[dict[str, Any]], Collection[int]] = lambda _: (),
 ) -> Observed:
     """Let a nemesis harm a cluster beside clients that write, and return once all services answer writes again.
 
     Args:
         meanwhile: Called when the harm is in effect, which it is for some time more.
+        answering: Returns the services that answer writes beside the harm, which lasts until they have done so; it is
+            given the detail of the nemesis.
     """
     recorder, stopped = Recorder(), threading.Event()
     urls = range(len(cluster.urls))
@@ -94,6 +100,7 @@ def observe(
             with nemesis.harm(cluster, random.Random(seed)) as detail:
                 done = recorder.now()
                 meanwhile()
+                _wait_for_writes(recorder, answering(detail))
                 time.sleep(_LASTS)
                 ending = recorder.now()
             healed = recorder.now()
@@ -111,7 +118,7 @@ def _write(client: Client, service: int) -> None:
             client.stopped.wait(0.02)
 
 
-def _wait_for_writes(recorder: Recorder, services: range) -> None:
+def _wait_for_writes(recorder: Recorder, services: Collection[int]) -> None:
     """Return once each service has acknowledged a write that begins from now on."""
     began, deadline = recorder.now(), time.monotonic() + _RECOVERY
     while missing := {*services} - {

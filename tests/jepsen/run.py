@@ -187,8 +187,9 @@ class _Run:
 
     def _harm(self) -> None:
         chance, end = random.Random(self.plan.seed), time.monotonic() + self.plan.seconds
-        for name in itertools.cycle(self.plan.nemeses):
-            if self._stopped.wait(self.plan.peace) or time.monotonic() + self.plan.peace > end:
+        for number, name in enumerate(itertools.cycle(self.plan.nemeses)):
+            # The first one comes however slow the machine is.
+            if self._stopped.wait(self.plan.peace) or (number and time.monotonic() + self.plan.peace > end):
                 break
             self._harm_once(catalogue.nemesis(name)(), chance)
         self._stopped.wait(end - time.monotonic())

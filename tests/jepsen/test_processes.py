@@ -16,7 +16,8 @@ def test_a_worker_is_killed(cluster):
     seen = observe(cluster, processes.KillWorker())
     assert {*seen.detail} == {"service", "worker"}
     killed, worker = seen.detail["service"], seen.detail["worker"]
-    cluster.services[killed].wait_until(lambda: worker not in cluster.services[killed].workers)
+    service, count = cluster.services[killed], len(old[killed])
+    service.wait_until(lambda: worker not in (now := service.workers) and len(now) == count)
     new = [{*service.workers} for service in cluster.services]
     assert old[killed] - new[killed] == {worker}
     assert len(new[killed]) == len(old[killed])
@@ -26,7 +27,7 @@ def test_a_worker_is_killed(cluster):
 
 def test_a_worker_is_stopped(cluster):
     old = [service.workers for service in cluster.services]
-    seen = observe(cluster, processes.PauseWorker())
+    seen = observe(cluster, processes.PauseWorker(), answering=lambda detail: [1 - detail["service"]])
     assert seen.of(seen.detail["service"]).waited
     assert seen.of(1 - seen.detail["service"]).within
     assert [service.workers for service in cluster.services] == old

@@ -102,14 +102,16 @@ def choices(history):
 
 
 def test_the_choices_of_clients_and_nemeses_follow_from_the_seed():
-    first, second, other = (choices(run(Silent(), plan("choosing", seed=seed)).history) for seed in (1, 1, 2))
+    first, second, other = (
+        choices(run(Silent(), plan("choosing", seed=seed, seconds=1.5)).history) for seed in (1, 1, 2)
+    )
     assert first == second
     assert first.keys() == {0, 1, "nemeses"}
     assert all(first[process] != other[process] for process in first)
 
 
 def test_nemeses_come_in_turn_and_the_history_has_their_events():
-    events = run(Silent(), plan("choosing")).history.events
+    events = run(Silent(), plan("choosing", seconds=1.5)).history.events
     assert [event.nemesis for event in events[:3]] == ["harmless", "gentle", "harmless"]
     for event in events:
         assert isinstance(event, Event)
@@ -121,7 +123,7 @@ def test_nemeses_come_in_turn_and_the_history_has_their_events():
 
 
 def test_workloads_share_a_run_and_each_client_has_a_process():
-    history = run(Silent(), Plan(["choosing", "choosing"], [], 0.15)).history
+    history = run(Silent(), Plan(["choosing", "choosing"], [], 1.5)).history
     assert {one.process for one in history.operations if one.process >= 0} == {0, 1, 2, 3}
 
 

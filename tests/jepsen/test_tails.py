@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("clust
 @pytest.mark.parametrize("nemesis", [LoseTail, RestoreBackup])
 def test_the_newest_commits_are_lost(cluster, nemesis):
     assert nemesis.loses_tail
-    seen = observe(cluster, nemesis())
+    seen = observe(cluster, nemesis(), answering=lambda _: range(2))
     with sa.create_engine(cluster.database_url, poolclass=sa.NullPool).connect() as connection:
         names = {*connection.exec_driver_sql("SELECT name FROM resource_providers").scalars()}
     acknowledged = [one for one in seen.operations if one.succeeded]

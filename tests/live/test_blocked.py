@@ -18,7 +18,7 @@ UUID = "b0000000-0000-4000-8000-000000000001"
 #: Many more than threads.
 CROWD = 12
 #: Seconds within which an answer has to come; threads count as stalled after five.
-SOON = 15
+SOON = 45
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "content-type": "application/json"}
 
 

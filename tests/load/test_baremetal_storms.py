@@ -329,6 +329,10 @@ class Keepers:
             self.seen["POST", made] += 1
             # A client that lost its connection reads its allocation, and begins no other request while it holds a node.
             state = self.until(path, 200, 404).body.get("state")
+            if not made and not state:
+                # A COMMIT that the killed worker has sent may still take effect: the same request waits for it.
+                self.until(ALLOCATIONS, 201, 409, method="POST", body=request.body)
+                state = self.until(path, 200, 404).body.get("state")
             if made and state != "active":
                 self.lies.append((request, made, state))
             if state:
@@ -342,10 +346,10 @@ class Keepers:
         if self.until(path, 200, 404).status != 404:
             self.lies.append((path, "is still there"))
 
-    def until(self, path, *wanted, method="GET"):
+    def until(self, path, *wanted, method="GET", body=None):
         """The answer, once there is one."""
         while True:
-            answer = self.storm.ask(method, path)
+            answer = self.storm.ask(method, path, body)
             if answer.status in wanted:
                 return answer
             assert answer.status == 0, answer

@@ -47,7 +47,8 @@ class Callers:
     def _until_answered(self, call, together, outcome):
         """Repeat the call until it is answered; ``together`` are consumers that are placed together or not at all."""
         while (answer := self._ask(call)).status == 0:
-            if len({self._held(one)[0] for one in together}) > 1:
+            # A COMMIT that the killed worker has sent may take effect between two looks; what is half done stays so.
+            if all(len({self._held(one)[0] for one in together}) > 1 for _ in range(2)):
                 self.lies.append(("half done", together))
         found = [*results([answer])]
         if {one["status"] for one in found} != {200} or not {one["outcome"] for one in found} <= {outcome, "held"}:

@@ -62,6 +62,8 @@ class Router:
             "/run/haproxy": str(directory),
             "bind 127.0.0.1:3306": f"bind 127.0.0.1:{self.port}",
             " port 8008 inter 500ms": " inter 200ms",
+            # The answer comes from a thread of the tests, which may have to wait for a processor.
+            "timeout check 2s": "timeout check 30s",
         } | {
             f"server database{number} 192.0.2.2{number}:3306": (
                 f"server database{number} 127.0.0.1:{server.port} port {report.port}"

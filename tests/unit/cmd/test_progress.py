@@ -1,20 +1,16 @@
 """Long work of a command prints its progress; short work prints nothing."""
 
+import contextlib
 import io
 import re
 import time
 
-import pytest
-
 from placement.cmd.progress import Progress
 
 
-@pytest.fixture
-def stderr(monkeypatch):
-    """What is printed on stderr, kept in memory: a file that pytest reads and empties may lose what a thread prints meanwhile."""
-    kept = io.StringIO()
-    monkeypatch.setattr("sys.stderr", kept)
-    return kept
+def printed():
+    """Keep in memory what is printed on stderr: capfd, which empties a file, may lose what threads print meanwhile."""
+    return contextlib.redirect_stderr(io.StringIO())
 
 
 def wait_for_output(stderr, pattern):
@@ -25,33 +21,33 @@ def wait_for_output(stderr, pattern):
         time.sleep(0.005)
 
 
-def test_long_work_prints_its_progress(stderr):
-    with Progress("Counting", "providers", total=12000, first=0.01) as progress:
+def test_long_work_prints_its_progress():
+    with printed() as stderr, Progress("Counting", "providers", total=12000, first=0.01) as progress:
         wait_for_output(stderr, r"^Counting: 0 of 12,000 providers, \d+ s\n")
         progress.advance(4000)
         progress.advance(1000)
         wait_for_output(stderr, r"Counting: 5,000 of 12,000 providers, \d+ s\n")
 
 
-def test_work_of_unknown_length_prints_what_is_done(stderr):
-    with Progress("Migrating", "rows", first=0.01) as progress:
+def test_work_of_unknown_length_prints_what_is_done():
+    with printed() as stderr, Progress("Migrating", "rows", first=0.01) as progress:
         progress.advance(3)
         wait_for_output(stderr, r"Migrating: 3 rows, \d+ s\n")
 
 
-def test_work_without_steps_prints_only_its_duration(stderr):
-    with Progress("Asking", first=0.01):
+def test_work_without_steps_prints_only_its_duration():
+    with printed() as stderr, Progress("Asking", first=0.01):
         wait_for_output(stderr, r"Asking: \d+ s\n")
 
 
-def test_short_work_prints_nothing(stderr):
-    with Progress("Counting", first=3600):
+def test_short_work_prints_nothing():
+    with printed() as stderr, Progress("Counting", first=3600):
         pass
     assert stderr.getvalue() == ""
 
 
-def test_nothing_is_printed_after_the_end(stderr):
-    with Progress("Counting", first=0.001) as progress:
+def test_nothing_is_printed_after_the_end():
+    with printed() as stderr, Progress("Counting", first=0.001) as progress:
         wait_for_output(stderr, "Counting")
     assert not progress._printer.is_alive()
 
