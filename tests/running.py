@@ -67,14 +67,15 @@ class Service:
         self.start()
 
     def reload(self) -> None:
-        """Replace its workers, one after another, as uWSGI does it on an operator's order; return once it is done.
-
-        uWSGI loses an order that comes while a worker is loading.
-        """
-        self.wait_until(self._is_loaded)
+        """Replace its workers, one after another, as uWSGI does it on an operator's order; return once it is done."""
+        self.wait_until_loaded()
         old = {*self.workers}
         (self.directory / "fifo").write_text("c")
         self.wait_until(lambda: not old & {*self.workers} and self._is_loaded())
+
+    def wait_until_loaded(self) -> None:
+        """Return once all workers of uWSGI have the application: an order to replace them skips one that loads."""
+        self.wait_until(self._is_loaded)
 
     def _is_loaded(self) -> bool:
         """Whether all workers have the application, as uWSGI's log says."""

@@ -165,6 +165,7 @@ def test_a_reload_of_a_service_loses_no_request(first, second):
         storm = Storm(proxy.url)
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
+        second.wait_until_loaded()
         before, (_, begin) = second.workers, reload_commands(second)
         with asking(storm, provider):
             proxy.wait_until(lambda: len(storm.history) > 10)

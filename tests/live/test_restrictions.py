@@ -68,6 +68,7 @@ def restricted_uwsgi(database_url):
 def test_the_service_answers_reloads_and_stops(restricted_uwsgi):
     service = restricted_uwsgi
     storm = Storm(service.url)
+    service.wait_until_loaded()
     provider, before = storm.provider(VCPU=100), service.workers
     storm.together(
         *[claim([provider]) for _ in range(8)], *[Call("GET", "/allocation_candidates?resources=VCPU:1")] * 8

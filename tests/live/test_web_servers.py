@@ -159,6 +159,7 @@ def test_the_end_of_a_kept_connection_is_announced(service):
 def unit_reloads(started, _name):
     """Does what ``systemctl reload placement`` does: all workers are replaced, one after another."""
     uwsgi, sign = started("uwsgi"), "chain reloading complete"
+    uwsgi.wait_until_loaded()
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
     check, begin = reload_commands(uwsgi)
     assert checked(check, uwsgi.directory).returncode == 0
@@ -169,6 +170,7 @@ def unit_reloads(started, _name):
 def fifo_reloads(started, _name):
     """All workers at once."""
     uwsgi, sign = started("uwsgi"), "WSGI app 0 "
+    uwsgi.wait_until_loaded()
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
     (uwsgi.directory / "uwsgi.fifo").write_text("r")
     return lambda: uwsgi.log.read_text().count(sign) == signs + 2 and not any(map(children.alive, before))
