@@ -25,7 +25,10 @@ from typing import Any
 _DIRECTORY = "PLACEMENT_TEST_RUN"
 #: A directory of files in memory, so that no COMMIT waits for a disk; and the bytes that databases and logs may take.
 _IN_MEMORY, _ROOM = Path("/dev/shm"), 4 * 1024**3
+#: Seconds after which the watcher kills a process of a run that has ended.
 _GRACE = 5.0
+#: The same where a test stops a process, and may need what that does at its end.
+_LONG_GRACE = 30.0
 _watcher: subprocess.Popen[bytes] | None = None
 
 
@@ -117,7 +120,7 @@ class Child:
         if self._note.exists():
             begun = self._descendants()
             os.kill(self.pid, self._stop_with)
-            deadline = time.monotonic() + _GRACE
+            deadline = time.monotonic() + _LONG_GRACE
             while not self.ended and time.monotonic() < deadline:
                 time.sleep(0.02)
             self._kill(begun)
@@ -150,9 +153,12 @@ class Child:
     def wait_until(self, ready: Callable[[], bool], seconds: float = 300.0) -> None:
         """Return once ``ready()`` is true; if it ends or takes too long, kill it and raise with the end of its log."""
         deadline = time.monotonic() + seconds
-        while not ready():
-            if self.ended or time.monotonic() > deadline:
-                what = "ended" if self.ended else f"was not ready in {seconds} s"
+        while True:
+            ended = self.ended  # asked first, because what a process does last counts
+            if ready():
+                return
+            if ended or time.monotonic() > deadline:
+                what = "ended" if ended else f"was not ready in {seconds} s"
                 self.kill()
                 raise RuntimeError(f"{self._process.args!r} {what}:\n{self.log.read_text(errors='replace')[-4000:]}")
             time.sleep(0.02)

@@ -61,7 +61,7 @@ def assert_error(status, reported, content, request):
 
 
 def test_no_request_breaks_the_service(backend, target):
-    part = 4 if backend.kind == servers.SQLite.kind else 1
+    part = 2 if backend.kind == servers.SQLite.kind else 1
 
     @hypothesis.settings(max_examples=hypothesis.settings().max_examples * part)
     @hypothesis.given(bare_metal.sent())
@@ -76,7 +76,7 @@ def test_no_request_breaks_the_service(backend, target):
 
 def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
     """Each place gets a part of the texts, and each text goes to many places; long runs have all."""
-    step = 8 if backend.kind == servers.SQLite.kind else 24
+    step = 12 if backend.kind == servers.SQLite.kind else 24
     for number, place in enumerate(bare_metal.places()):
         for trap in TRAPS if LONG else TRAPS[number % step :: step]:
             request = place.filled(trap)

@@ -154,7 +154,7 @@ def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd,
     monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.02)
     crowd.database.bulkhead = Bulkhead(2)
     # Longer than it takes until all wait; from then on they follow.
-    crowd.combiner._longest_wait = 2.0
+    crowd.combiner._longest_wait = 6.0
     trial, has_given_up = Trial(crowd), threading.Event()
     several = [new() for _ in trial.providers]
 

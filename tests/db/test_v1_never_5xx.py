@@ -21,7 +21,7 @@ def target(synced_database):
 
 
 def test_no_request_breaks_the_service(backend, target):
-    part = 4 if backend.kind == servers.SQLite.kind else 1
+    part = 2 if backend.kind == servers.SQLite.kind else 1
 
     @hypothesis.settings(max_examples=hypothesis.settings().max_examples * part)
     @hypothesis.given(v1.sent())
@@ -36,7 +36,7 @@ def test_no_request_breaks_the_service(backend, target):
 
 def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
     """Each place gets a part of the texts, and each text goes to many places; long runs have all."""
-    step = 4 if backend.kind == servers.SQLite.kind else 12
+    step = 6 if backend.kind == servers.SQLite.kind else 12
     for number, place in enumerate(v1.places()):
         for trap in TRAPS if LONG else TRAPS[number % step :: step]:
             holds(target, place.filled(trap), looking=place.method != "GET")

@@ -35,7 +35,8 @@ def hosts(request, name, **options):
     if cls.kind not in chosen(request.config):
         pytest.skip(f"{cls.kind} is not among --databases")
     try:
-        with cls(**options) as cluster:
+        # Else further threads are refused where a busy machine keeps a lock for longer than five seconds.
+        with cls({"placement_database": {"max_threads": 0}}, **options) as cluster:
             yield cluster
     except servers.Missing as reason:
         missing(reason)

@@ -57,7 +57,9 @@ def restricted_uwsgi(database_url):
     """The service as etc/uwsgi/placement.ini starts it, with metrics."""
     metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
     try:
-        argv, port, directory = web_servers.uwsgi_command(database_url, {"metrics": {"directory": metrics}})
+        # Without a limit of threads: else a busy machine, where a lock lasts for five seconds, refuses some.
+        options = {"metrics": {"directory": metrics}, "placement_database": {"max_threads": 0}}
+        argv, port, directory = web_servers.uwsgi_command(database_url, options)
     except servers.Missing as reason:
         missing(reason)
     argv = under("placement.service", argv[argv.index(running.uwsgi_binary()) :])

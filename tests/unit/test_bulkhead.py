@@ -171,11 +171,12 @@ def waiters():
 
 
 def test_those_beyond_the_limit_give_up_if_all_admitted_threads_are_stalled(inside, waiters, monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)  # none gives up before all wait
     monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.01)
     wall = Bulkhead(3)
     inside(wall, 1)
     done, (first, second, third, fourth) = waiters(wall, 4)
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
     assert [third.result(30), fourth.result(30)] == [False, False]
     time.sleep(0.2)
     assert [first.done(), second.done()] == [False, False]
