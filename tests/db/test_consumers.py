@@ -15,6 +15,8 @@ from tests.db.in_process import placement
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c001"
 CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c002"
+#: A provider's id that no counter of the database reaches.
+NOWHERE = 777_777
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def test_the_row_goes_with_what_it_holds(database, service, ghost):
 def stranded(database, service):
     """A consumer with an allocation on a deleted provider too, as the reference implementation leaves it."""
     assert claim(service, None) == 204
-    row = {"consumer_id": CONSUMER, "resource_provider_id": 4711, "resource_class_id": 0, "used": 1}
+    row = {"consumer_id": CONSUMER, "resource_provider_id": NOWHERE, "resource_class_id": 0, "used": 1}
     database.write(lambda db: db.execute(sa.insert(allocations), row))
 
 
@@ -123,7 +125,7 @@ def test_what_is_held_on_a_provider_that_is_no_more_can_be_given_back(database, 
         assert claim(service, 1) == 204
     left = database.read(lambda db: db.execute(sa.select(allocations.c.resource_provider_id)).scalars().all())
     assert len(left) == (how == "moved")
-    assert 4711 not in left
+    assert NOWHERE not in left
     assert len(service("GET", page).body["allocation_requests"]) == (how != "moved")
     assert "change feed" not in caplog.text
 

@@ -38,6 +38,8 @@ from tests.index.contents import meaning
 from tests.index.rewound import unchecked
 
 NOWHERE = 777_777
+#: Tests before this one share the counters of the database; none of them comes this far.
+FIRST = 1_000_000
 SOUND = str(uuid.UUID(int=1))
 ODD = {
     name: str(uuid.UUID(int=number))
@@ -77,7 +79,7 @@ def spoil(database, kind):
     host = database.write(sound)
     now = datetime.datetime(2020, 1, 1)
     with unchecked(database) as db:
-        ids = {name: 1000 + number for number, name in enumerate(ODD)}
+        ids = {name: FIRST + number for number, name in enumerate(ODD)}
         rows = {
             name: {"uuid": ODD[name], "id": id_, "name": name, "generation": 1, "root_provider_id": id_}
             for name, id_ in ids.items()
@@ -114,8 +116,8 @@ def spoil(database, kind):
             ),
         )
         insert(db, consumers, {"uuid": CONSUMER, "project_id": NOWHERE, "user_id": NOWHERE, "created_at": now})
-        insert(db, placement_aggregates, {"id": 9000, "uuid": None}, {"id": 9001, "uuid": AGGREGATE})
-        for aggregate_id in (9000, 9001, NOWHERE):
+        insert(db, placement_aggregates, {"id": FIRST, "uuid": None}, {"id": FIRST + 1, "uuid": AGGREGATE})
+        for aggregate_id in (FIRST, FIRST + 1, NOWHERE):
             for provider in (host, ids["nameless"], NOWHERE):
                 row = {"resource_provider_id": provider, "aggregate_id": aggregate_id}
                 insert(db, resource_provider_aggregates, row)
