@@ -127,7 +127,7 @@ class _Operator:
         self._lost_since: float | None = None
 
     def look(self) -> None:
-        """Do what there is to do now; for whoever waits for a node, again and again."""
+        """Do what is due now; called again and again by those who wait for a node."""
         if not self._is_lost():
             self._lost_since = None
         elif self._lost_since is None:

@@ -120,7 +120,7 @@ def _included(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
 def _from_nowhere(
     statements: Sequence[Statement], transfers: Sequence[Transfer], clients: range
 ) -> Iterator[Violation]:
-    """A read beside a loss has nothing that began after it ended, in whatever epoch."""
+    """A read beside a loss has nothing that began after it ended, in any epoch."""
     begun = [
         _Highest((one.began, one.tick, one.number) for one in transfers if one.client == client) for client in clients
     ]

@@ -110,7 +110,7 @@ def _classes(operations: Sequence[Operation]) -> Mapping[str, set[str]]:
 
 
 def _asked(operation: Operation, consumer: str) -> Collection[str]:
-    """Return the classes that a call asks for of whatever provider; none if its query is not that simple."""
+    """Return the classes that a call asks for of any provider; none if its query is not that simple."""
     requests = operation.body["requests"]
     return amounts_of_query(next(each["query"] for each in requests if each["consumer"] == consumer)) or ()
 

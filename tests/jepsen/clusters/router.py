@@ -89,7 +89,7 @@ class Router:
         self._haproxy.wait_for(self._names[server.port], state)
 
     def keep_open_sessions(self, server: Replicated) -> None:
-        """Send no new connections to the server, and leave those that are open, whatever its role is."""
+        """Send no new connections to the server, and leave those that are open; its role does not matter."""
         self._haproxy.command(f"disable health {self._names[server.port]}")
         self._haproxy.command(f"set server {self._names[server.port]} state drain")
 

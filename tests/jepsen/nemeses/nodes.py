@@ -106,7 +106,7 @@ class PartitionNode(OfOneNode):
 
 
 class IsolateNode(PartitionNode):
-    """Nobody reaches it."""
+    """Neither the other nodes nor the services and haproxy reach it."""
 
     name = "isolate-node"
     networks = (CLIENTS, GROUP)
