@@ -1,6 +1,8 @@
-"""Clusters for the tests of nemeses."""
+"""Clusters for tests."""
 
 from __future__ import annotations
+
+import contextlib
 
 import pytest
 
@@ -9,14 +11,21 @@ from tests.conftest import chosen, missing
 from tests.jepsen import catalogue
 
 
-@pytest.fixture(scope="session")
-def cluster(request):
-    """A cluster that tests of nemeses share; parametrize it with names of the catalogue."""
-    cls = catalogue.cluster(request.param)
+@contextlib.contextmanager
+def running_cluster(request, name, *args, **options):
+    """Provide the cluster of this name; skip the test if its kind is not among --databases, or where it cannot run."""
+    cls = catalogue.cluster(name)
     if cls.kind not in chosen(request.config):
         pytest.skip(f"{cls.kind} is not among --databases")
     try:
-        with cls() as running:
-            yield running
+        with cls(*args, **options) as cluster:
+            yield cluster
     except servers.Missing as reason:
         missing(reason)
+
+
+@pytest.fixture(scope="session")
+def cluster(request):
+    """A cluster that tests of nemeses share; parametrize it with names of the catalogue."""
+    with running_cluster(request, request.param) as cluster:
+        yield cluster

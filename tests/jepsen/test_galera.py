@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests import servers
-from tests.conftest import chosen, missing
 from tests.jepsen import catalogue
+from tests.jepsen.conftest import running_cluster
 from tests.jepsen.nemeses import nodes
 from tests.jepsen.run import Plan, run
 from tests.jepsen.sound import assert_sound
@@ -20,14 +19,8 @@ WORKLOADS = ("registers", "bank", "trees")
 
 @pytest.fixture(scope="module", params=CLUSTERS)
 def galera(request):
-    cls = catalogue.cluster(request.param)
-    if cls.kind not in chosen(request.config):
-        pytest.skip(f"{cls.kind} is not among --databases")
-    try:
-        with cls() as cluster:
-            yield cluster
-    except servers.Missing as reason:
-        missing(reason)
+    with running_cluster(request, request.param) as cluster:
+        yield cluster
 
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")

@@ -5,19 +5,18 @@ What is done in order loses no request: each has a reply, and none of them is an
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 
 import pytest
 
 from placement.db import schema
 from placement.db.database import opened
-from tests import children, servers
-from tests.conftest import chosen, missing
-from tests.jepsen import catalogue
+from tests import children
+from tests.conftest import missing
 from tests.jepsen.checker.replies import given_up_at
 from tests.jepsen.clusters import older
 from tests.jepsen.clusters.hosts import named
+from tests.jepsen.conftest import running_cluster
 from tests.jepsen.history import History, Operation
 from tests.jepsen.run import Plan, run
 from tests.jepsen.sound import assert_sound
@@ -28,18 +27,10 @@ WORKLOADS = ("registers", "bank")
 ORDERLY = ("add-and-remove-host", "restart-hosts")
 
 
-@contextlib.contextmanager
 def hosts(request, name, **options):
     """Provide the cluster; skip where it cannot run."""
-    cls = catalogue.cluster(name)
-    if cls.kind not in chosen(request.config):
-        pytest.skip(f"{cls.kind} is not among --databases")
-    try:
-        # Else further threads are refused where a busy machine keeps a lock for longer than five seconds.
-        with cls({"placement_database": {"max_threads": 0}}, **options) as cluster:
-            yield cluster
-    except servers.Missing as reason:
-        missing(reason)
+    # Else further threads are refused where a busy machine keeps a lock for longer than five seconds.
+    return running_cluster(request, name, {"placement_database": {"max_threads": 0}}, **options)
 
 
 def judged(cluster, *nemeses):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests import servers
-from tests.conftest import chosen, missing
-from tests.jepsen import catalogue
+from tests.jepsen.conftest import running_cluster
 from tests.jepsen.run import Plan, run
 from tests.jepsen.sound import assert_sound
 from tests.length import LONG
@@ -22,14 +20,8 @@ PAIRS = [
 
 @pytest.fixture(scope="module", params=PAIRS)
 def pair(request):
-    cls = catalogue.cluster(request.param)
-    if cls.kind not in chosen(request.config):
-        pytest.skip(f"{cls.kind} is not among --databases")
-    try:
-        with cls() as cluster:
-            yield cluster
-    except servers.Missing as reason:
-        missing(reason)
+    with running_cluster(request, request.param) as cluster:
+        yield cluster
 
 
 @pytest.mark.parametrize("nemesis", NEMESES)

@@ -9,10 +9,9 @@ import contextlib
 
 import pytest
 
-from tests import servers
-from tests.conftest import chosen, missing
 from tests.jepsen import catalogue
 from tests.jepsen import run as running
+from tests.jepsen.conftest import running_cluster
 from tests.jepsen.history import FINAL
 from tests.jepsen.run import Plan
 from tests.jepsen.sound import assert_sound
@@ -42,13 +41,7 @@ def start(request):
     with contextlib.ExitStack() as stack:
 
         def started(name):
-            cls = catalogue.cluster(name)
-            if cls.kind not in chosen(request.config):
-                pytest.skip(f"{cls.kind} is not among --databases")
-            try:
-                return stack.enter_context(cls())
-            except servers.Missing as reason:
-                return missing(reason)
+            return stack.enter_context(running_cluster(request, name))
 
         yield started
 
