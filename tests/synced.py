@@ -12,9 +12,12 @@ from placement.db.database import Database
 from placement.db.tables import change_writers, metadata, provider_changes, resource_providers
 from tests.servers import Server
 
+#: An id that no counter gives: they go on from test to test, so that a small id may be that of another row.
+NOWHERE = 777_777
+
 
 class Kept:
-    """A database that is like new for each test."""
+    """A database that is like new for each test, but for the counters of ids: those of MariaDB and PostgreSQL go on."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

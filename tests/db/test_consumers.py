@@ -12,11 +12,10 @@ from placement.objects.consumer import Consumer
 from tests.caller import NEW_CONSUMER
 from tests.db import watch
 from tests.db.in_process import placement
+from tests.synced import NOWHERE
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c001"
 CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c002"
-#: A provider's id that no counter of the database reaches.
-NOWHERE = 777_777
 
 
 @pytest.fixture

@@ -36,9 +36,9 @@ from tests.db.single_calls import pages
 from tests.described import Described
 from tests.index.contents import meaning
 from tests.index.rewound import unchecked
+from tests.synced import NOWHERE
 
-NOWHERE = 777_777
-#: Tests before this one share the counters of the database; none of them comes this far.
+#: The first of the ids that are inserted: a counter has not come this far, or has passed all of them.
 FIRST = 1_000_000
 SOUND = str(uuid.UUID(int=1))
 ODD = {

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from placement.db.tables import allocations, claims, consumers, resource_providers
 from tests import web
 from tests.db.in_process import placement
+from tests.synced import NOWHERE
 
 
 class Cloud:
@@ -258,9 +259,9 @@ def test_what_another_implementation_has_left_is_held(cloud):
     cloud.host("h", VCPU=1)
     odd = str(uuid.uuid4())
     with cloud.database.engine.begin() as connection:
-        row = {"resource_provider_id": 10**6, "resource_class_id": 0, "consumer_id": odd, "used": 1}
+        row = {"resource_provider_id": NOWHERE, "resource_class_id": 0, "consumer_id": odd, "used": 1}
         connection.execute(sa.insert(allocations).values(row))
-        connection.execute(sa.insert(consumers).values(uuid=odd, project_id=10**6, user_id=10**6, generation=7))
+        connection.execute(sa.insert(consumers).values(uuid=odd, project_id=NOWHERE, user_id=NOWHERE, generation=7))
     assert cloud.claim(request(consumer=odd)).error["code"] == "placement.v1.held_otherwise"
     shown = cloud("GET", f"/v1/claims/{odd}").body
     assert (shown["project_id"], shown["allocations"], shown["consumer_generation"]) == (None, {}, 7)
