@@ -11,21 +11,14 @@ import uuid as uuid_module
 
 import hypothesis
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from placement import deploy
 from placement.baremetal.objects import candidates
 from tests import caller, servers, web
 from tests.db.feed_audit import audited
 from tests.model.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
-from tests.model.clients import outcome
+from tests.model.clients import outcome, when
 from tests.model.things import Refused
 
 NODES, ALLOCATIONS = "/baremetal/v1/nodes", "/baremetal/v1/allocations"
@@ -129,8 +122,8 @@ class Clients(RuleBasedStateMachine):
         path = f"{NODES}/{node}/states/provision"
         self.does(202, "PUT", path, body, lambda: self.model.provision(node, verb))
 
-    @precondition(lambda self: self.model.nodes)
     @rule(which=CONSUMER)
+    @when(lambda self: self.model.nodes)
     def makes_it_available(self, which):
         """All steps from wherever the node is, so that there is an available node."""
         nodes = sorted(self.model.nodes)
@@ -179,8 +172,8 @@ class Clients(RuleBasedStateMachine):
         node, instance = self.node(number), self.some_consumer(consumer)
         self.patch(number, "instance_uuid", instance, lambda: self.model.set_instance(node, instance))
 
-    @precondition(lambda self: self.model.consumers)
     @rule(which=CONSUMER)
+    @when(lambda self: self.model.consumers)
     def remove_instance(self, which):
         held = sorted(node for node in self.model.nodes if self.model.holder(node))
         if held:
@@ -248,8 +241,8 @@ class Clients(RuleBasedStateMachine):
                 for known in (self.model.records, self.model.consumers):
                     known[made["uuid"]] = known.pop("new")
 
-    @precondition(lambda self: self.model.nodes)
     @rule(number=CONSUMER, name=NAME)
+    @when(lambda self: self.model.nodes)
     def deploys_by_hand_and_records_it(self, number, name):
         """Mostly a backfill that succeeds."""
         self.makes_it_available(number)
@@ -298,14 +291,14 @@ class Clients(RuleBasedStateMachine):
         }
         self.does(204, "PUT", path, body, lambda: self.model.claim(consumer, held))
 
-    @precondition(lambda self: self.model.consumers)
     @rule(which=CONSUMER)
+    @when(lambda self: self.model.consumers)
     def release(self, which):
         consumer = [*self.model.consumers][which % len(self.model.consumers)]
         self.does(204, "DELETE", f"/allocations/{consumer}", None, lambda: self.model.release(consumer))
 
-    @precondition(lambda self: self.model.providers)
     @rule(which=CONSUMER, traits=TRAITS)
+    @when(lambda self: self.model.providers)
     def sets_traits_of_the_provider(self, which, traits):
         provider, body = self.provider(which), {"traits": traits}
         body["resource_provider_generation"] = self.generation(provider)
@@ -313,8 +306,8 @@ class Clients(RuleBasedStateMachine):
         self.does(200, "PUT", path, body, lambda: self.model.providers[provider].traits.clear())
         self.model.providers[provider].traits.update(traits)
 
-    @precondition(lambda self: self.model.providers)
     @rule(which=CONSUMER, reserved=st.sampled_from((0, 1, None)))
+    @when(lambda self: self.model.providers)
     def changes_the_unit(self, which, reserved):
         provider = self.provider(which)
         units = sorted(self.model.providers[provider].inventories)
@@ -328,8 +321,8 @@ class Clients(RuleBasedStateMachine):
             body["resource_provider_generation"] = self.generation(provider)
         self.does(status, method, path, body, lambda: self.model.change_inventory(provider, units[0], reserved))
 
-    @precondition(lambda self: self.model.providers)
     @rule(which=CONSUMER)
+    @when(lambda self: self.model.providers)
     def deletes_a_provider(self, which):
         provider = self.provider(which)
         path = f"/resource_providers/{provider}"

@@ -11,13 +11,13 @@ import os
 
 import hypothesis
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 from placement import deploy
 from tests import caller, servers, web
 from tests.db import lease
 from tests.db.feed_audit import audited
-from tests.model.clients import Clients, body_of, clear, copied, record, records
+from tests.model.clients import Clients, body_of, clear, copied, record, records, when
 from tests.model.picking import Pickers
 from tests.model.strategies import (
     BELIEF,
@@ -92,8 +92,8 @@ class Writers(Clients):
             lambda: self.model.save_provider(uuid, name, parent, freely=minor >= 37),
         )
 
-    @precondition(lambda self: len(self.model.providers) > 2)
     @rule(which=WHICH, minor=minors(0, 39))
+    @when(lambda self: len(self.model.providers) > 2)
     def delete_provider(self, which, minor):
         uuid = self.provider(which)
         path = f"/resource_providers/{uuid}"
@@ -135,8 +135,8 @@ class Writers(Clients):
             lambda: self.model.update_inventory(uuid, name, generation, inventory, may_be_full=minor >= 26),
         )
 
-    @precondition(lambda self: self.model.consumers)
     @rule(which=WHICH, thing=WHICH, amount=st.integers(1, 3), minor=minors(0, 39))
+    @when(lambda self: self.model.consumers)
     def shrinks(self, which, thing, amount, minor):
         """Mostly to less than the usage, as when a device breaks."""
         _, held = self.holder(which)
@@ -224,8 +224,8 @@ class Writers(Clients):
         held = self.held([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
         self.put(self.claim(self.uuid("c", number), held, minor, **who), minor)
 
-    @precondition(lambda self: self.model.consumers)
     @rule(which=WHICH, thing=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
+    @when(lambda self: self.model.consumers)
     def resizes(self, which, thing, by, minor, **who):
         """A consumer keeps its allocations except for one, of which it takes a little less or more."""
         consumer, held = self.holder(which)
@@ -237,8 +237,8 @@ class Writers(Clients):
     def claim_together(self, wanted, minor, **who):
         self.post(self.all_of(wanted, minor, who), minor)
 
-    @precondition(lambda self: self.model.consumers)
     @rule(which=WHICH, number=CONSUMER, to=st.none() | WHICH, minor=minors(13, 28, 39), **WHO)
+    @when(lambda self: self.model.consumers)
     def moves(self, which, number, to, minor, **who):
         """As in the migration of a server: another consumer takes over its allocations; it gets the same elsewhere."""
         consumer, held = self.holder(which)

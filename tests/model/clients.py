@@ -5,6 +5,7 @@ They choose by small numbers (tests/model/strategies.py); here the numbers becom
 
 from __future__ import annotations
 
+import functools
 import uuid as uuid_module
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -127,6 +128,24 @@ class Clients(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         clear(self.call)
+
+
+def when(applies: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a rule do nothing where it does not apply.
+
+    In the place of a precondition, which must not depend on what a service has chosen: that is another place when
+    Hypothesis repeats the steps, and it fails ("inconsistent data generation") where it has other rules then.
+    """
+
+    def decorated(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def where_it_applies(self: Any, *args: Any, **drawn: Any) -> None:
+            if applies(self):
+                function(self, *args, **drawn)
+
+        return where_it_applies
+
+    return decorated
 
 
 def get(call: Caller, path: str) -> Any:

@@ -13,10 +13,10 @@ from typing import Any
 
 import hypothesis
 from hypothesis import strategies as st
-from hypothesis.stateful import invariant, precondition, rule
+from hypothesis.stateful import invariant, rule
 
 from placement.search.query.query import Group, NameCondition, SearchQuery
-from tests.model.clients import Clients, seen
+from tests.model.clients import Clients, seen, when
 from tests.model.placing import Judge, Options, Wish
 from tests.model.service import Model
 from tests.model.strategies import BELIEF, CONSUMER, CONSUMERS, OWNERS, WHICH
@@ -75,7 +75,6 @@ class Pickers(Clients):
             wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry=place == dry))
         self._claim(wishes, conditions, {"strategy": strategy, "all_or_nothing": at_once, **end}, tried=tried)
 
-    @precondition(lambda self: self.model.consumers)
     @rule(
         which=WHICH,
         shape=SHAPE,
@@ -87,6 +86,7 @@ class Pickers(Clients):
         again=st.booleans(),
         **WHO,
     )
+    @when(lambda self: self.model.consumers)
     def moves_to_a_place(self, which, shape, count, strategy, belief, conditions, end, again, owner, type_):
         consumer, _ = self.holder(which)
         believed = self.model.consumers[consumer].generation + (belief == "off")
@@ -107,8 +107,8 @@ class Pickers(Clients):
                 known.record.ends = seconds is not None
             assert _ended(answer.body) == seen(self.model.claim_of(consumer))
 
-    @precondition(lambda self: any(known.record and known.record.ends for known in self.model.consumers.values()))
     @rule(which=WHICH)
+    @when(lambda self: any(known.record and known.record.ends for known in self.model.consumers.values()))
     def reaches_an_end(self, which):
         """As the next search notices, which gives back what it holds."""
         leased = sorted(uuid for uuid, known in self.model.consumers.items() if known.record and known.record.ends)
