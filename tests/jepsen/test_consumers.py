@@ -332,6 +332,20 @@ def test_a_lease_whose_extension_is_being_committed_may_be_shown_as_over():
     assert is_wrong(LEASED, early, show(22, 24, 0), show(40, 50, 1, ends=LATER))
 
 
+def test_a_lease_whose_move_is_being_committed_may_be_shown_as_over():
+    def moved(began, ended):
+        reply = result(2, "moved", 2, LATER)
+        return claim(began, ended, reply, length=120, keep=False, consumer_generation=1)
+
+    shown = show(OVER + 20, OVER + 21, 2, 2, LATER)
+    assert not is_wrong(LEASED, moved(OVER - 5, OVER + 5), show(OVER + 4, OVER + 9, 0), shown)
+    assert is_wrong(LEASED, moved(OVER - 5, OVER + 5), show(OVER + 6, OVER + 9, 0), shown)
+    # What is read before its end is not over, and a move that keeps the end does not hide that it came.
+    assert is_wrong(LEASED, moved(20, 30), show(22, 24, 0), show(40, 50, 2, 2, LATER))
+    kept = claim(OVER - 5, OVER + 5, result(2, "moved", 2, ENDS), keep=False, consumer_generation=1)
+    assert is_wrong(LEASED, kept, show(OVER + 2, OVER + 3, 0), show(OVER + 20, OVER + 21, 2, 2, ENDS))
+
+
 def test_what_was_acknowledged_before_a_loss_is_kept_where_the_event_says_so():
     before, beside = [FIRST, put(20, 30, 2, 1)], put(110, 115, 3, 2)
     for amount, generation, wrong in [(0, 1, True), (1, 1, True), (2, 2, False), (3, 3, False)]:

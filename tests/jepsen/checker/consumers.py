@@ -110,23 +110,30 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
                     of_all += [timed] if effect.consumer == EVERY else []
                     found[effect.consumer] += [timed, *_ends(operation, effect, clocks)]
     found.pop(EVERY, None)
-    return {consumer: [*_beside_extensions(each), *of_all] for consumer, each in found.items()}
+    return {consumer: [*_beside_new_ends(each), *of_all] for consumer, each in found.items()}
 
 
-def _beside_extensions(operations: Sequence[Timed]) -> Iterator[Timed]:
-    """Let a read beside an extension take the lease for ended.
+def _beside_new_ends(operations: Sequence[Timed]) -> Iterator[Timed]:
+    """Let a read beside a call that gives the lease another end take it for ended.
 
-    The extension is in time by the clock when it has its lock; until it is committed, readers see the end before it,
+    Such a call is in time by the clock when it has its lock; until it is committed, readers see the end before it,
     which may come meanwhile (docs: v1-claims-extend).
     """
-    extensions = [each for each in operations if isinstance(each.call, ConsumerExtended)]
+    new_ends = [each for each in operations if _gives_another_end(each.call)]
     ends = [each for each in operations if isinstance(each.call, LeaseEnd)]
     for each in operations:
         late = isinstance(each.call, ConsumerRead) and each.call.minds_ends and each.call.shown is None
-        if late and any(_overlap(each, one) for one in extensions) and any(_overlap(each, one) for one in ends):
+        if late and any(_overlap(each, one) for one in new_ends) and any(_overlap(each, one) for one in ends):
             yield replace(each, call=AnyTime(each.call))
         else:
             yield each
+
+
+def _gives_another_end(call: object) -> bool:
+    match call:
+        case ConsumerExtended() | ConsumerWrite(expected=int(), after=Holding(ends=str())):
+            return True
+    return False
 
 
 def _overlap(one: Timed, other: Timed) -> bool:
