@@ -12,7 +12,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Engine
 
 from placement import errors, signals
-from placement.db import dialects, driver_errors, feed
+from placement.db import dialects, driver_errors, expired_writers, feed
 from placement.db.driver_errors import ErrorClass
 from placement.db.transaction import Transaction
 
@@ -63,7 +63,7 @@ class Attempts:
                 result = self._transact(work, transaction, connection, writer)
         transaction.committed()
         if writer.maintenance_due():
-            self._maintain_feed(writer)
+            self.maintain(writer)
         return result
 
     def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
@@ -119,11 +119,16 @@ class Attempts:
                 raise errors.OutcomeUnknown() from error
             raise
 
-    def _maintain_feed(self, writer: feed.Writer) -> None:
-        """Maintain the feed after a request's COMMIT; an error is logged, and does not fail the request."""
+    def maintain(self, writer: feed.Writer) -> None:
+        """Maintain the feed: this writer, and those whose leases have expired.
+
+        It is done after a request's COMMIT; an error is logged, and does not fail the request.
+        """
         try:
             with self._lock:
-                writer.maintain(self._engine)
+                expired = writer.maintain(self._engine)
+            if expired is not None:
+                self.commit(lambda db: expired_writers.end(db, expired), 1)
         except Exception as error:
             LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))
 

@@ -29,7 +29,8 @@ from placement.db.tables import change_writers, provider_changes
 USAGE = "usage"  # allocations on the provider
 SHAPE = "shape"  # anything else about it: inventory, traits, aggregates, name, parent, generation
 GONE = "gone"  # the provider was deleted
-NAMES = "names"  # resource classes were created, renamed or deleted, or traits deleted; recorded for NO_PROVIDER
+#: Resource classes were created, renamed or deleted, traits deleted, or writers ended; recorded for NO_PROVIDER.
+NAMES = "names"
 _STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
 NO_PROVIDER = 0
 
@@ -75,44 +76,29 @@ class Writer:
         """Whether a minute has passed since the last maintenance."""
         return time.monotonic() - self.maintained > _MAINTENANCE_INTERVAL
 
-    def maintain(self, engine: Engine) -> None:
-        """Renew this writer's lease, delete its old rows, and end the writers whose leases have expired."""
+    def maintain(self, engine: Engine) -> datetime.datetime | None:
+        """Renew this writer's lease, and delete its old rows.
+
+        Returns:
+            The time since which living writers were seen, for ``expired_writers.end``; None if no lease has expired.
+        """
         self.maintained = now = time.monotonic()
         with engine.begin() as connection:
             if connection.execute(_RENEW, {"writer": self.id}).rowcount != 1:
-                return  # the writer was ended; its next transaction fails and drops it
+                return None  # the writer was ended; its next transaction fails and drops it
             self._prune(connection, now)
             database_now: datetime.datetime = connection.execute(_SEEN_AT, {"writer": self.id}).scalar_one()
             expired = database_now - datetime.timedelta(seconds=LIFETIME)
-            for writer_id in connection.execute(_EXPIRED, {"expired": expired}).scalars().all():
-                _end(connection, writer_id, expired)
+            some_expired = connection.execute(EXPIRED, {"expired": expired}).first() is not None
         self.seen = now
+        return expired if some_expired else None
 
     def _prune(self, connection: Connection, now: float) -> None:
         """Delete the rows that had a successor RETENTION seconds ago, so the newest row of that time stays."""
         self._marks.append((now, self.seq))
         while self._marks and self._marks[0][0] < now - RETENTION:
             _, newest_then = self._marks.popleft()
-            connection.execute(_PRUNE, {"writer": self.id, "newest": newest_then})
-
-
-def _end(connection: Connection, writer_id: int, expired: datetime.datetime) -> None:
-    """End a writer whose lease has expired; its newest row stays, under the negated id.
-
-    The lock waits for a transaction of the writer that is about to commit, so the number that is read after it is the
-    writer's last: from then on the foreign key refuses its rows (fencing).  A reader whose position is below that
-    number has missed a transaction.
-    """
-    if connection.execute(_LOCK, {"writer": writer_id, "expired": expired}).first() is None:
-        return  # the writer has renewed its lease meanwhile
-    if writer_id > 0:
-        newest = connection.execute(_NEWEST, {"writer": writer_id}).scalar() or 0
-        connection.execute(_PRUNE, {"writer": writer_id, "newest": newest})
-        connection.execute(sa.insert(change_writers).values(id=-writer_id))
-        connection.execute(_MOVE, {"writer": writer_id, "heir": -writer_id})
-    else:  # it was ended a LIFETIME ago
-        connection.execute(_CLEAR, {"writer": writer_id})
-    connection.execute(_DELETE, {"writer": writer_id})
+            connection.execute(PRUNE, {"writer": self.id, "newest": newest_then})
 
 
 class Writers:
@@ -162,14 +148,8 @@ _RENEW = (
     .where(change_writers.c.id == sa.bindparam("writer"))
     .values(seen_at=sa.func.current_timestamp())
 )
-_EXPIRED = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("expired")).order_by("id")
-_THIS = change_writers.c.id == sa.bindparam("writer")
-_LOCK = (
-    sa.select(change_writers.c.id).where(_THIS, change_writers.c.seen_at < sa.bindparam("expired")).with_for_update()
-)
-_DELETE = sa.delete(change_writers).where(_THIS)
+#: Ids of the writers that were not seen since a time.
+EXPIRED = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("expired")).order_by("id")
 _OF_THIS = provider_changes.c.writer_id == sa.bindparam("writer")
-_NEWEST = sa.select(sa.func.max(provider_changes.c.seq)).where(_OF_THIS)
-_PRUNE = sa.delete(provider_changes).where(_OF_THIS, provider_changes.c.seq < sa.bindparam("newest"))
-_MOVE = sa.update(provider_changes).where(_OF_THIS).values(writer_id=sa.bindparam("heir"))
-_CLEAR = sa.delete(provider_changes).where(_OF_THIS)
+#: Deletes the rows of a writer before its newest.
+PRUNE = sa.delete(provider_changes).where(_OF_THIS, provider_changes.c.seq < sa.bindparam("newest"))

@@ -247,7 +247,8 @@ def test_a_writer_that_was_not_seen_for_long_is_ended_and_its_number_kept_as_lon
     assert len(rows(database)) == 4, "three hours are not long"
     see(database, dead_writer, 4 * 3600 + 9)
     touch(database, 4)
-    assert rows(database) == sorted([(-dead_writer, 2, 1), (idle_writer, 1, 2), (own, 1, 3), (own, 2, 4)])
+    ended = (own, 3, feed.NO_PROVIDER)
+    assert rows(database) == sorted([(-dead_writer, 2, 1), (idle_writer, 1, 2), (own, 1, 3), (own, 2, 4), ended])
     assert writers(database) == {-dead_writer, idle_writer, own}
     see(database, -dead_writer, 3 * 3600)
     touch(database, 5)

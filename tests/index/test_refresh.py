@@ -35,12 +35,14 @@ from tests.index.contents import meaning
 from tests.index.reader import Reader
 from tests.index.writes import Writer
 
+LONG_AGO = datetime.datetime(2001, 1, 1)
 
-def maintain(database: Database, **lifetimes: float) -> None:
-    """Run the maintenance of all writers of a process, with other lifetimes of rows or writers."""
-    with mock.patch.multiple(feed, **lifetimes):
+
+def maintain(database: Database, retention: float = feed.RETENTION) -> None:
+    """Run the maintenance of all writers of a process, with another lifetime of rows."""
+    with mock.patch.object(feed, "RETENTION", retention):
         for writer in list(database.writers.idle):
-            writer.maintain(database.engine)
+            database._attempts.maintain(writer)
 
 
 class Play:
@@ -99,7 +101,7 @@ class Play:
 
     def clear_rows(self) -> None:
         """Readers that have not looked since may be unable to follow; those read everything."""
-        maintain(self.chance.choice(self.databases), RETENTION=-1.0)
+        maintain(self.chance.choice(self.databases), -1.0)
         self.undisturbed.clear()
 
     def forget_writers(self) -> None:
@@ -111,7 +113,9 @@ class Play:
             else:
                 reader.age(feed.LIFETIME)
                 self.undisturbed.discard(reader)
-        maintain(self.chance.choice(self.databases), LIFETIME=-3600.0)
+        with self.databases[0].engine.begin() as connection:
+            connection.execute(sa.update(change_writers).values(seen_at=LONG_AGO))
+        maintain(self.chance.choice(self.databases))
 
     def note(self) -> None:
         """Make a backup, or note what has reached the disk."""
@@ -278,13 +282,10 @@ def test_a_writer_whose_birth_was_lost_is_missed(reader):
     assert reader.followed == 1
 
 
-LONG_AGO = datetime.datetime(2001, 1, 1)
-
-
 def taken_for_dead(reader, writer):
     """Another writer's maintenance finds that the writer's lease has expired."""
     by_hand(reader, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=LONG_AGO))
-    maintain(reader.database, LIFETIME=feed.LIFETIME)
+    maintain(reader.database)
 
 
 @pytest.mark.parametrize("writes_on", [True, False])
@@ -303,6 +304,23 @@ def test_a_writer_that_was_ended_while_in_use_loses_no_change(reader, writes_on)
         reader.look(must_follow=True)
         taken_for_dead(reader, -writer.id)
         reader.look(must_follow=True)
+
+
+@pytest.mark.parametrize("existed", [True, False])
+def test_a_database_that_lost_only_writes_of_ended_writers_is_missed(reader, existed):
+    """A backup is restored that is older than all writes of a process, or than its last ones; it has ended since."""
+    with opened(reader.database.url) as other:
+        if existed:
+            other.write(lambda db: LockedProvider.lock(db, "root").rename("kept"))
+        state = rewound.noted(reader.database)
+        other.write(lambda db: LockedProvider.lock(db, "root").rename("lost"))
+        (writer,) = other.writers.idle
+    reader.look(must_follow=True)
+    taken_for_dead(reader, writer.id)
+    reader.look(must_follow=True)
+    rewound.put_back(reader.database, state)
+    reader.look()
+    assert reader.followed == 2
 
 
 def test_a_writer_that_was_ended_before_the_index_knew_it_is_missed(reader):
@@ -337,7 +355,7 @@ def test_a_reader_that_was_away_for_less_follows_rows_that_exist(reader):
 def test_a_reader_that_missed_deleted_rows_reads_everything(reader):
     rename(reader, "one")
     rename(reader, "two")
-    maintain(reader.database, RETENTION=-1.0)
+    maintain(reader.database, -1.0)
     reader.look()
     assert not reader.followed
     rename(reader, "three")
