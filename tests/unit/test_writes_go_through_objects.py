@@ -95,6 +95,7 @@ def test_only_objects_and_the_database_record_in_the_feed():
         if name == "changed" and any(getattr(getattr(one, "value", None), "id", "") == "feed" for one in arguments)
     }
     assert recording == {
+        "db/expired_writers",
         "db/online",
         "db/standard",
         *(f"objects/{name}" for name in WRITERS - {"claim_record", "consumer", "leases", "release"}),
