@@ -301,7 +301,7 @@ class Model:
         node = self._node(node_uuid, 400)
         holder = self.holder(node_uuid)
         chosen = uuid or holder or "new"
-        refused = node.provision_state != ACTIVE or not {*record.traits} <= self.providers[node_uuid].traits
+        refused = node.provision_state != ACTIVE or not {*record.traits} <= self._traits(node_uuid)
         refused = refused or (record.resource_class or node.resource_class) != node.resource_class
         taken = holder not in (None, chosen)
         elsewhere = holder is None and any(other in self.nodes for other in self.consumers.get(chosen, {}))
