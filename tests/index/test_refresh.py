@@ -113,8 +113,7 @@ class Play:
             else:
                 reader.age(feed.LIFETIME)
                 self.undisturbed.discard(reader)
-        with self.databases[0].engine.begin() as connection:
-            connection.execute(sa.update(change_writers).values(seen_at=LONG_AGO))
+        by_hand(self.readers[0], sa.update(change_writers).values(seen_at=LONG_AGO))
         maintain(self.chance.choice(self.databases))
 
     def note(self) -> None:
