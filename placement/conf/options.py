@@ -100,6 +100,35 @@ _CONSOLE = [
     ),
 ]
 
+_HISTORY = [
+    cfg.BoolOpt(
+        "enabled",
+        default=True,
+        help="Record what each request changes, in the same transaction, for GET /v1/events and /v1/history. Processes "
+        "that have it disabled leave gaps.",
+    ),
+    cfg.IntOpt(
+        "retention_days",
+        default=30,
+        min=1,
+        help="Days after which events are removed. Workers do so in small steps, as does 'placement-manage db sweep'.",
+    ),
+    cfg.IntOpt(
+        "max_events",
+        default=20_000_000,
+        min=1000,
+        help="The largest number of events; the oldest are removed before their time if there are more. An event takes "
+        "about 500 bytes; a claim makes one for its consumer and one for each of its providers.",
+    ),
+    cfg.IntOpt(
+        "max_waiting_requests",
+        min=0,
+        help="The largest number of requests of one process that wait for events, GET /v1/events with wait or as a "
+        "stream. Others are answered at once. The default is a quarter of the threads of the web server, if their "
+        "number is known, and otherwise 1.",
+    ),
+]
+
 _METRICS = [
     cfg.StrOpt(
         "directory",
@@ -318,6 +347,7 @@ GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     "api": _API,
     "baremetal": _BAREMETAL,
     "console": _CONSOLE,
+    "history": _HISTORY,
     "metrics": _METRICS,
     "placement": _PLACEMENT,
     "placement_database": _DATABASE,

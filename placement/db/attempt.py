@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 from placement import errors, signals
 from placement.db import dialects, driver_errors, expired_writers, feed
 from placement.db.driver_errors import ErrorClass
+from placement.db.events import Notes
 from placement.db.transaction import Transaction
 
 LOG = logging.getLogger(__name__)
@@ -28,18 +29,26 @@ class Attempts:
     """Runs attempts on the connections and with the feed's writers of one database; shared by all threads."""
 
     def __init__(
-        self, engine: Engine, writers: feed.Writers, lock: Lock, on_lost: Callable[[Exception, float], None]
+        self,
+        engine: Engine,
+        writers: feed.Writers,
+        lock: Lock,
+        on_lost: Callable[[Exception, float], None],
+        *,
+        history: bool,
     ) -> None:
         """Take what an attempt needs.
 
         Args:
             lock: Held from the beginning of an attempt to its end.
             on_lost: Called with the error and the time if the connection was lost during COMMIT.
+            history: Whether events are recorded.
         """
         self._engine = engine
         self._writers = writers
         self._lock = lock
         self._on_lost = on_lost
+        self._history = history
 
     def commit(self, work: Work[Result], number: int) -> Result:
         """Return what ``work(db)`` returns, once that is committed.
@@ -59,7 +68,7 @@ class Attempts:
                 self._writers.give_back(writer)
                 raise
             with connection:
-                transaction = Transaction(connection, number)
+                transaction = Transaction(connection, number, notes=Notes() if self._history else None)
                 result = self._transact(work, transaction, connection, writer)
         transaction.committed()
         if writer.maintenance_due():

@@ -76,9 +76,10 @@ class CompiledStatement:
 class CompiledInsert:
     """An INSERT of any number of rows into some columns of a table."""
 
-    def __init__(self, table: sa.Table, *columns: str) -> None:
-        """Take the columns of which each row has a value."""
-        self._statement = sa.insert(table).values({name: sa.bindparam(name) for name in columns}).inline()
+    def __init__(self, table: sa.Table, *columns: str, **expressions: sa.ColumnElement[Any]) -> None:
+        """Take the columns of which each row has a value, and what the database computes for others, without values."""
+        values: dict[str, Any] = {name: sa.bindparam(name) for name in columns} | expressions
+        self._statement = sa.insert(table).values(values).inline()
         self._texts: weakref.WeakKeyDictionary[Dialect, _RowsText] = weakref.WeakKeyDictionary()
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:

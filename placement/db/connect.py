@@ -39,7 +39,7 @@ def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
         given["read_timeout"] = None
     statements.log(group.connection_debug)
     sqlite_file.create_private(url)
-    database = Database(url, **given)
+    database = Database(url, history=conf.history.enabled, **given)
     if group.connection_trace:
         for engine in (database.engine, database.reading_engine):
             statements.add_source_comments(engine)

@@ -43,11 +43,12 @@ class Database:
     servers written in C (uWSGI) fork without Python's hooks.
     """
 
-    def __init__(self, url: str | sa.URL, **options: Any) -> None:
+    def __init__(self, url: str | sa.URL, *, history: bool = True, **options: Any) -> None:
         """Prepare the engines; connections are made when they are needed.
 
         Args:
             url: The URL of SQLAlchemy.
+            history: Whether writes record events.
             options: Those of ``dialects.Setup.of``, and of SQLAlchemy's engines.
         """
         self.url = dialects.normalise(url)
@@ -61,7 +62,7 @@ class Database:
         write_lock: Lock = WriteLock() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which reads use too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
-        self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
+        self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale, history=history)
         self._joint_writes = JointWrites(self.write, self.wait_for)
 
     def time_statements(self) -> None:

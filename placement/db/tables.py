@@ -369,5 +369,54 @@ RECORD_IS_LIVE = sa.or_(
     .correlate(baremetal_allocations),
 )
 
+# --- the history ------------------------------------------------------------------------------------------------------
+
+# What committed transactions have changed (placement/db/events.py): a row for each object that a request changed.
+# Writer and sequence number are those of the feed.  No foreign key: writers end before their events.
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("writer_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
+    sa.Column("seq", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
+    # From 0 in each transaction.
+    sa.Column("ordinal", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
+    # By the database's clock, a moment before COMMIT.
+    _precise("at", nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    # Of a provider, consumer or node; null for resource classes and traits.
+    sa.Column("uuid", sa.String(36), nullable=True),
+    # Where the event creates, names or deletes the object.
+    sa.Column("name", _exact(255), nullable=True),
+    # The consumer's.
+    sa.Column("project", _exact(255), nullable=True),
+    # Null: there was, or is, no such object, or its generation is not known.
+    sa.Column("before_generation", sa.Integer, nullable=True),
+    sa.Column("generation", sa.Integer, nullable=True),
+    # JSON texts.  The request is in the first of its rows, and the others have the ordinal of that one.
+    sa.Column("changes", _LONG_TEXT, nullable=False),
+    sa.Column("request", _LONG_TEXT, nullable=True),
+    sa.Column("request_ordinal", sa.Integer, nullable=False),
+    sa.Index("events_uuid_idx", "uuid"),
+    sa.Index("events_name_idx", "name"),
+)
+
+# The order of the transactions that have events (placement/db/event_order.py).  Events of a transaction have the
+# positions from this one on.
+event_order = sa.Table(
+    "event_order",
+    metadata,
+    sa.Column("position", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
+    sa.Column("writer_id", sa.Integer, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    # How many events the transaction has, and the time of the first.
+    sa.Column("events", sa.Integer, nullable=False),
+    _precise("at", nullable=False),
+    sa.UniqueConstraint("writer_id", "seq", name="uniq_event_order0writer_seq"),
+    sa.Index("event_order_at_idx", "at"),
+)
+
 #: The tables that other implementations do not know.
-OURS = (change_writers, provider_changes, feed_instance, claims, baremetal_nodes, baremetal_allocations)
+OURS = (
+    *(change_writers, provider_changes, feed_instance, claims, baremetal_nodes, baremetal_allocations),
+    *(events, event_order),
+)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy.engine import Connection, CursorResult
 
-from placement.db import dialects, feed
+from placement.db import dialects, feed, origin
 from placement.db.compiled import CompiledInsert, CompiledStatement
+from placement.db.events import Changes, Notes
 
 if TYPE_CHECKING:
     Rows = CursorResult[*tuple[Any, ...]]
@@ -49,10 +50,17 @@ class Reader:
 class Transaction(Reader):
     """One attempt of a write: its connection, and the providers that it has changed so far."""
 
-    __slots__ = ("_changes", "_on_commit", "_prerequisite", "attempt")
+    __slots__ = ("_changes", "_notes", "_on_commit", "_prerequisite", "attempt")
 
-    def __init__(self, connection: Connection, attempt: int = 1) -> None:
+    def __init__(self, connection: Connection, attempt: int = 1, *, notes: Notes | None = None) -> None:
+        """Take a connection.
+
+        Args:
+            attempt: Its number, from 1.
+            notes: Where changes are noted for the history; None if none is recorded.
+        """
         super().__init__(connection)
+        self._notes = notes
         self._changes: dict[int, str] = {}
         self._on_commit: list[Callable[[], object]] = []
         self._prerequisite: Callable[[Transaction], object] | None = None
@@ -77,6 +85,30 @@ class Transaction(Reader):
     def changed(self, provider_id: int, what: str) -> None:
         """Record in the feed, in this transaction, that the provider changed; ``what`` is a constant of the feed."""
         self._changes[provider_id] = feed.combined(self._changes.get(provider_id), what)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether changes are noted, so that what they replace has to be known."""
+        return self._notes is not None
+
+    def note(
+        self,
+        kind: str,
+        key: str,
+        changes: Changes,
+        *,
+        generations: tuple[int | None, int | None] | None = None,
+        project: str | None = None,
+        by: origin.Origin | None = None,
+    ) -> None:
+        """Note a change of an object for the history, in this transaction; arguments as of ``Notes.add``.
+
+        Args:
+            by: In whose name; None for that of the thread.
+        """
+        if self._notes is not None:
+            by = by or origin.current()
+            self._notes.add(kind, key, by, changes, generations=generations, project=project)
 
     @property
     def changed_providers(self) -> Collection[int]:
@@ -107,9 +139,16 @@ class Transaction(Reader):
             raise Prerequisite(self._prerequisite)
 
     def record(self, writer: feed.Writer) -> int:
-        """Insert the changes into the feed, as the last statements before COMMIT.
+        """Insert the changes into the feed, and the events, as the last statements before COMMIT.
 
         Returns:
             The sequence number of the writer's newest transaction once this one is committed.
         """
-        return writer.record(self._connection, self._changes) if self._changes else writer.seq
+        if self._notes and not self._changes:
+            self._changes[feed.NO_PROVIDER] = feed.EVENTS
+        if not self._changes:
+            return writer.seq
+        seq = writer.record(self._connection, self._changes)
+        if self._notes:
+            self._notes.insert(self._connection, writer.id, seq)
+        return seq

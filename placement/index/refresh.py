@@ -97,7 +97,7 @@ def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> S
     Raises:
         OutOfStepError: The snapshot has missed an earlier change.
     """
-    if feed.NO_PROVIDER in changes:
+    if changes.get(feed.NO_PROVIDER) == feed.NAMES:
         snapshot = edit.with_classes(snapshot, load.class_names(db))
     changed = {id_: what for id_, what in changes.items() if id_ != feed.NO_PROVIDER}
     used = [id_ for id_, what in changed.items() if what == feed.USAGE]
