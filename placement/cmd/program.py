@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import getpass
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,9 +16,10 @@ from sqlalchemy import exc
 
 from placement import conf as options
 from placement import errors, log, package
-from placement.db import driver_errors, schema
+from placement.db import driver_errors, origin, schema
 from placement.db.connect import connect
 from placement.db.database import Database
+from placement.db.origin import Origin
 
 #: Exit codes of programs that SIGINT and SIGPIPE end.
 INTERRUPTED, UNREAD = 130, 141
@@ -95,6 +98,16 @@ def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
     group = conf.placement_database
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)
-        yield database
+        with origin.acting(_operator(conf)):
+            yield database
     finally:
         database.dispose()
+
+
+def _operator(conf: cfg.ConfigOpts) -> Origin:
+    """Return in whose name a command writes: the user of the operating system who runs it."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may have users without a name
+        user = str(os.getuid())
+    return Origin(user=user, client=socket.gethostname(), api=conf.prog, route=conf.command.name)

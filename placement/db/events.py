@@ -75,9 +75,7 @@ class Notes:
             before = noted.changes.get(path)
             noted.changes[path] = (old if before is None else before[0], new)
         if generations is not None:
-            noted.generations = (
-                generations if noted.generations is None else (noted.generations[0], generations[1])
-            )
+            noted.generations = generations if noted.generations is None else (noted.generations[0], generations[1])
         noted.project = project or noted.project
 
     def __bool__(self) -> bool:

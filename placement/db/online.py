@@ -7,13 +7,14 @@ run on the first revision of the schema, because later ones refuse databases tha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import sqlalchemy as sa
 
 from placement.db import feed, names, schema
 from placement.db.database import Database
+from placement.db.events import CONSUMER, Pair, Path
 from placement.db.names import Name
 from placement.db.tables import allocations, consumers, resource_providers, utcnow
 from placement.db.transaction import Reading, Transaction
@@ -90,10 +91,18 @@ class IncompleteConsumers:
             create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
             # Without the option SQLAlchemy discards the row count of an INSERT.
             done = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
+            self._note(db, found)
             return Counts(done, done), found[-1]
 
         counts, self._last = _write(database, complete)
         return counts
+
+    def _note(self, db: Transaction, uuids: Sequence[str]) -> None:
+        """Note for the history the consumers that have this owner now; those that others created have generations."""
+        owner: dict[Path, Pair] = {("project",): (None, self._project), ("user",): (None, self._user)}
+        new = sa.select(consumers.c.uuid).where(consumers.c.uuid.in_(uuids), consumers.c.generation == 0)
+        for uuid in db.execute(new).scalars().all():
+            db.note(CONSUMER, uuid, owner, generations=(None, 0), project=self._project)
 
     def _owner(self, db: Transaction) -> tuple[int, int]:
         """Return the ids of the project and the user; their rows are created if they are missing."""

@@ -9,10 +9,12 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import routes
 
 from placement import errors
+from placement.db import origin
+from placement.db.origin import Origin
 from placement.http import failures
 from placement.http.api import Api, Methods
 from placement.http.endpoint import Endpoint
-from placement.http.environ import PATH, ROUTE, SERVICE, VERSION
+from placement.http.environ import CONTEXT, GLOBAL_REQUEST_ID, PATH, REQUEST_ID, ROUTE, SERVICE, VERSION
 from placement.http.request import Request
 from placement.http.service import Service
 from placement.version_history import Version
@@ -44,13 +46,27 @@ class Application:
             methods, path_values = self._match(environ)
             endpoint = _endpoint(methods, environ["REQUEST_METHOD"], environ[VERSION])
             environ[SERVICE] = self._service
-            reply = endpoint(Request(environ), **path_values)
+            with origin.acting(self._origin(environ)):
+                reply = endpoint(Request(environ), **path_values)
         except errors.Failure as failure:
             return failures.respond(failure, environ, start_response)
         if environ[VERSION] >= self._api.cache_headers_since:
             reply.add_cache_headers()
         answer: Iterable[bytes] = reply(environ, start_response)
         return answer
+
+    def _origin(self, environ: WSGIEnvironment) -> Origin:
+        """Return in whose name the request writes."""
+        context = environ.get(CONTEXT)
+        return Origin(
+            request_id=environ.get(REQUEST_ID),
+            global_request_id=environ.get(GLOBAL_REQUEST_ID),
+            user=None if context is None else context.user_id,
+            project=None if context is None else context.project_id,
+            client=environ.get("REMOTE_ADDR"),
+            api=self._api.name,
+            route=f"{environ['REQUEST_METHOD']} {environ[ROUTE]}",
+        )
 
     def _check_size(self, environ: WSGIEnvironment) -> None:
         """Check the sizes of query and body, before the routing (docs: api-order-of-checks)."""

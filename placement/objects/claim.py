@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from placement.db import origin
+from placement.db.origin import Origin
 from placement.objects.consumer import Owner
 
 
@@ -32,6 +34,8 @@ class Claim:
     #: The uuid of the one provider that the claim is about.  What the consumer holds on others stays as it is, and is
     #: not judged: it may be more than fits there now.  Such a claim states a generation.  None for all providers.
     only_on: str | None = None
+    #: Who asks for it.
+    origin: Origin | None = field(default_factory=origin.current, compare=False)
 
     @property
     def checks_generation(self) -> bool:

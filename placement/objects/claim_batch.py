@@ -22,6 +22,7 @@ from placement.objects import allocation_rows, leases, provider_rows
 from placement.objects.claim import AnyGeneration, Claim
 from placement.objects.claimed_inventory import ClaimedInventory
 from placement.objects.consumer import Consumer
+from placement.objects.consumer_state import ConsumerState, note_claim
 
 #: The inventories of a batch by provider uuid and class name.
 _Inventories = Mapping[tuple[str, str], ClaimedInventory]
@@ -64,6 +65,8 @@ class ClaimBatch:
         self._refused: dict[str, errors.Failure] = {}
         self._consumers: dict[str, Consumer] = {}
         self._provider_ids: Mapping[str, int] = {}
+        #: For the history, what the consumers held, by uuid.
+        self._before: Mapping[str, ConsumerState] = {}
         #: By uuid, as they were when the providers were locked.
         self._generations: Mapping[str, int] = {}
 
@@ -91,12 +94,16 @@ class ClaimBatch:
         self._read(provider_ids)
         tried = self._open_claims()
         self._lock_consumers(tried)
+        if self._db.has_history:
+            present = [claim.consumer for claim in tried if self._consumers[claim.consumer].held_on]
+            self._before = ConsumerState.read_all(self._db, present)
         self._check_relied_on()
         inventories = self._judge(self._lock_providers(self._open_claims(), generations, skip_locked))
         placed = self._open_claims()
         self._write_consumers(tried, placed)
         provider_rows.advance_locked(self._db, self._provider_ids_of(placed).values())
         self._replace_allocations(placed, inventories)
+        self._note(placed)
         return [self._refused.get(consumer) or self._placed(claim) for consumer, claim in self._claims.items()]
 
     @staticmethod
@@ -192,6 +199,15 @@ class ClaimBatch:
     def _replace_allocations(self, claims: Sequence[Claim], inventories: _Inventories) -> None:
         allocation_rows.delete_all(self._db, [self._consumers[claim.consumer] for claim in claims])
         allocation_rows.insert(self._db, claims, self._provider_ids, inventories)
+
+    def _note(self, placed: Iterable[Claim]) -> None:
+        """Note for the history what the claims change."""
+        if not self._db.has_history:
+            return
+        for claim in placed:
+            moved = {uuid: (self._generations[uuid], self._generations[uuid] + 1) for uuid in claim.resources}
+            generation = self._placed(claim).consumer_generation
+            note_claim(self._db, claim, self._before.get(claim.consumer), generation, moved)
 
     # --- what the steps need ---
 

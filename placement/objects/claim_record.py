@@ -10,6 +10,8 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement.db.compiled import CompiledInsert, CompiledStatement
+from placement.db.events import CONSUMER, Pair, Path
+from placement.db.origin import Origin
 from placement.db.tables import (
     LEASE_IS_OVER,
     allocations,
@@ -22,6 +24,7 @@ from placement.db.tables import (
     users,
 )
 from placement.db.transaction import Reading, Transaction
+from placement.objects.consumer_state import written
 from placement.objects.provider import GENERATION
 from placement.objects.usage import UNKNOWN_TYPE
 
@@ -41,6 +44,8 @@ class ClaimRecord:
     mappings: Mappings
     #: By the database's clock, UTC, naive; None: it has no end.
     expires_at: datetime.datetime | None = None
+    #: Who claims.
+    origin: Origin | None = field(default=None, compare=False)
 
     @property
     def _columns(self) -> dict[str, Any]:
@@ -64,6 +69,8 @@ class ClaimRecord:
             found = db.execute(_IDS, {"uuids": [record.consumer for record in records]})
             ids = {row.uuid: row.id for row in found}
             db.execute(_INSERT, [{"consumer_id": ids[one.consumer], **one._columns} for one in records])
+        for record in records:
+            record._note_end(db, None)
 
     def replace(self, db: Transaction, *, keep_end: bool) -> Self:
         """Write the record of a consumer that may have one, and return the record as it is now.
@@ -78,7 +85,14 @@ class ClaimRecord:
             return self
         record = replace(self, expires_at=present.expires_at) if keep_end else self
         db.execute(_UPDATE.values(record._columns), of_consumer)
+        record._note_end(db, present.expires_at)
         return record
+
+    def _note_end(self, db: Transaction, before: datetime.datetime | None) -> None:
+        """Note the end for the history, if it is another one than before."""
+        if self.expires_at != before:
+            changes: dict[Path, Pair] = {("lease",): (written(before), written(self.expires_at))}
+            db.note(CONSUMER, self.consumer, changes, by=self.origin)
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ from placement.objects import allocation_rows, leases, provider_rows
 from placement.objects.claim import AnyGeneration, Claim
 from placement.objects.claimed_inventory import ClaimedInventory
 from placement.objects.consumer import Consumer
+from placement.objects.consumer_state import ConsumerState, note_claim, note_end
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 
@@ -49,6 +50,8 @@ class ClaimSet:
         self._consumers: dict[str, Consumer] = {}
         #: By uuid, as ``_read`` found them.
         self._provider_ids: Mapping[str, int] = {}
+        #: For the history, what the consumers held, by uuid.
+        self._before: Mapping[str, ConsumerState] = {}
 
     def place(
         self,
@@ -75,6 +78,9 @@ class ClaimSet:
             Prerequisite: Expired leases hold something where a claim does not fit.
         """
         self._read(provider_ids, created)
+        if self._db.has_history:
+            present = [uuid for uuid, consumer in self._consumers.items() if consumer.id or consumer.held_on]
+            self._before = ConsumerState.lock_all(self._db, present)
         self._write_consumers()
         if prepare is not None:
             prepare(self._named_provider_ids | self._ended_provider_ids)
@@ -88,10 +94,13 @@ class ClaimSet:
     @classmethod
     def release(cls, db: Transaction, consumer_uuid: str) -> None:
         """End a consumer of any generation, without advancing its providers; raises NoAllocations if it has none."""
+        before = ConsumerState.lock_all(db, [consumer_uuid]) if db.has_history else {}
         consumer = Consumer.delete_row(db, consumer_uuid)
         if not consumer.held_on:
             raise errors.NoAllocations(uuid=consumer_uuid)
         allocation_rows.delete_all(db, [consumer])
+        for state in before.values():
+            note_end(db, state)
 
     # --- the steps, in their order ---
 
@@ -227,7 +236,7 @@ class ClaimSet:
         uuids = {uuid for claim in self._claims for uuid in claim.resources}
         providers = {self._provider_ids[uuid]: uuid for uuid in uuids}
         holders = [claim.consumer for claim in self._claims if self._consumers[claim.consumer].held_on]
-        inventories = ClaimedInventory.read(self._db, providers, classes, holders)
+        inventories = ClaimedInventory.read(self._db, providers, classes, holders, generations=self._db.has_history)
         # Of a class of which none of the providers has inventory it is not known yet whether it exists.
         found = {name for _, name in inventories}
         ResourceClass.ids(self._db, [name for name in classes if name not in found])
@@ -261,6 +270,20 @@ class ClaimSet:
             if claim.only_on is not None:
                 allocation_rows.delete_on(self._db, claim.consumer, self._replaced_on(claim))
         allocation_rows.insert(self._db, self._claims, self._provider_ids, inventories)
+        if self._db.has_history:
+            self._note(inventories)
+
+    def _note(self, inventories: Mapping[tuple[str, str], ClaimedInventory]) -> None:
+        """Note for the history what the claims change."""
+        advanced = {uuid: inventory.provider_generation or 0 for (uuid, _), inventory in inventories.items()}
+        ended = ResourceProvider.of_ids(self._db, self._ended_provider_ids)
+        advanced |= {provider.uuid: provider.generation for provider in ended}
+        moved = {uuid: (generation - 1, generation) for uuid, generation in advanced.items()}
+        for claim in self._claims:
+            generation = self._consumers[claim.consumer].generation
+            note_claim(
+                self._db, claim, self._before.get(claim.consumer), 1 if generation is None else generation + 1, moved
+            )
 
 
 def _may_stay(claim: Claim) -> bool:

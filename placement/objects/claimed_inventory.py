@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.packed import PackedQuery
-from placement.db.tables import allocations, inventories, resource_classes
+from placement.db.tables import allocations, inventories, resource_classes, resource_providers
 from placement.db.transaction import Reading
 from placement.objects import capacity
+from placement.objects.provider import GENERATION
 
 #: Providers in one statement: of 200 values and more MySQL guesses how many rows they have, and may read all rows.
 _MANY = 150
@@ -36,20 +37,29 @@ class ClaimedInventory:
     used: int
     #: The part of ``used`` that the consumers of the claims hold, and give up for them.
     used_by_claimants: int
+    #: That of the provider; None if it was not asked for.
+    provider_generation: int | None = None
 
     @classmethod
     def read(
-        cls, db: Reading, providers: Mapping[int, str], class_names: Collection[str], holders: Collection[str]
+        cls,
+        db: Reading,
+        providers: Mapping[int, str],
+        class_names: Collection[str],
+        holders: Collection[str],
+        *,
+        generations: bool = False,
     ) -> dict[tuple[str, str], Self]:
         """Return the inventories of these classes on these providers, by provider uuid and class name.
 
         Args:
             providers: Uuids by id.
             holders: The uuids of those consumers of the claims that hold something.
+            generations: Whether the providers' generations are read.
         """
-        query, facts = _READ, {"names": list(class_names)}
+        query, facts = _READ[bool(holders), generations], {"names": list(class_names)}
         if holders:
-            query, facts = _READ_WITH_HOLDERS, {**facts, "holders": list(holders)}
+            facts["holders"] = list(holders)
         ids = list(providers)
         batches = [ids[start : start + _MANY] for start in range(0, len(ids), _MANY)]
         return {
@@ -63,6 +73,7 @@ class ClaimedInventory:
                 step_size=row.step_size or 1,  # other implementations may have written 0, a division by zero
                 used=int(row.used),
                 used_by_claimants=int(row.used_by_claimants),
+                provider_generation=row.generation if generations else None,
             )
             for batch in batches
             for row in db.execute(query, {"providers": batch, **facts})
@@ -105,7 +116,7 @@ def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
     )
 
 
-def _read(used_by_claimants: sa.ColumnElement[Any]) -> PackedQuery:
+def _read(used_by_claimants: sa.ColumnElement[Any], *generation: sa.ColumnElement[Any]) -> PackedQuery:
     return PackedQuery(
         sa.select(
             _I.resource_provider_id.label("provider_id"),
@@ -119,6 +130,7 @@ def _read(used_by_claimants: sa.ColumnElement[Any]) -> PackedQuery:
             _I.allocation_ratio,
             sa.func.coalesce(_sum_used(), 0).label("used"),
             sa.func.coalesce(used_by_claimants, 0).label("used_by_claimants"),
+            *generation,
         )
         .select_from(inventories)
         # With a sum in place of the column no index of classes leads to inventories.  MySQL would begin with the
@@ -128,5 +140,19 @@ def _read(used_by_claimants: sa.ColumnElement[Any]) -> PackedQuery:
     )
 
 
-_READ = _read(sa.literal_column("0"))
-_READ_WITH_HOLDERS = _read(_sum_used(_A.consumer_id.in_(_among("holders"))))
+_GENERATION = (
+    sa.select(GENERATION)
+    .where(resource_providers.c.id == _I.resource_provider_id)
+    .correlate(inventories)
+    .scalar_subquery()
+    .label("generation")
+)
+_NONE: sa.ColumnElement[Any] = sa.literal_column("0")
+_BY_HOLDERS = _sum_used(_A.consumer_id.in_(_among("holders")))
+#: By whether there are holders, and whether generations are read.
+_READ = {
+    (False, False): _read(_NONE),
+    (True, False): _read(_BY_HOLDERS),
+    (False, True): _read(_NONE, _GENERATION),
+    (True, True): _read(_BY_HOLDERS, _GENERATION),
+}

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 
 from placement import errors, signals
-from placement.db import driver_errors, retry
+from placement.db import driver_errors, origin, retry
 from placement.db.database import Database
+from placement.db.origin import Origin
 from placement.objects import leases, release
 
 LOG = logging.getLogger(__name__)
@@ -73,6 +74,10 @@ class LeaseSweeper:
 
     def sweep(self) -> bool:
         """Give back what expired leases hold, within a few seconds; return whether that was tried."""
+        with origin.acting(Origin(api="placement", route="leases")):
+            return self._sweep()
+
+    def _sweep(self) -> bool:
         now = time.monotonic()
         if now < self._not_before:
             return False

@@ -18,10 +18,12 @@ import sqlalchemy as sa
 
 from placement import errors, signals
 from placement.db.clock import CLOCK
+from placement.db.events import CONSUMER, Pair, Path
 from placement.db.tables import LEASE_IS_OVER, allocations, claims, consumers, touch_of, touched
 from placement.db.transaction import Prerequisite, Reading, Transaction
 from placement.objects import release
 from placement.objects.consumer import Consumer
+from placement.objects.consumer_state import ConsumerState, written
 
 LOG = logging.getLogger(__name__)
 
@@ -95,7 +97,7 @@ def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
 def _end_due(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
     # An extension may have been committed before the lock was ours.
     ending = [consumer for consumer in release.lock(db, uuids, skip_locked=skip_locked) if consumer.is_over]
-    release.end(db, ending)
+    release.end(db, ending, reason="expired")
     if ending:
         db.on_commit(lambda: _publish(len(ending)))
     return len(ending)
@@ -117,6 +119,11 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     if not consumer.exists:
         raise errors.NoAllocations(uuid=consumer_uuid)
     expires_at = end_after(db, seconds)
+    if db.has_history:
+        [before] = ConsumerState.read_all(db, [consumer_uuid]).values()
+        changes: dict[Path, Pair] = {("lease",): (written(before.lease), written(expires_at))}
+        generations = before.generation, before.generation
+        db.note(CONSUMER, consumer_uuid, changes, generations=generations, project=before.project)
     is_claimed = db.execute(_EXTEND, {"consumer": consumer.id, "ends": expires_at}).rowcount
     if not is_claimed and expires_at is not None:
         new: dict[str, Any] = {

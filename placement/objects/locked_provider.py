@@ -14,9 +14,11 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed, names
+from placement.db.events import PROVIDER, Changes
 from placement.db.tables import (
     allocations,
     inventories,
+    placement_aggregates,
     resource_provider_aggregates,
     resource_provider_traits,
     resource_providers,
@@ -24,7 +26,7 @@ from placement.db.tables import (
 )
 from placement.db.transaction import Transaction
 from placement.objects import leases, provider_rows, tree
-from placement.objects.inventory import Inventory
+from placement.objects.inventory import AMOUNTS, Inventory
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
@@ -119,6 +121,7 @@ class LockedProvider:
         if any(row.id != self.record.id for row in self._db.execute(_NAMED, {"name": name})):
             raise errors.ProviderRenameTaken(name=name)
         self._db.execute(_RENAME, {"id_": self.record.id, "becomes": name})
+        self._note({("name",): (self.record.name, name)})
         self._db.changed(self.record.id, feed.SHAPE)
         self.record = replace(self.record, name=name, updated_at=utcnow())
 
@@ -135,12 +138,25 @@ class LockedProvider:
         if self._db.execute(_ALLOCATION, {"id_": provider_id}).first() is not None:
             leases.give_back_first(self._db, [provider_id])
             raise errors.ProviderHasAllocations(uuid=self.record.uuid)
+        self._note_end()
         for table in (inventories, resource_provider_traits, resource_provider_aggregates):
             self._db.execute(sa.delete(table).where(table.c.resource_provider_id == provider_id))
         # A root refers to itself by a foreign key, which some databases check before the row is gone.
         self._db.execute(_CLEAR_ROOT, {"id_": provider_id})
         self._db.execute(_DELETE, {"id_": provider_id})
         self._db.changed(provider_id, feed.GONE)
+
+    def _note_end(self) -> None:
+        """Note for the history all that is deleted."""
+        if not self._db.has_history:
+            return
+        record = self.record
+        for inventory in Inventory.of_provider(self._db, record):
+            self._note_inventory(inventory, None)
+        self._note_members("traits", {trait.name for trait in Trait.of_provider(self._db, record)}, set())
+        self._note_members("aggregates", self._aggregates(), set())
+        gone: Changes = {("name",): (record.name, None), ("parent",): (record.parent_uuid, None)}
+        self._db.note(PROVIDER, record.uuid, gone, generations=(record.generation, None))
 
     # --- inventories ---
 
@@ -217,10 +233,13 @@ class LockedProvider:
             classes = [record.resource_class for record in records if record.class_id in allocated]
             raise in_use(resource_classes=", ".join(classes), uuid=self.record.uuid)
         self._db.execute(_DELETE_INVENTORIES, facts)
+        for record in records:
+            self._note_inventory(record, None)
 
     def _update_inventory(self, present: Inventory, record: Inventory) -> None:
         facts = {"provider": self.record.id, "class_id": present.class_id}
         self._db.execute(_UPDATE_INVENTORY.values(record.columns), facts)
+        self._note_inventory(present, record)
 
     def _insert_inventories(self, records: Mapping[str, Inventory], class_ids: Mapping[str, int]) -> None:
         ResourceClass.hold(self._db, class_ids)
@@ -230,6 +249,15 @@ class LockedProvider:
         ]
         if rows:
             self._db.execute(sa.insert(inventories), rows)
+        for record in records.values():
+            self._note_inventory(None, record)
+
+    def _note_inventory(self, was: Inventory | None, becomes: Inventory | None) -> None:
+        if not self._db.has_history:
+            return
+        name = (was or becomes).resource_class  # type: ignore[union-attr]
+        before, after = was.columns if was else {}, becomes.columns if becomes else {}
+        self._note({("inventories", name, field): (before.get(field), after.get(field)) for field in AMOUNTS})
 
     # --- traits and aggregates ---
 
@@ -244,8 +272,9 @@ class LockedProvider:
         unknown = sorted(wanted - ids.keys())
         if unknown:
             raise errors.UnknownProviderTraits(names=", ".join(unknown))
-        present = {trait.id for trait in Trait.of_provider(self._db, self.record)}
-        if self._replace_members(resource_provider_traits.c.trait_id, present, set(ids.values())):
+        present = {trait.name: trait.id for trait in Trait.of_provider(self._db, self.record)}
+        self._note_members("traits", set(present), wanted)
+        if self._replace_members(resource_provider_traits.c.trait_id, set(present.values()), set(ids.values())):
             self._advance()
 
     def replace_aggregates(self, uuids: Collection[str], *, advance: bool = True) -> None:
@@ -258,12 +287,18 @@ class LockedProvider:
         # No foreign key refers to an aggregate, so its row is looked for in the transaction that uses its id.
         wanted = set(names.ensure(self._db, named, names.find(self._db, named)).values())
         present = set(self._db.execute(_AGGREGATE_IDS, {"provider": self.record.id}).scalars())
+        if self._db.has_history:
+            self._note_members("aggregates", self._aggregates(), set(uuids))
         if self._replace_members(resource_provider_aggregates.c.aggregate_id, present, wanted):
             self._db.changed(self.record.id, feed.SHAPE)
         if advance:
             self._advance()
         else:
             provider_rows.touch(self._db, [self.record.id])
+
+    def _aggregates(self) -> set[str]:
+        """Return the uuids of the provider's aggregates."""
+        return set(self._db.execute(_AGGREGATE_UUIDS, {"provider": self.record.id}).scalars())
 
     def _replace_members(self, member: sa.Column[int], present: set[int], wanted: set[int]) -> bool:
         """Make the members ``wanted`` in place of those ``present``, and return whether anything changed.
@@ -285,6 +320,14 @@ class LockedProvider:
     def _advance(self) -> None:
         self.record = provider_rows.advance(self._db, self.record)
 
+    # --- the history ---
+
+    def _note(self, changes: Changes) -> None:
+        self._db.note(PROVIDER, self.record.uuid, changes)
+
+    def _note_members(self, of: str, present: Collection[str], wanted: Collection[str]) -> None:
+        self._note({(of, name): (name in present, name in wanted) for name in sorted({*present} ^ {*wanted})})
+
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c
 _THIS = _P.id == sa.bindparam("id_")
@@ -305,4 +348,9 @@ _DELETE_INVENTORIES = sa.delete(inventories).where(_INVENTORIES_OF, _I.resource_
 _UPDATE_INVENTORY = sa.update(inventories).where(_INVENTORIES_OF, _I.resource_class_id == sa.bindparam("class_id"))
 _AGGREGATE_IDS = sa.select(resource_provider_aggregates.c.aggregate_id).where(
     resource_provider_aggregates.c.resource_provider_id == sa.bindparam("provider")
+)
+_AGGREGATE_UUIDS = (
+    sa.select(placement_aggregates.c.uuid)
+    .join(resource_provider_aggregates, resource_provider_aggregates.c.aggregate_id == placement_aggregates.c.id)
+    .where(resource_provider_aggregates.c.resource_provider_id == sa.bindparam("provider"))
 )

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from placement.db import feed
 from placement.db.compiled import CompiledStatement
+from placement.db.events import PROVIDER
 from placement.db.tables import resource_providers, touch_of, touched, utcnow
 from placement.db.transaction import Collision, Transaction
 from placement.objects.provider import GENERATION, SELECT, ResourceProvider
@@ -62,6 +63,7 @@ def advance(db: Transaction, provider: ResourceProvider) -> ResourceProvider:
     if db.execute(_ADVANCE, values).rowcount != 1:
         raise Collision
     db.changed(provider.id, feed.SHAPE)
+    db.note(PROVIDER, provider.uuid, {}, generations=(provider.generation, generation))
     return replace(provider, generation=generation, updated_at=updated_at)
 
 

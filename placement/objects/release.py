@@ -15,6 +15,7 @@ from placement.db.tables import consumers
 from placement.db.transaction import Transaction
 from placement.objects import allocation_rows
 from placement.objects.consumer import Consumer
+from placement.objects.consumer_state import ConsumerState, note_end
 
 #: Consumers that one transaction releases; MariaDB makes a table of a list of a thousand or more.
 BATCH = 500
@@ -46,14 +47,20 @@ def release(db: Transaction, generations: Mapping[str, int | None]) -> list[str]
     return [consumer.uuid for consumer in ending]
 
 
-def end(db: Transaction, ending: Collection[Consumer]) -> None:
-    """Delete locked consumers with all that they hold, and record it in the feed.
+def end(db: Transaction, ending: Collection[Consumer], *, reason: str | None = None) -> None:
+    """Delete locked consumers with all that they hold, and record it in the feed and in the history.
 
     The row is deleted, and not only locked, because between Galera nodes a lock excludes nothing: of two transactions
     about one consumer the later one is refused only where both have written its row (docs/adr/0012).
+
+    Args:
+        reason: Why, for the history, if nobody asked for it.
     """
     if not ending:
         return
+    if db.has_history:
+        for state in ConsumerState.read_all(db, {consumer.uuid for consumer in ending}).values():
+            note_end(db, state, reason=reason)
     allocation_rows.delete_all(db, ending)
     db.execute(_DELETE_ROWS, {"ids": sorted(consumer.id for consumer in ending if consumer.id is not None)})
 

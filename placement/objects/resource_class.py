@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
+from placement.db.events import RESOURCE_CLASS
 from placement.db.standard import FIRST_CUSTOM_ID
 from placement.db.tables import inventories, resource_classes, touch_of, touched
 from placement.db.transaction import Collision, Reading, Transaction
@@ -96,6 +97,7 @@ class ResourceClass:
         # Of two transactions that choose the same id the later one collides on the primary key, and runs again.
         db.execute(sa.insert(resource_classes).values(id=max(FIRST_CUSTOM_ID, highest + 1), name=name))
         db.changed(feed.NO_PROVIDER, feed.NAMES)
+        db.note(RESOURCE_CLASS, name, {("name",): (None, name)})
         return True
 
     @classmethod
@@ -115,6 +117,7 @@ class ResourceClass:
         if any(row.id != renamed.id for row in db.execute(_BY_NAME, {"name": new_name})):
             raise errors.ResourceClassNameTaken(name=new_name)
         db.execute(_RENAME, {"id_": renamed.id, "becomes": new_name})
+        db.note(RESOURCE_CLASS, name, {("name",): (name, new_name)})
         db.changed(feed.NO_PROVIDER, feed.NAMES)
 
     @classmethod
@@ -132,6 +135,7 @@ class ResourceClass:
         if db.execute(_IN_USE, {"id_": deleted.id}).first() is not None:
             raise errors.ResourceClassInUse(name=name)
         db.execute(_DELETE, {"id_": deleted.id})
+        db.note(RESOURCE_CLASS, name, {("name",): (name, None)})
         db.changed(feed.NO_PROVIDER, feed.NAMES)
 
     @classmethod

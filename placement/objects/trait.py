@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
+from placement.db.events import TRAIT
 from placement.db.standard import CUSTOM_PREFIX
 from placement.db.tables import resource_provider_traits, traits
 from placement.db.transaction import Reading, Transaction
@@ -109,6 +110,7 @@ class Trait:
             return False
         # No record in the feed: the trait is on no provider yet, and the index reads traits with their providers.
         db.execute(sa.insert(traits).values(name=name))
+        db.note(TRAIT, name, {("name",): (None, name)})
         return True
 
     @classmethod
@@ -127,6 +129,7 @@ class Trait:
         if db.execute(_IN_USE, {"trait": deleted.id}).first() is not None:
             raise errors.TraitInUse(name=name)
         db.execute(_DELETE, {"trait": deleted.id})
+        db.note(TRAIT, name, {("name",): (name, None)})
         db.changed(feed.NO_PROVIDER, feed.NAMES)
 
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
+from placement.db.events import PROVIDER
 from placement.db.tables import resource_providers, utcnow
 from placement.db.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
@@ -77,6 +78,8 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
     if parent is None:
         db.execute(_SET_ROOT, {"ids": [key[0]], "root": key[0]})
     db.changed(key[0], feed.SHAPE)
+    parent_uuid = None if parent is None else parent.uuid
+    db.note(PROVIDER, uuid, {("name",): (None, name), ("parent",): (None, parent_uuid)}, generations=(None, 0))
     return ResourceProvider(
         id=key[0],
         uuid=uuid,
@@ -85,7 +88,7 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
         root_id=key[0] if parent is None else parent.tree_id,
         parent_id=None if parent is None else parent.id,
         root_uuid=uuid if parent is None else parent.root_uuid or parent.uuid,
-        parent_uuid=None if parent is None else parent.uuid,
+        parent_uuid=parent_uuid,
         created_at=created_at,
         updated_at=None,
     )
@@ -116,6 +119,7 @@ def lock_and_move(
     db.execute(_SET_ROOT, {"ids": sorted(subtree), "root": root.id})
     for provider_id in subtree:
         db.changed(provider_id, feed.SHAPE)
+    db.note(PROVIDER, provider.uuid, {("parent",): (provider.parent_uuid, parent_uuid)})
     return replace(
         provider,
         parent_id=None if parent is None else parent.id,

@@ -17,6 +17,7 @@ from placement import errors
 from placement.baremetal import failures
 from placement.baremetal.objects import states
 from placement.baremetal.objects.node import Node, inventory_class
+from placement.db.events import NODE, Pair, Path
 from placement.db.tables import baremetal_nodes, utcnow
 from placement.db.transaction import Transaction
 from placement.objects.inventory import Inventory
@@ -28,6 +29,13 @@ from placement.objects.trait import Trait
 _DECIDING = {
     *("resource_class", "owner", "lessee", "parent_node", "provision_state", "power_state", "maintenance"),
 }
+#: Columns whose values are noted for the history.
+_NOTED = (
+    *("name", "driver", "resource_class", "owner", "lessee", "parent_node", "provision_state"),
+    *("target_provision_state", "power_state", "target_power_state", "maintenance"),
+)
+#: What is noted of details in the place of their values, which may be secrets.
+_PRESENT, _CHANGED = "present", "changed"
 #: Columns of a new node, unless stated.
 _NEW: Mapping[str, Any] = {"provision_state": states.ENROLL, "maintenance": False, "details": {}}
 
@@ -101,6 +109,7 @@ class LockedNode:
             provider = LockedProvider.create(db, uuid=uuid, name=uuid)
         db.execute(sa.insert(baremetal_nodes).values({**_NEW, "uuid": uuid, **columns}))
         locked = cls(db, provider, Node.get(db, uuid))
+        _note(db, None, locked.node)
         locked.align()
         return locked
 
@@ -131,6 +140,7 @@ class LockedNode:
         changed["updated_at"] = utcnow()
         self._db.execute(_UPDATE.values(changed), {"node": was.id})
         self.node = replace(was, **changed)
+        _note(self._db, was, self.node)
         if _DECIDING & changed.keys():
             self.align()
 
@@ -171,6 +181,7 @@ class LockedNode:
             ProviderHasChildren, ProviderHasAllocations: A Placement client uses the provider.
         """
         self._db.execute(_DELETE, {"node": self.node.id})
+        _note(self._db, self.node, None)
         self.provider.delete()
 
     # --- the unit ---
@@ -204,6 +215,18 @@ def _check_name(db: Transaction, name: str) -> None:
     """Raise NodeNameTaken if a node has the name; names are compared exactly."""
     if db.execute(_BY_NAME, {"name": name}).first() is not None:
         raise failures.NodeNameTaken(name=name)
+
+
+def _note(db: Transaction, was: Node | None, becomes: Node | None) -> None:
+    """Note for the history what changes of a node."""
+    changes: dict[Path, Pair] = {(name,): (getattr(was, name, None), getattr(becomes, name, None)) for name in _NOTED}
+    before, after = was.details if was else {}, becomes.details if becomes else {}
+    for name in sorted({*before, *after}):
+        if _text({name: before.get(name)}) != _text({name: after.get(name)}):
+            new = (_CHANGED if name in before else _PRESENT) if name in after else None
+            changes["details", name] = _PRESENT if name in before else None, new
+    uuid = (was or becomes).uuid  # type: ignore[union-attr]
+    db.note(NODE, uuid, changes)
 
 
 def _text(details: Mapping[str, Any]) -> str:

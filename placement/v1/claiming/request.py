@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from placement.db import origin
+from placement.db.origin import Origin
 from placement.objects.consumer import Owner
 from placement.search.pick.strategy import Preference, Strategy
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
@@ -31,6 +33,8 @@ class ClaimRequest:
     generation: int | None = None
     #: Whether the place is only searched for.
     dry_run: bool = False
+    #: Who asks for it.
+    origin: Origin | None = field(default_factory=origin.current, compare=False)
 
     @cached_property
     def content(self) -> str:

@@ -61,7 +61,10 @@ class ChosenPlace(NamedTuple):
     @property
     def claim(self) -> Claim:
         """The claim on the place."""
-        return Claim(self.request.consumer, self.resources, self.request.owner, self.request.generation)
+        request = self.request
+        return Claim(
+            request.consumer, self.resources, request.owner, generation=request.generation, origin=request.origin
+        )
 
     def found(self) -> Place:
         """Return the place as it is shown where nothing was written."""
@@ -172,4 +175,5 @@ def _record(place: ChosenPlace, outcome: PlacedClaim, expires_at: datetime.datet
         generation=outcome.consumer_generation,
         mappings=place.mappings,
         expires_at=expires_at,
+        origin=place.request.origin,
     )
