@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from placement.db import feed
 from placement.db.database import Database
 from placement.db.tables import provider_changes, resource_providers
 from tests.caller import Answer, Caller
@@ -59,7 +60,8 @@ class StoryRun:
         return {names[uuids.get(row.provider_id, "")]: row.what for row in rows}
 
     def _rows(self) -> set[Any]:
-        return set(self.database.read(lambda db: db.execute(sa.select(provider_changes)).all()))
+        query = sa.select(provider_changes).where(provider_changes.c.what != feed.EVENTS)
+        return set(self.database.read(lambda db: db.execute(query).all()))
 
     def _uuids(self) -> dict[int, str]:
         query = sa.select(resource_providers.c.id, resource_providers.c.uuid)

@@ -18,8 +18,8 @@ from tests.db.writes import HOST, stock
 #: The index is read with what was claimed before: its position in the feed, what changed, the usage, COMMIT.
 REFRESH = 4
 #: The consumer with its names, its row, the lock of its provider, the inventories, the generation, the allocations, the
-#: record, the feed, COMMIT.
-CLAIM = 9
+#: record, the feed, the events, COMMIT.
+CLAIM = 10
 
 
 @pytest.fixture

@@ -78,7 +78,8 @@ def test_an_unknown_schema_that_lacks_what_this_program_uses_is_not_served(datab
 def test_a_later_schema_of_another_placement_is_not_served(database, sync):
     schema.sync(database.engine, schema.COMMON_HEADS[0])
     migrated(database)
-    ours = r"baremetal_allocations, baremetal_nodes, change_writers, claims, feed_instance, provider_changes\."
+    ours = r"baremetal_allocations, baremetal_nodes, change_writers, claims, event_order, events, "
+    ours += r"feed_instance, provider_changes\."
     with pytest.raises(StartError, match=f"It lacks {ours}$"):
         started(database, sync)
     assert len(schema.lacking(database.engine)) == len(tables.OURS), "nothing was created"
