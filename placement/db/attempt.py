@@ -134,7 +134,8 @@ class Attempts:
     def maintain(self, writer: feed.Writer) -> None:
         """Maintain the feed: this writer, and those whose leases have expired; and the history.
 
-        Events are in order before writers are ended: of a writer that is cleared none could be found.  It is done after a request's COMMIT; an error is logged, and does not fail the request.
+        Events are in order before writers are ended: of a writer that is cleared none could be found.  It is done after
+        a request's COMMIT; an error is logged, and does not fail the request.
         """
         try:
             with self._lock:

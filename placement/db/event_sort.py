@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import collections
 import datetime
+import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -69,9 +70,7 @@ def _by_time(transactions: Iterable[Numbered]) -> list[Numbered]:
 
 def _is_chain(steps: Sequence[Step]) -> bool:
     """Return whether steps of an object are in an order with as few breaks as possible."""
-    breaks = [
-        (one.after, other.before) for one, other in zip(steps, steps[1:], strict=False) if one.after != other.before
-    ]
+    breaks = [(one.after, other.before) for one, other in itertools.pairwise(steps) if one.after != other.before]
     if not breaks:
         return True
     if not _is_mortal(steps) and any(after > before for after, before in breaks):  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""The order of events in the database: each transaction has one position, whoever gives it, and old ones are removed."""
+"""The order of events in the database: each transaction gets one position, and old ones are removed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
+from placement import errors
 from placement.db import event_pruning, expired_writers, feed, sweep
 from placement.db.database import opened
 from placement.db.history import HistorySettings
@@ -61,9 +62,9 @@ def watched(database):
 def test_a_transaction_that_is_rolled_back_has_no_events(database):
     def work(db):
         db.note("provider", key(1), {}, generations=(0, 1))
-        raise ValueError
+        raise errors.NoAllocations(uuid="x")
 
-    with pytest.raises(ValueError):
+    with pytest.raises(errors.NoAllocations):
         database.write(work)
     database.history.order()
     assert rows.in_order(database) == []

@@ -1,4 +1,4 @@
-"""The order of committed transactions: numbers of writers rise, and each object goes from one generation to the next."""
+"""The order of committed transactions: numbers of writers rise, and objects go from one generation to the next."""
 
 from __future__ import annotations
 
