@@ -96,7 +96,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add(
         "sweep",
         sweep_names,
-        "Remove unused projects, users, consumer types and aggregates, and allocation records that have ended.",
+        "Remove unused projects, users, consumer types and aggregates, ended allocation records, and old events.",
     ).add_argument(
         "--grace",
         metavar="<seconds>",

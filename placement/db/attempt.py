@@ -36,6 +36,7 @@ class Attempts:
         on_lost: Callable[[Exception, float], None],
         *,
         history: bool,
+        maintain_history: Callable[[], bool],
     ) -> None:
         """Take what an attempt needs.
 
@@ -43,12 +44,14 @@ class Attempts:
             lock: Held from the beginning of an attempt to its end.
             on_lost: Called with the error and the time if the connection was lost during COMMIT.
             history: Whether events are recorded.
+            maintain_history: Puts events in order, and removes old ones; returns False if another thread does so.
         """
         self._engine = engine
         self._writers = writers
         self._lock = lock
         self._on_lost = on_lost
         self._history = history
+        self._maintain_history = maintain_history
 
     def commit(self, work: Work[Result], number: int) -> Result:
         """Return what ``work(db)`` returns, once that is committed.
@@ -129,14 +132,16 @@ class Attempts:
             raise
 
     def maintain(self, writer: feed.Writer) -> None:
-        """Maintain the feed: this writer, and those whose leases have expired.
+        """Maintain the feed: this writer, and those whose leases have expired; and the history.
 
-        It is done after a request's COMMIT; an error is logged, and does not fail the request.
+        Events are in order before writers are ended: of a writer that is cleared none could be found.  It is done after
+        a request's COMMIT; an error is logged, and does not fail the request.
         """
         try:
             with self._lock:
                 expired = writer.maintain(self._engine)
-            if expired is not None:
+            ordered = self._maintain_history()
+            if expired is not None and ordered:
                 self.commit(lambda db: expired_writers.end(db, expired), 1)
         except Exception as error:
             LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))

@@ -6,6 +6,7 @@ from oslo_config import cfg
 
 from placement.db import dialects, sqlite_file, statements
 from placement.db.database import Database
+from placement.db.history import HistorySettings
 
 
 def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
@@ -39,7 +40,8 @@ def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
         given["read_timeout"] = None
     statements.log(group.connection_debug)
     sqlite_file.create_private(url)
-    database = Database(url, history=conf.history.enabled, **given)
+    history = HistorySettings(conf.history.enabled, conf.history.retention_days, conf.history.max_events)
+    database = Database(url, history=history, **given)
     if group.connection_trace:
         for engine in (database.engine, database.reading_engine):
             statements.add_source_comments(engine)

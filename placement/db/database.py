@@ -27,6 +27,7 @@ from placement import errors, signals
 from placement.db import bulkhead, dialects, driver_errors, feed, retry, statements
 from placement.db.attempt import Attempts, Lock, Work
 from placement.db.driver_errors import ErrorClass
+from placement.db.history import History, HistorySettings
 from placement.db.joint_write import JointWrite, JointWrites
 from placement.db.timeouts import UNBOUNDED
 from placement.db.transaction import Prerequisite, Reader, Reading
@@ -34,6 +35,7 @@ from placement.db.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
+_RECORDED = HistorySettings()
 
 
 class Database:
@@ -43,12 +45,12 @@ class Database:
     servers written in C (uWSGI) fork without Python's hooks.
     """
 
-    def __init__(self, url: str | sa.URL, *, history: bool = True, **options: Any) -> None:
+    def __init__(self, url: str | sa.URL, *, history: HistorySettings = _RECORDED, **options: Any) -> None:
         """Prepare the engines; connections are made when they are needed.
 
         Args:
             url: The URL of SQLAlchemy.
-            history: Whether writes record events.
+            history: Whether writes record events, and how many are kept.
             options: Those of ``dialects.Setup.of``, and of SQLAlchemy's engines.
         """
         self.url = dialects.normalise(url)
@@ -62,7 +64,12 @@ class Database:
         write_lock: Lock = WriteLock() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which reads use too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
-        self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale, history=history)
+        self.history = History(history, self)
+        self._attempts = Attempts(
+            *(self.engine, self.writers, write_lock, self._discard_stale),
+            history=history.enabled,
+            maintain_history=self.history.maintain,
+        )
         self._joint_writes = JointWrites(self.write, self.wait_for)
 
     def time_statements(self) -> None:

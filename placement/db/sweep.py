@@ -1,4 +1,4 @@
-"""Removal of unreferenced projects, users, consumer types and aggregates, and of ended allocation records.
+"""Removal of unreferenced projects, users, consumer types and aggregates, of ended allocation records, and old events.
 
 Names are marked first, then swept.  No foreign key prevents the removal of a project whose id a concurrent claim has
 just read.  So a row is first marked, in ``updated_at``, which has no other use in these tables.  From then on attempts
@@ -25,6 +25,7 @@ from placement.db.tables import (
     baremetal_allocations,
     consumer_types,
     consumers,
+    events,
     placement_aggregates,
     projects,
     resource_provider_aggregates,
@@ -57,7 +58,7 @@ class Swept:
 def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
     """Remove names that were marked at least ``grace`` seconds ago and are still unused, and mark the others.
 
-    Allocation records that have ended are removed at once.
+    Allocation records that have ended are removed at once, and so are events beyond the bounds of the history.
     """
     now = database.read(_clock)
     before = now - datetime.timedelta(seconds=grace)
@@ -69,6 +70,8 @@ def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
         swept.append(Swept(table.name, removed, marked))
     ended = _change(database, baremetal_allocations, ~RECORD_IS_LIVE, sa.delete(baremetal_allocations))
     swept.append(Swept(baremetal_allocations.name, ended, 0))
+    database.history.order()
+    swept.append(Swept(events.name, database.history.prune(), 0))
     return swept
 
 

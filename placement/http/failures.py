@@ -114,6 +114,7 @@ _STATUS: dict[type[BaseException], HTTPStatus] = {
     MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
     errors.NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
     errors.Conflict: HTTPStatus.CONFLICT,
+    errors.Gone: HTTPStatus.GONE,
     errors.TooLarge: HTTPStatus(413),  # Python gave it, and the next one, another name in 3.13
     errors.TooLong: HTTPStatus(414),
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,

@@ -1,0 +1,193 @@
+"""The order of events: a position for each committed transaction that has some (docs/adr/0042).
+
+Transactions share no row, so none of them can say which place it has.  Who reads events, and a worker once a minute,
+gives places to all transactions that have none.  These are found in one state of the database, so that none of them
+depends on one that is missing.  Their order is that of ``placement/db/event_sort.py``.
+
+Rows are inserted and never changed.  Two processes that do this at once insert the same position: one of them fails and
+looks again.  On Galera nodes, too, certification lets one of both commit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from placement import errors
+from placement.db import retry
+from placement.db.compiled import CompiledInsert, CompiledStatement
+from placement.db.event_sort import Numbered, Step, in_order
+from placement.db.tables import change_writers, event_order, events
+from placement.db.transaction import Reading, Transaction
+
+Result = TypeVar("Result")
+
+#: Rows of one transaction.
+_BATCH = 2000
+#: Writers of one statement.
+_WRITERS = 100
+
+
+class Used(Protocol):
+    """What is needed of a database."""
+
+    def read(self, work: Callable[[Reading], Result]) -> Result: ...
+
+    def snapshot(self, work: Callable[[Connection], Result]) -> Result: ...
+
+    def write(
+        self, work: Callable[[Transaction], Result], *, attempts: int, exhausted: type[errors.Conflict]
+    ) -> Result: ...
+
+
+#: Of each writer with events, including those that have ended, the newest number, and the newest that has a position.
+Newest = Mapping[int, tuple[int, int]]
+
+
+class _Overtaken(errors.Conflict):
+    """Another process has given the positions."""
+
+    template = "Another process has put the events in order."
+
+
+class Sequencer:
+    """Gives positions to transactions; shared by the threads of a process, one of which does it at a time."""
+
+    def __init__(self, database: Used) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+
+    def order(self, *, wait: bool = True) -> bool:
+        """Give a position to each transaction that is committed and has none.
+
+        Args:
+            wait: Whether to wait for another thread that does it; for callers that it does not wait for.
+
+        Returns:
+            False if another thread does it, and that was not waited for.
+
+        Raises:
+            Failure: As ``Database.write``.
+        """
+        if not self._lock.acquire(blocking=wait):
+            return False
+        try:
+            self._order()
+        finally:
+            self._lock.release()
+        return True
+
+    def _order(self) -> None:
+        wanted: Newest | None = None
+        for number in itertools.count(1):
+            newest = self._database.read(newest_numbers)
+            wanted = newest if wanted is None else wanted
+            if not is_behind(wanted, newest):
+                return
+            try:
+                rows = self._database.snapshot(_unordered)
+                for start in range(0, len(rows), _BATCH):
+                    self._insert(rows[start : start + _BATCH])
+            except _Overtaken:
+                retry.pause(number)
+
+    def _insert(self, rows: Sequence[dict[str, Any]]) -> None:
+        self._database.write(lambda db: db.execute(_INSERT, rows), attempts=1, exhausted=_Overtaken)
+
+
+def is_behind(wanted: Newest, newest: Newest) -> bool:
+    """Return whether transactions up to the newest of ``wanted`` had no position when ``newest`` was read."""
+    return any(seq > newest.get(writer, (seq, seq))[1] for writer, (seq, _) in wanted.items())
+
+
+def newest_numbers(db: Reading) -> Newest:
+    """Return the newest numbers of the writers; one statement, which reads two rows for each writer."""
+    return {row.writer: (row.seq, row.ordered or 0) for row in db.execute(_NEWEST, {}) if row.seq is not None}
+
+
+def _unordered(db: Connection) -> list[dict[str, Any]]:
+    """Return the rows of all transactions without a position, in their order; ``db`` sees one committed state."""
+    newest = {row.writer: (row.seq, row.ordered or 0) for row in db.execute(_NEWEST_PLAIN) if row.seq is not None}
+    last = db.execute(NEWEST_POSITION).first()
+    behind = [(writer, ordered) for writer, (seq, ordered) in newest.items() if seq > ordered]
+    transactions: list[Numbered] = []
+    lengths: dict[tuple[int, int], int] = {}
+    for start in range(0, len(behind), _WRITERS):
+        for transaction, length in _transactions(db, behind[start : start + _WRITERS]):
+            transactions.append(transaction)
+            lengths[transaction.writer, transaction.seq] = length
+    position = 1 if last is None else last.position + last.events
+    rows = []
+    for transaction in in_order(transactions):
+        length = lengths[transaction.writer, transaction.seq]
+        rows.append(
+            {
+                "position": position,
+                "writer_id": transaction.writer,
+                "seq": transaction.seq,
+                "events": length,
+                "at": transaction.at,
+            }
+        )
+        position += length
+    return rows
+
+
+def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> list[tuple[Numbered, int]]:
+    """Return the transactions of some writers after a number of each, with the numbers of their events."""
+    later = sa.or_(*(sa.and_(events.c.writer_id == writer, events.c.seq > seq) for writer, seq in behind))
+    query = (
+        sa.select(
+            *(events.c.writer_id, events.c.seq, events.c.ordinal, events.c.at, events.c.kind, events.c.uuid),
+            *(events.c.before_generation, events.c.generation),
+        )
+        .where(later)
+        .order_by(events.c.writer_id, events.c.seq, events.c.ordinal)
+    )
+    found = []
+    for (writer, seq), rows in itertools.groupby(db.execute(query), lambda row: (row.writer_id, row.seq)):
+        steps: dict[tuple[str, str], Step] = {}
+        length = 0
+        for row in rows:
+            if not length:
+                at = row.at
+            length += 1
+            if row.uuid is None or (row.before_generation is None and row.generation is None):
+                continue
+            key = (row.kind, row.uuid)
+            known = steps.get(key)
+            before = row.before_generation if known is None else known.before
+            steps[key] = Step(key, before, row.generation)
+        # An object that is created and deleted again leaves nothing.
+        lasting = tuple(step for step in steps.values() if step.before is not None or step.after is not None)
+        found.append((Numbered(writer, seq, at, lasting), length))
+    return found
+
+
+_WRITER = sa.func.abs(change_writers.c.id)
+
+
+def _newest_of(table: sa.Table) -> sa.ScalarSelect[Any]:
+    """Return the newest number of a writer in a table: MAX would read each of its rows."""
+    return (
+        sa.select(table.c.seq)
+        .where(table.c.writer_id == _WRITER)
+        .order_by(table.c.seq.desc())
+        .limit(1)
+        .correlate(change_writers)
+        .scalar_subquery()
+    )
+
+
+_NEWEST_PLAIN = sa.select(
+    _WRITER.label("writer"), _newest_of(events).label("seq"), _newest_of(event_order).label("ordered")
+)
+_NEWEST = CompiledStatement(_NEWEST_PLAIN)
+#: The newest transaction, which is never removed.
+NEWEST_POSITION = sa.select(event_order).order_by(event_order.c.position.desc()).limit(1)
+_INSERT = CompiledInsert(event_order, "position", "writer_id", "seq", "events", "at")

@@ -1,0 +1,68 @@
+"""Removal of old events, from the lowest position on (docs/adr/0042).
+
+The newest transaction stays with its events, so that no position is used twice.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.db.clock import CLOCK
+from placement.db.event_order import NEWEST_POSITION
+from placement.db.tables import event_order, events
+from placement.db.transaction import Transaction
+
+#: Transactions that are removed by one transaction.
+_BATCH = 1000
+
+
+def prune(db: Transaction, retention: datetime.timedelta, most: int) -> tuple[int, bool]:
+    """Remove some of the oldest events: those of another time, and those above a number.
+
+    Args:
+        retention: How old events may be.
+        most: How many there may be.
+
+    Returns:
+        How many were removed, and whether there may be more to remove.
+    """
+    newest = db.execute(NEWEST_POSITION).first()
+    if newest is None:
+        return 0, False
+    rows = db.execute(_OLDEST, {"newest": newest.position, "most": _BATCH}).all()
+    before = db.execute(sa.select(CLOCK)).scalar_one() - retention
+    end = newest.position + newest.events
+    removed = _prefix(rows, before, end - most)
+    if not removed:
+        return 0, False
+    number = 0
+    # All earlier transactions of a writer have lower positions, and so they are removed by now, or here.
+    last = {row.writer_id: row.seq for row in removed}
+    for writer, seq in sorted(last.items()):
+        number += db.execute(_DELETE_EVENTS, {"writer": writer, "last": seq}).rowcount
+    db.execute(_DELETE_ORDER, {"last": removed[-1].position})
+    return number, len(removed) == _BATCH
+
+
+def _prefix(rows: Sequence[Any], before: datetime.datetime, first: int) -> Sequence[Any]:
+    """Return the first rows, up to one that is neither older nor below a position."""
+    for index, row in enumerate(rows):
+        if row.at >= before and row.position >= first:
+            return rows[:index]
+    return rows
+
+
+_OLDEST = (
+    sa.select(event_order)
+    .where(event_order.c.position < sa.bindparam("newest"))
+    .order_by(event_order.c.position)
+    .limit(sa.bindparam("most", type_=sa.Integer))
+)
+_DELETE_EVENTS = sa.delete(events).where(
+    events.c.writer_id == sa.bindparam("writer"), events.c.seq <= sa.bindparam("last")
+)
+_DELETE_ORDER = sa.delete(event_order).where(event_order.c.position <= sa.bindparam("last"))

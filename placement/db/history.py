@@ -1,0 +1,70 @@
+"""The history of a database: its settings, and what keeps it in order and within bounds (docs/adr/0042)."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from placement import errors
+from placement.db import event_pruning, retry
+from placement.db.event_order import Sequencer, Used
+
+#: Transactions by which one maintenance prunes, at most.
+_STEPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """The options of ``[history]`` that a database needs.
+
+    Args:
+        enabled: Whether writes record events.
+        retention_days: How old events may be.
+        max_events: How many there may be.
+    """
+
+    enabled: bool = True
+    retention_days: int = 30
+    max_events: int = 20_000_000
+
+
+class History:
+    """Orders and prunes the events of a database, also where this process records none."""
+
+    def __init__(self, settings: HistorySettings, database: Used) -> None:
+        self._settings = settings
+        self._database = database
+        self._sequencer = Sequencer(database)
+
+    def order(self) -> None:
+        """Give a position to each event that is committed; raises as ``Database.write``."""
+        self._sequencer.order()
+
+    def maintain(self) -> bool:
+        """Order events, and prune a few of them; return False if another thread does so."""
+        if not self._sequencer.order(wait=False):
+            return False
+        self.prune(_STEPS)
+        return True
+
+    def prune(self, steps: int | None = None) -> int:
+        """Remove events that are too old, or too many.
+
+        Args:
+            steps: The largest number of transactions; None to remove all of these events.
+
+        Returns:
+            The number of events that were removed.
+        """
+        removed, more = 0, True
+        while more and steps != 0:
+            number, more = self._database.write(
+                lambda db: event_pruning.prune(
+                    db, datetime.timedelta(days=self._settings.retention_days), self._settings.max_events
+                ),
+                attempts=retry.ATTEMPTS,
+                exhausted=errors.TooManyConflicts,
+            )
+            removed += number
+            steps = None if steps is None else steps - 1
+        return removed

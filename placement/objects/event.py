@@ -1,0 +1,272 @@
+"""Events of the history, in the order of their positions, page by page (docs/adr/0042).
+
+A reader passes on the *mark* of the position that it has reached: the number, and a check of its transaction.
+If another transaction has the number now, or none, the database was restored from a backup, or events were removed that
+the reader has not seen.
+
+The cost of a page does not depend on the age of the history: it looks at a bounded number of events, and where few of
+them are wanted it may have none and still not be the last.
+"""
+
+from __future__ import annotations
+
+import datetime
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from placement import errors
+from placement.db.event_order import NEWEST_POSITION
+from placement.db.events import NODE, PROVIDER
+from placement.db.tables import baremetal_nodes, consumers, event_order, events, resource_providers
+from placement.db.transaction import Reading
+
+#: How many events one page looks at.
+WINDOW = 20_000
+#: The mark of a history without events, before its first one.
+ORIGIN = "0-00000000"
+#: Marks of positions; a number of more digits is none.
+MARK = "[0-9]{1,18}-[0-9a-f]{8}"
+#: How much clocks of the servers of one database may differ: a moment is looked for so much earlier.
+_TOLERANCE = datetime.timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events: those that meet every condition; None is no condition."""
+
+    #: That of the provider, node or consumer.
+    uuid: str | None = None
+    kinds: tuple[str, ...] = ()
+    #: The owner of a consumer.
+    project: str | None = None
+    #: Naive, UTC.
+    since: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What one request has changed of one object."""
+
+    number: int
+    mark: str
+    #: By the clock of the database: naive, UTC.
+    at: datetime.datetime
+    kind: str
+    #: None for resource classes and traits.
+    uuid: str | None
+    #: Where the event creates, names or deletes the object.
+    name: str | None
+    #: Before and after; both None if it did not move.
+    generations: tuple[int | None, int | None]
+    changes: dict[str, Any]
+    #: The owner of a consumer.
+    project: str | None
+    #: In whose name; None if that is not known.
+    request: dict[str, Any] | None
+
+
+class EventPage(NamedTuple):
+    """Some events, and where the next page begins."""
+
+    events: list[Event]
+    #: The position that was reached.
+    number: int
+    mark: str
+    #: Whether there are events beyond it.
+    more: bool
+
+
+def newest(db: Reading) -> tuple[int, str]:
+    """Return the number and the mark of the newest position."""
+    row = db.execute(NEWEST_POSITION).first()
+    return (0, ORIGIN) if row is None else (_last(row), _mark(_last(row), row))
+
+
+def page(
+    db: Connection, wanted: EventFilter, limit: int, after: str | None = None, *, newest_first: bool = False
+) -> EventPage:
+    """Return events that have a position, in their order.
+
+    Args:
+        db: A connection that sees one committed state.
+        wanted: Which of them.
+        limit: How many at most.
+        after: The mark of the position that was reached; None to begin with the first.
+        newest_first: Whether they come in the opposite order.
+
+    Raises:
+        PositionLost: The mark is of no position, or of one that is lost.
+    """
+    last, first = db.execute(NEWEST_POSITION).first(), db.execute(_OLDEST).first()
+    if last is None or first is None:
+        if after not in (None, ORIGIN):
+            raise errors.PositionLost()
+        return EventPage([], 0, ORIGIN, False)
+    if after is not None:
+        number = _number(db, after, first.position)
+    elif newest_first:
+        number = _last(last) + 1
+    else:
+        number = first.position - 1 if wanted.since is None else _before(db, wanted.since, last)
+    lowest, highest = (first.position, number - 1) if newest_first else (number + 1, _last(last))
+    if lowest > highest:
+        return EventPage([], number, after or _mark_of(db, number), False)
+    conditions = [*_conditions(wanted)]
+    if wanted.uuid is not None and _is_rare(db, wanted.uuid):
+        conditions += (events.c.uuid == wanted.uuid, _POSITION.between(lowest, highest))
+    else:
+        window = limit if wanted == _ALL else WINDOW
+        lowest, highest = (
+            (max(lowest, number - window), highest) if newest_first else (lowest, min(highest, number + window))
+        )
+        conditions += _within(lowest, highest)
+        if wanted.uuid is not None:
+            # Not by the index of uuids, in which this one has very many rows.
+            conditions.append(sa.func.coalesce(events.c.uuid, "") == wanted.uuid)
+    found = [_event(row) for row in db.execute(_statement(conditions, limit, newest_first=newest_first))]
+    reached = lowest if newest_first else highest
+    if len(found) == limit:
+        reached = found[-1].number
+    more = first.position < reached if newest_first else reached < _last(last)
+    return EventPage(found, reached, _mark_of(db, reached), more)
+
+
+def named(db: Reading, name: str) -> str | None:
+    """Return the uuid of the provider or node that had a name last; None if the history knows none."""
+    query = _NAMED.where(events.c.name == name)
+    row = db.execute(query).first()
+    return None if row is None else row.uuid
+
+
+def node_named(db: Reading, name: str) -> str | None:
+    """Return the uuid of the node that has a name; None if there is none."""
+    uuid: str | None = db.execute(sa.select(baremetal_nodes.c.uuid).where(baremetal_nodes.c.name == name)).scalar()
+    return uuid
+
+
+def is_present(db: Reading, uuid: str) -> bool:
+    """Return whether there is a provider, a node or a consumer of this uuid."""
+    tables = (resource_providers, baremetal_nodes, consumers)
+    found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
+    return bool(found.scalar_one())
+
+
+# --- marks -----------------------------------------------------------------------------------------------------------
+
+
+def _last(row: Any) -> int:
+    """Return the position of the last event of a transaction."""
+    number: int = row.position + row.events - 1
+    return number
+
+
+def _mark(number: int, row: Any) -> str:
+    """Return the mark of a position of a transaction."""
+    return f"{number}-{zlib.crc32(f'{row.writer_id}.{row.seq}'.encode()):08x}"
+
+
+def _mark_of(db: Reading, number: int) -> str:
+    row = db.execute(_HOLDER, {"number": number}).first()
+    return ORIGIN if row is None else _mark(number, row)
+
+
+def _number(db: Reading, mark: str, first: int) -> int:
+    """Return the number of a mark; raises PositionLost."""
+    number = int(mark.partition("-")[0])
+    if mark == ORIGIN and first == 1:
+        return number
+    row = db.execute(_HOLDER, {"number": number}).first()
+    if row is None or number > _last(row) or mark != _mark(number, row):
+        raise errors.PositionLost()
+    return number
+
+
+def _before(db: Reading, since: datetime.datetime, last: Any) -> int:
+    """Return the number before the first transaction since a moment."""
+    position = db.execute(_SINCE, {"since": since - _TOLERANCE}).scalar()
+    return _last(last) if position is None else position - 1
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
+
+_ALL = EventFilter()
+_POSITION = event_order.c.position + events.c.ordinal
+_OLDEST = sa.select(event_order).order_by(event_order.c.position).limit(1)
+#: The transaction that has a position, if any has it.
+_HOLDER = (
+    sa.select(event_order)
+    .where(event_order.c.position <= sa.bindparam("number"))
+    .order_by(event_order.c.position.desc())
+    .limit(1)
+)
+_SINCE = (
+    sa.select(event_order.c.position)
+    .where(event_order.c.at >= sa.bindparam("since"))
+    .order_by(event_order.c.at, event_order.c.position)
+    .limit(1)
+)
+_OF_ORDER = sa.and_(event_order.c.writer_id == events.c.writer_id, event_order.c.seq == events.c.seq)
+_NAMED = (
+    sa.select(events.c.uuid)
+    .join(event_order, _OF_ORDER)
+    .where(events.c.kind.in_((PROVIDER, NODE)))
+    .order_by(_POSITION.desc())
+    .limit(1)
+)
+_FIRST = events.alias("of_request")
+
+
+def _conditions(wanted: EventFilter) -> Iterator[sa.ColumnElement[bool]]:
+    if wanted.kinds:
+        yield events.c.kind.in_(wanted.kinds)
+    if wanted.project is not None:
+        yield events.c.project == wanted.project
+    if wanted.since is not None:
+        yield events.c.at >= wanted.since
+
+
+def _is_rare(db: Reading, uuid: str) -> bool:
+    """Return whether the history has so few events of an object that all of them can be looked at."""
+    some = sa.select(events.c.seq).where(events.c.uuid == uuid).limit(WINDOW + 1).subquery()
+    return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= WINDOW)
+
+
+def _within(lowest: int, highest: int) -> Iterator[sa.ColumnElement[bool]]:
+    """Yield the conditions for the transactions that have positions between two numbers."""
+    begin = sa.select(sa.func.max(event_order.c.position)).where(event_order.c.position <= lowest).scalar_subquery()
+    yield event_order.c.position >= sa.func.coalesce(begin, 0)
+    yield event_order.c.position <= highest
+    yield _POSITION.between(lowest, highest)
+
+
+def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_first: bool) -> sa.Select[Any]:
+    """Return the statement of a page: its events, each with the request of the first row that has it.
+
+    The order is that of an expression, so that no database reads all transactions in their order to find a few events.
+    """
+    same_transaction = sa.and_(_FIRST.c.writer_id == events.c.writer_id, _FIRST.c.seq == events.c.seq)
+    return (
+        sa.select(_POSITION.label("number"), events, _FIRST.c.request.label("asked"))
+        .select_from(event_order)
+        .join(events, _OF_ORDER)
+        .outerjoin(_FIRST, sa.and_(same_transaction, _FIRST.c.ordinal == events.c.request_ordinal))
+        .where(*conditions)
+        .order_by(_POSITION.desc() if newest_first else _POSITION)
+        .limit(limit)
+    )
+
+
+def _event(row: Any) -> Event:
+    return Event(
+        *(row.number, _mark(row.number, row), row.at, row.kind, row.uuid, row.name),
+        (row.before_generation, row.generation),
+        orjson.loads(row.changes),
+        row.project,
+        None if row.asked is None else orjson.loads(row.asked),
+    )

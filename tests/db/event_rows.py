@@ -1,0 +1,77 @@
+"""Events as rows, for tests: written without the objects that they are about, and read without the API."""
+
+from __future__ import annotations
+
+import uuid
+
+import sqlalchemy as sa
+
+from placement.db import events
+from placement.db.origin import Origin
+from placement.db.tables import event_order
+from placement.db.tables import events as table
+
+ASKED = Origin(request_id="req-1", user="u", project="p", client="127.0.0.1", api="placement", route="PUT /x")
+
+
+def write(database, *steps, kind=events.PROVIDER, by=ASKED, project=None):
+    """Write one transaction: steps are (uuid, generation before, generation after)."""
+
+    def work(db):
+        for key, before, after in steps:
+            changes = {}
+            if kind == events.PROVIDER and (before is None or after is None):
+                changes = {("name",): (None if before is None else f"n-{key}", None if after is None else f"n-{key}")}
+            db.note(kind, key, changes, generations=(before, after), by=by, project=project)
+
+    database.write(work)
+
+
+def chain(database, key, number, start=0):
+    """Write transactions that take a provider from one generation to the next."""
+    for generation in range(start, start + number):
+        write(database, (key, generation, generation + 1))
+
+
+def key(number):
+    return str(uuid.UUID(int=number))
+
+
+def unordered(database):
+    """Return how many transactions with events have no position."""
+    transactions = sa.select(table.c.writer_id, table.c.seq).distinct().subquery()
+    query = (
+        sa.select(sa.func.count())
+        .select_from(transactions)
+        .outerjoin(
+            event_order,
+            sa.and_(event_order.c.writer_id == transactions.c.writer_id, event_order.c.seq == transactions.c.seq),
+        )
+        .where(event_order.c.position.is_(None))
+    )
+    return database.read(lambda db: db.execute(query).scalar_one())
+
+
+def in_order(database):
+    """Return (position, uuid, generation before, after) of all events that have a position."""
+    joined = sa.and_(event_order.c.writer_id == table.c.writer_id, event_order.c.seq == table.c.seq)
+    query = (
+        sa.select(
+            *((event_order.c.position + table.c.ordinal).label("position"), table.c.uuid),
+            *(table.c.before_generation, table.c.generation),
+        )
+        .join(event_order, joined)
+        .order_by(event_order.c.position, table.c.ordinal)
+    )
+    return [tuple(row) for row in database.read(lambda db: db.execute(query).all())]
+
+
+def check(rows):
+    """Check that positions have no gap, and that each object goes from one generation to the next."""
+    positions = [row[0] for row in rows]
+    assert positions == list(range(positions[0], positions[0] + len(positions))) if positions else True
+    states = {}
+    for _, uuid_, before, after in rows:
+        if uuid_ in states:
+            assert states[uuid_] == before
+        states[uuid_] = after

@@ -1,0 +1,203 @@
+"""The order of events in the database: each transaction gets one position, and old ones are removed."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db import event_pruning, expired_writers, feed, sweep
+from placement.db.database import opened
+from placement.db.history import HistorySettings
+from placement.db.tables import change_writers, event_order, events
+from tests.db import event_rows as rows
+from tests.db.event_rows import chain, key, write
+
+
+def test_events_have_the_order_of_their_commits(database):
+    write(database, (key(1), None, 0), (key(2), None, 0))
+    chain(database, key(1), 3)
+    database.history.order()
+    found = rows.in_order(database)
+    assert [row[0] for row in found] == [1, 2, 3, 4, 5]
+    rows.check(found)
+    write(database, (key(1), 3, None))
+    assert rows.unordered(database) == 1
+    database.history.order()
+    assert rows.in_order(database)[-1] == (6, key(1), 3, None)
+
+
+def test_nothing_is_written_if_all_is_in_order(database):
+    chain(database, key(1), 2)
+    database.history.order()
+    with watched(database) as statements:
+        database.history.order()
+    assert len(statements) == 1
+    assert statements[0].startswith("SELECT")
+
+
+@contextlib.contextmanager
+def watched(database):
+    """Collect the statements of all engines while a block runs."""
+    found = []
+
+    def note(_connection, _cursor, statement, *_):
+        found.append(statement)
+
+    engines = {database.engine, database.reading_engine}
+    for engine in engines:
+        sa.event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        for engine in engines:
+            sa.event.remove(engine, "before_cursor_execute", note)
+
+
+def test_a_transaction_that_is_rolled_back_has_no_events(database):
+    def work(db):
+        db.note("provider", key(1), {}, generations=(0, 1))
+        raise errors.NoAllocations(uuid="x")
+
+    with pytest.raises(errors.NoAllocations):
+        database.write(work)
+    database.history.order()
+    assert rows.in_order(database) == []
+
+
+def test_generations_tell_the_order_where_clocks_do_not(database):
+    """Each transaction is by another writer, as those of several processes are, and times go backwards."""
+    chance = [7, 3, 9, 1, 8, 2, 6, 4, 5, 0]
+    for generation in range(10):
+        with opened(database.url) as other:
+            chain(other, key(1), 1, start=generation)
+    with database.engine.begin() as connection:
+        for generation, second in enumerate(chance):
+            at = datetime.datetime(2026, 11, 1, 0, 0, second)
+            connection.execute(sa.update(events).where(events.c.generation == generation + 1).values(at=at))
+    database.history.order()
+    found = rows.in_order(database)
+    assert len(found) == 10
+    rows.check(found)
+
+
+def test_sequencers_at_once_give_each_transaction_one_position(database):
+    """Eight writers, and four others that order all the time, each with connections of its own."""
+    ended = threading.Event()
+
+    def order(_):
+        with opened(database.url) as other:
+            while not ended.is_set():
+                other.history.order()
+
+    def writing(number):
+        with opened(database.url) as other:
+            chain(other, key(number), 40)
+
+    with ThreadPoolExecutor(12) as pool:
+        orders = [pool.submit(order, number) for number in range(4)]
+        try:
+            [*pool.map(writing, range(8))]
+        finally:
+            ended.set()
+        for each in orders:
+            each.result()
+    database.history.order()
+    found = rows.in_order(database)
+    assert len(found) == 8 * 40
+    assert rows.unordered(database) == 0
+    rows.check(found)
+
+
+def test_more_transactions_than_one_statement_inserts_are_ordered(database, monkeypatch):
+    monkeypatch.setattr("placement.db.event_order._BATCH", 3)
+    chain(database, key(1), 10)
+    database.history.order()
+    found = rows.in_order(database)
+    assert len(found) == 10
+    rows.check(found)
+
+
+def test_events_of_a_writer_that_has_ended_are_ordered(database):
+    with opened(database.url) as other:
+        chain(other, key(1), 3)
+    old = datetime.datetime(2026, 1, 1)
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(change_writers).values(seen_at=old))
+    database.write(lambda db: expired_writers.end(db, datetime.datetime(2026, 6, 1)))
+    assert any(id_ < 0 for id_ in database.read(lambda db: db.execute(sa.select(change_writers.c.id)).scalars().all()))
+    assert rows.unordered(database) == 3
+    database.history.order()
+    rows.check(rows.in_order(database))
+    assert rows.unordered(database) == 0
+
+
+def test_maintenance_orders_events_before_writers_are_ended(database):
+    chain(database, key(1), 3)
+    writer = feed.Writer(database.writers.idle[0].id)
+    database._attempts.maintain(writer)
+    assert rows.unordered(database) == 0
+
+
+# --- pruning ---------------------------------------------------------------------------------------------------------
+
+
+def positions(database):
+    return database.read(lambda db: db.execute(sa.select(event_order.c.position)).scalars().all())
+
+
+def aged(database, last, days):
+    """Make the transactions up to a position older."""
+    at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=days)
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(event_order).where(event_order.c.position <= last).values(at=at))
+
+
+def test_events_are_removed_after_their_time(database):
+    chain(database, key(1), 10)
+    database.history.order()
+    aged(database, 4, 31)
+    assert database.history.prune() == 4
+    assert [row[0] for row in rows.in_order(database)] == [5, 6, 7, 8, 9, 10]
+    assert sorted(positions(database)) == [5, 6, 7, 8, 9, 10]
+
+
+def test_the_newest_transaction_stays_so_that_positions_go_on(database):
+    chain(database, key(1), 3)
+    database.history.order()
+    aged(database, 3, 31)
+    database.history.prune()
+    assert positions(database) == [3]
+    chain(database, key(1), 1, start=3)
+    database.history.order()
+    assert sorted(positions(database)) == [3, 4]
+
+
+def test_the_oldest_events_are_removed_if_there_are_too_many(database):
+    with opened(database.url, history=HistorySettings(max_events=4)) as bounded:
+        for generation in range(5):
+            write(bounded, (key(1), generation, generation + 1), (key(2), generation, generation + 1))
+        bounded.history.order()
+        assert bounded.history.prune() == 6
+        assert [row[0] for row in rows.in_order(bounded)] == [7, 8, 9, 10]
+
+
+def test_pruning_goes_in_steps(database, monkeypatch):
+    monkeypatch.setattr(event_pruning, "_BATCH", 2)
+    chain(database, key(1), 9)
+    database.history.order()
+    aged(database, 9, 31)
+    assert database.history.prune(2) == 4
+    assert database.history.prune() == 4
+
+
+def test_a_sweep_removes_old_events(database):
+    chain(database, key(1), 5)
+    database.history.order()
+    aged(database, 5, 31)
+    assert sweep.Swept("events", 4, 0) in sweep.sweep(database)

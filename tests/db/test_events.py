@@ -1,0 +1,161 @@
+"""Reading of events: in the order of positions, page by page, by what they are about; and what is lost is said."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db.tables import event_order, events
+from placement.objects import event
+from placement.objects.event import EventFilter
+from tests.db.event_rows import chain, key, write
+
+ALL = EventFilter()
+
+
+def read(database, wanted=ALL, limit=100, after=None, *, newest_first=False):
+    database.history.order()
+    return database.snapshot(lambda db: event.page(db, wanted, limit, after, newest_first=newest_first))
+
+
+def follow(database, wanted=ALL, limit=100, after=None, *, newest_first=False):
+    """Read page after page; return all events."""
+    found = []
+    while True:
+        page = read(database, wanted, limit, after, newest_first=newest_first)
+        assert len(page.events) <= limit
+        found += page.events
+        after = page.mark
+        if not page.more:
+            return found
+
+
+def generations(found):
+    return [one.generations for one in found]
+
+
+def test_a_history_without_events_has_a_position(database):
+    page = read(database)
+    assert page == ([], 0, event.ORIGIN, False)
+    chain(database, key(1), 1)
+    assert generations(read(database, after=page.mark).events) == [(0, 1)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_pages_of_any_size_have_each_event_once(database, limit):
+    write(database, (key(1), None, 0), (key(2), None, 0), (key(3), None, 0))
+    chain(database, key(1), 4)
+    found = follow(database, limit=limit)
+    assert [one.number for one in found] == [1, 2, 3, 4, 5, 6, 7]
+    back = follow(database, limit=limit, newest_first=True)
+    assert back == found[::-1]
+
+
+def test_an_event_has_the_request_of_its_row(database):
+    write(database, (key(1), None, 0), (key(2), None, 0))
+    write(database, (key(1), 0, 1), by=None)
+    found = follow(database)
+    assert [one.request and one.request["request_id"] for one in found] == ["req-1", "req-1", None]
+
+
+@pytest.mark.parametrize("window", [2, 20_000])
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_events_are_found_by_what_they_are_about(database, window, newest_first, monkeypatch):
+    """A page that looks at two events has few of them, and the next one goes on."""
+    monkeypatch.setattr(event, "WINDOW", window)
+    chain(database, key(1), 5)
+    write(database, (key(7), None, 1), kind="consumer", project="mine")
+    chain(database, key(2), 5)
+    write(database, (key(7), 1, None), kind="consumer", project="mine")
+    chain(database, key(1), 2, start=5)
+
+    def found(**conditions):
+        return generations(follow(database, EventFilter(**conditions), limit=2, newest_first=newest_first))
+
+    def expected(*pairs):
+        return [*pairs][::-1] if newest_first else [*pairs]
+
+    assert found(uuid=key(1)) == expected(*((number, number + 1) for number in range(7)))
+    assert found(project="mine") == expected((None, 1), (1, None))
+    assert found(kinds=("consumer",)) == expected((None, 1), (1, None))
+    assert found(uuid=key(7), kinds=("provider",)) == []
+    assert found(uuid=key(9)) == []
+
+
+def test_events_are_found_by_their_time(database):
+    chain(database, key(1), 6)
+    database.history.order()
+    begin = datetime.datetime(2026, 11, 1)
+    with database.engine.begin() as connection:
+        for position in range(1, 7):
+            at = begin + datetime.timedelta(hours=position)
+            connection.execute(sa.update(event_order).where(event_order.c.position == position).values(at=at))
+            connection.execute(sa.update(events).where(events.c.generation == position).values(at=at))
+    assert [one.number for one in follow(database, EventFilter(since=begin + datetime.timedelta(hours=4)))] == [4, 5, 6]
+    assert follow(database, EventFilter(since=begin + datetime.timedelta(hours=9))) == []
+    assert read(database, EventFilter(since=begin)).number == 6
+
+
+def test_the_newest_position_is_where_the_next_event_begins(database):
+    chain(database, key(1), 3)
+    database.history.order()
+    number, mark = database.read(event.newest)
+    assert number == 3
+    chain(database, key(1), 1, start=3)
+    assert generations(read(database, after=mark).events) == [(3, 4)]
+
+
+def test_a_uuid_of_a_name_is_found_after_the_provider_is_gone(database):
+    write(database, (key(1), None, 0))
+    write(database, (key(1), 0, None))
+    database.history.order()
+    assert database.read(lambda db: event.named(db, f"n-{key(1)}")) == key(1)
+    assert database.read(lambda db: event.named(db, "other")) is None
+
+
+# --- what is lost ----------------------------------------------------------------------------------------------------
+
+
+def delete_order(database, condition):
+    with database.engine.begin() as connection:
+        connection.execute(sa.delete(event_order).where(condition))
+
+
+def test_a_position_whose_followers_were_removed_is_lost(database):
+    chain(database, key(1), 6)
+    marks = [one.mark for one in follow(database)]
+    delete_order(database, event_order.c.position <= 3)
+    for mark in (event.ORIGIN, *marks[:3]):
+        with pytest.raises(errors.PositionLost):
+            read(database, after=mark)
+    assert generations(read(database, after=marks[3]).events) == [(4, 5), (5, 6)]
+
+
+def test_a_position_of_a_database_before_it_was_restored_is_lost(database):
+    """The backup has two transactions; after it was restored other ones get the positions of those that it lacks."""
+    chain(database, key(1), 4)
+    marks = [one.mark for one in follow(database)]
+    with database.engine.begin() as connection:
+        connection.execute(sa.delete(event_order).where(event_order.c.position > 2))
+        connection.execute(sa.delete(events).where(events.c.generation > 2))
+    for mark in marks[2:]:
+        with pytest.raises(errors.PositionLost):
+            read(database, after=mark)
+    database.writers.drop_idle()
+    chain(database, key(1), 2, start=2)
+    for mark in marks[2:]:
+        with pytest.raises(errors.PositionLost):
+            read(database, after=mark)
+    assert generations(read(database, after=marks[1]).events) == [(2, 3), (3, 4)]
+
+
+@pytest.mark.parametrize("mark", ["0-00000001", "1-00000000", "999999999999999999-00000000"])
+def test_a_position_that_never_was_is_lost(database, mark):
+    with pytest.raises(errors.PositionLost):
+        read(database, after=mark)
+    chain(database, key(1), 1)
+    with pytest.raises(errors.PositionLost):
+        read(database, after=mark)
