@@ -8,6 +8,7 @@ from placement.db import schema, standard
 from placement.db.database import opened
 from tests import galera, servers
 from tests.conftest import chosen, missing
+from tests.db import replay
 from tests.db.metal import Client, Metal
 from tests.db.pair import Pair
 
@@ -41,3 +42,10 @@ def pair(request):
                 yield Pair(slow, quick)
     except servers.Missing as reason:
         missing(reason)
+
+
+@pytest.fixture
+def replayed(database):
+    """At the end of the test, its events, replayed from the beginning, must give the state of the tables."""
+    yield
+    assert replay.differences(replay.replayed(database), replay.read(database)) == {}

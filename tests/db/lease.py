@@ -6,8 +6,10 @@ import datetime
 
 import sqlalchemy as sa
 
+from placement.db.events import CONSUMER
 from placement.db.tables import claims, consumers
 from placement.objects import leases
+from placement.objects.consumer_state import ConsumerState, written
 
 
 def expire(database, consumer, seconds=0):
@@ -18,6 +20,9 @@ def expire(database, consumer, seconds=0):
 
     def work(db):
         ended = leases.now(db) - datetime.timedelta(seconds=seconds)
+        before = ConsumerState.read_all(db, [consumer]).get(consumer)
+        if before is not None:
+            db.note(CONSUMER, consumer, {("lease",): (written(before.lease), written(ended))})
         return db.execute(sa.update(claims).where(of_consumer).values(expires_at=ended)).rowcount
 
     assert database.write(work) == 1

@@ -12,6 +12,8 @@ import pytest
 
 from placement import routes
 from placement.baremetal.api import BAREMETAL
+from placement.db.database import opened
+from placement.db.history import HistorySettings
 from placement.v1.api import V1
 from tests.db.calls import Call, Names
 from tests.db.faults import Plan, planted
@@ -45,6 +47,17 @@ def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names):
     statements = [statement for statement in plan.seen if not statement.startswith("BEGIN")]
     assert len(statements) <= BUDGET, statements
     assert statements[-1] == "COMMIT"
+
+
+def test_without_the_history_it_takes_one_less(database, names):
+    plan = Plan()
+    with opened(database.url, history=HistorySettings(enabled=False)) as without:
+        service = placement(without)
+        assert service(*names.fill(claim(consumer="consumer_first", **OWN))).status == 204  # inserts a writer
+        planted(without, plan)
+        assert service(*names.fill(claim(**OWN))).status == 204
+    statements = [statement for statement in plan.seen if not statement.startswith("BEGIN")]
+    assert len(statements) <= BUDGET - 1, statements
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
