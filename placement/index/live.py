@@ -87,26 +87,30 @@ class LiveIndex:
         began, before = time.perf_counter(), self._indexed
         try:
             self._indexed, self._failure = self._refreshed(), None
+            if self._indexed.position.instance is None and self._restore_identity():
+                self._indexed = self._refreshed()
             if self._indexed.position.leases_due and self._leases.sweep():
                 self._indexed = self._refreshed()
             self._current_at = current_at
             _publish(time.perf_counter() - began, self._indexed, before)
-            if self._indexed.position.instance is None:
-                self._restore_identity()
         except errors.Unavailable as failure:
             # Raised in all threads that waited for this refresh, instead of one attempt after the other.
             self._failure = failure
         self._ended = self._begun
 
-    def _restore_identity(self) -> None:
-        """Give the feed an identity again, and insert standard rows that are missing too.
+    def _restore_identity(self) -> bool:
+        """Give the feed an identity again, and insert standard rows that are missing too; return whether it has one.
 
-        Without an identity the feed cannot be followed, and every search reads everything.
+        Without an identity the feed cannot be followed, and every search reads everything.  It may have one already: a
+        snapshot of PostgreSQL that began before the commit of a restore sees none of its rows, in any table.
         """
+        LOG.error("A search found a database without identity: it is new, or was replaced.  Reading everything again.")
         try:
             standard.insert(self._database)
         except (errors.Failure, RuntimeError) as error:
             LOG.error("The database has no identity, and cannot be given one: %s", error)
+            return False
+        return True
 
     def _refreshed(self) -> Indexed:
         indexed = self._indexed

@@ -21,7 +21,7 @@ from placement import errors, signals
 from placement.db import bulkhead, feed, schema, standard
 from placement.db.bulkhead import Bulkhead
 from placement.db.database import opened
-from placement.db.tables import allocations, resource_providers
+from placement.db.tables import allocations, change_writers, feed_instance, provider_changes, resource_providers
 from placement.index import live
 from placement.index.live import LiveIndex
 from placement.index.refresh import loaded
@@ -339,6 +339,29 @@ def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(live, "time", clock)
     return clock
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_a_search_that_meets_a_restore_in_one_transaction_does_not_find_an_empty_database(database):
+    """A snapshot that began before the transaction waits for its locks, and then sees none of its rows."""
+    create(database, "a")
+    index = LiveIndex(database)
+    index.current()
+    create(database, "b")
+    index.current()
+    assert index._changing, "the next refresh begins with its snapshot"
+    tables = [table.name for table in (feed_instance, change_writers, provider_changes, resource_providers)]
+    with ThreadPoolExecutor(1) as pool, database.engine.connect() as restoring:
+        for table in tables:
+            restoring.exec_driver_sql(f"CREATE TEMPORARY TABLE copy_of_{table} AS TABLE {table}")
+        restoring.exec_driver_sql(f"TRUNCATE {', '.join(tables)} CASCADE")
+        for table in tables:
+            restoring.exec_driver_sql(f"INSERT INTO {table} SELECT * FROM copy_of_{table}")
+        asked = pool.submit(index.current)
+        while not restoring.exec_driver_sql("SELECT 1 FROM pg_locks WHERE NOT granted").all():
+            time.sleep(0.01)
+        restoring.commit()
+        assert uuids(asked.result()) == {"a", "b"}
 
 
 def by_hand(database, statement):

@@ -1,7 +1,7 @@
-"""A backup of some seconds before is restored while the services run, with the commands of docs/backup.rst.
+"""A backup of some seconds before is restored in place while the services run, with the commands of docs/backup.rst.
 
-The page has services stopped meanwhile, because a write would be mixed with the backup.  Here the database is out of
-their reach instead: so they keep their indices, ids and connections of the state that is lost.
+The page has no client reach them meanwhile, because a write would be mixed with the backup.  Here the database is
+out of their reach instead: so they keep their indices, ids and connections of the state that is lost.
 """
 
 from __future__ import annotations

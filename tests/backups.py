@@ -1,0 +1,101 @@
+"""The commands of docs/backup.rst, run as they are written there: on a database that is called "placement".
+
+Only the directory /backup and the path of SQLite's file are those of the test.  Clients find the server by their own
+variables and files, as on the host of an operator.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from tests import children
+from tests.servers import Missing
+
+_PAGE = Path(__file__).parents[1] / "docs" / "backup.rst"
+_NAMES = {"sqlite": "SQLite", "mariadb": "MariaDB, MySQL", "postgresql": "PostgreSQL"}
+_TITLE = re.compile(r"^(\S.*)\n[=-]{3,}\n", re.MULTILINE)
+#: The file of the page, in a SQLite database.
+_FILE = "/var/lib/placement/placement.sqlite"
+
+
+def blocks(section: str) -> dict[str, str]:
+    """Return the literal blocks of a section of the page by the text before them; raises KeyError."""
+    _, *pieces = _TITLE.split(_PAGE.read_text())
+    text = dict(zip(pieces[::2], pieces[1::2], strict=True))[section]
+    found = re.findall(r"^(\S.*?)::\n\n((?:   .+\n)+)", text, re.MULTILINE)
+    return {before: textwrap.dedent(block) for before, block in found}
+
+
+class Operator:
+    """Somebody who runs the commands of the page for one database.
+
+    Attributes:
+        directory: What the page calls /backup.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Write the files in which clients look for the server.
+
+        Args:
+            url: Of the database; one at a server is called "placement".
+        """
+        self._url = sa.make_url(url)
+        backend = self._url.get_backend_name()
+        self._kind = "mariadb" if backend == "mysql" else backend
+        self.directory = children.run_directory() / f"backup-{secrets.token_hex(4)}"
+        self.directory.mkdir()
+        options = {"host": self._url.host, "port": self._url.port, "user": self._url.username}
+        options |= {"password": self._url.password, "protocol": "tcp"}
+        lines = [f"{name}={value}\n" for name, value in options.items()]
+        (self.directory / ".my.cnf").write_text("".join(["[client]\n", *lines, "skip-ssl\n"]))
+
+    def back_up(self) -> None:
+        """Make a backup."""
+        self.run("Backup")
+
+    def restore(self) -> None:
+        """Restore the backup, by all steps that the page has for this kind of database."""
+        if self._kind != "sqlite":
+            self.run("Load the backup beside the database")
+        self.run("Replace the database")
+
+    def run(self, section: str, words: Mapping[str, str] = {}) -> str:
+        """Run what the section says for this kind of database, with these words replaced; return what it prints.
+
+        Raises:
+            KeyError: The section has nothing for this kind of database.
+            Missing: A program is not installed.
+            RuntimeError: A command has failed; the text is what it said.
+        """
+        commands = blocks(section)[_NAMES[self._kind]]
+        for program in re.findall(r"^(\w\S*)", commands, re.MULTILINE):
+            if shutil.which(program) is None:
+                raise Missing(f"{program} is not installed")
+        for old, new in words.items():
+            assert old in commands, f"{section} has no {old!r}"
+            commands = commands.replace(old, new)
+        commands = commands.replace("/backup/", f"{self.directory}/").replace(_FILE, str(self._url.database))
+        done = subprocess.run(
+            ["sh", "-e", "-c", commands], env=os.environ | self._address, capture_output=True, text=True, timeout=300
+        )
+        if done.returncode:
+            raise RuntimeError(f"{commands}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    @property
+    def _address(self) -> Mapping[str, str]:
+        if self._kind != "postgresql":
+            return {"HOME": str(self.directory)}
+        url = self._url
+        return {"PGHOST": str(url.host), "PGPORT": str(url.port), "PGUSER": str(url.username)} | {
+            "PGPASSWORD": str(url.password)
+        }

@@ -1,0 +1,529 @@
+"""An older backup is restored under running workers, by the commands of docs/backup.rst: each worker notices it.
+
+Each service of these tests has one process, so that it is known which worker a request goes to.  No index is compared
+with the database: what is noticed, is noticed by the feed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from placement.cmd import manage
+from placement.db.database import opened
+from placement.db.tables import resource_classes, resource_providers, traits
+from tests import backups, children, galera, running, servers
+from tests.conftest import missing
+from tests.db.in_process import placement
+from tests.load.storm import NONE, Storm, claim, name, new, stock
+
+pytestmark = pytest.mark.xdist_group("restores")
+OPTIONS = {"placement": {"index_verify_interval": 0}}
+#: Standard names that no request of these tests needs.
+LACKED_CLASS, LACKED_TRAIT = "FPGA", "HW_CPU_X86_AVX2"
+WORKERS = 3
+FLAGS = ("--lazy-apps", "--enable-threads", "--threads", "4")
+IN_PLACE = "In place, with the service stopped"
+#: Where mariadb-dump begins with a table.
+TABLE = "--\n-- Table structure for table `"
+
+
+@pytest.fixture(scope="module")
+def place(backend):
+    """The URL of a database that is called "placement", with the schema and the standard rows after a start."""
+    if backend.kind == "sqlite":
+        url = backend.create_database()
+        yield url
+        backend.drop_database(url)
+        return
+    try:
+        with servers.private(backend.kind) as server:
+            server._administer("CREATE DATABASE placement")
+            yield server.url.set(database="placement").render_as_string(hide_password=False)
+    except servers.Missing as reason:
+        missing(reason)
+
+
+@contextlib.contextmanager
+def serving(database, other=None):
+    """The URLs of services with one worker each: two of uWSGI, and one of placement-serve, which may have another."""
+    with contextlib.ExitStack() as stack:
+        try:
+            uwsgi = [stack.enter_context(running.uwsgi(database, 1, OPTIONS, flags=FLAGS)) for _ in range(WORKERS - 1)]
+        except servers.Missing as reason:
+            missing(reason)
+        embedded = stack.enter_context(running.embedded(other or database, OPTIONS))
+        yield [service.url for service in (*uwsgi, embedded)]
+
+
+@pytest.fixture(scope="module")
+def urls(place):
+    with serving(place) as found:
+        yield found
+
+
+@pytest.fixture
+def workers(urls):
+    """A client of each worker."""
+    return [Storm(url) for url in urls]
+
+
+@pytest.fixture
+def operator(place):
+    return backups.Operator(place)
+
+
+@pytest.fixture
+def database(place):
+    with opened(place) as found:
+        yield found
+
+
+class Story:
+    """What is done before and after a backup; each kind of change once by each worker.
+
+    Attributes:
+        gives_ids_again: Whether the database gives ids of lost rows to new ones.
+    """
+
+    gives_ids_again = True
+
+    def __init__(self, workers, database):
+        self.workers, self.database = workers, database
+        self.steady = workers[0].provider(VCPU=1000)
+        self.changed = [worker.provider(VCPU=8) for worker in workers]
+        self.doomed = [worker.provider(VCPU=8) for worker in workers]
+        self.early = [new() for _ in workers]
+        self.kept_class, self.kept_trait = name("KEPT"), name("KEPT")
+        workers[0].ask("PUT", f"/resource_classes/{self.kept_class}")
+        workers[0].ask("PUT", f"/traits/{self.kept_trait}")
+        for worker, consumer, provider in zip(workers, self.early, self.changed, strict=True):
+            assert worker.ask(*claim({provider: {"VCPU": 1}}, consumer=consumer)).status == 204
+        self.before = self.told(workers[0])
+
+    def go_on(self):
+        """Change everything after the backup; each worker does its own, and then all have it in their indices."""
+        self.late, self.late_consumers, self.lost_generations = [], [], []
+        self.late_class, self.late_trait = name("LATE"), name("LATE")
+        self.workers[0].ask("PUT", f"/resource_classes/{self.late_class}")
+        self.workers[0].ask("PUT", f"/traits/{self.late_trait}")
+        for number, worker in enumerate(self.workers):
+            self.late.append(worker.provider(**{"VCPU": 77, self.late_class: 5}))
+            consumer = new()
+            assert worker.ask(*claim({self.changed[number]: {"VCPU": 2}}, consumer=consumer)).status == 204
+            self.late_consumers.append(consumer)
+            assert worker.ask("DELETE", f"/allocations/{self.early[number]}").status == 204
+            assert worker.ask("DELETE", f"/resource_providers/{self.doomed[number]}").status == 204
+            generation = worker.generation(self.changed[number])
+            assert worker.ask(*stock(self.changed[number], generation, VCPU=16)).status == 200
+            self.lost_generations.append(generation + 1)
+        assert self.workers[0].ask("DELETE", f"/resource_classes/{self.kept_class}").status == 204
+        assert self.workers[0].ask("DELETE", f"/traits/{self.kept_trait}").status == 204
+        for worker in self.workers:
+            found = worker.get(f"/allocation_candidates?resources={self.late_class}:1")
+            assert {*found["provider_summaries"]} == {*self.late}
+        self.late_ids = {self._id(provider) for provider in self.late}
+
+    def _id(self, provider):
+        found = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == provider)
+        return self.database.read(lambda db: db.execute(found).scalar_one())
+
+    def check(self, worker, number):
+        """The worker serves what was restored, and goes on from there; a search comes first."""
+        found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+        assert {*self.doomed, self.changed[number], self.steady} <= {*found}
+        assert not {*self.late} & {*found}
+        assert worker.ask("GET", f"/allocation_candidates?resources={self.late_class}:1").status == 400
+        for provider in self.late:
+            assert worker.ask("GET", f"/resource_providers/{provider}").status == 404
+        assert worker.ask("GET", f"/resource_classes/{self.late_class}").status == 404
+        assert worker.ask("GET", f"/traits/{self.late_trait}").status == 404
+        assert worker.ask("GET", f"/resource_classes/{self.kept_class}").status == 200
+        assert worker.ask("GET", f"/traits/{self.kept_trait}").status == 204
+        assert worker.held(self.late_consumers[number]) == {}
+        assert worker.held(self.early[number]) == {self.changed[number]: {"VCPU": 1}}
+        assert (
+            worker.get(f"/resource_providers/{self.changed[number]}/inventories")["inventories"]["VCPU"]["total"] == 8
+        )
+        assert worker.used(self.changed[number]) == 1
+        # A generation of the state that is lost is refused, that of the backup is taken.
+        assert worker.ask(*stock(self.changed[number], self.lost_generations[number], VCPU=9)).status == 409
+        generation = worker.generation(self.changed[number])
+        assert generation < self.lost_generations[number]
+        assert worker.ask(*stock(self.changed[number], generation, VCPU=10)).status == 200
+        assert worker.ask(*claim({self.changed[number]: {"VCPU": 2}}, consumer=self.early[number])).status == 409
+        assert worker.ask(*claim({self.changed[number]: {"VCPU": 9}})).status == 204
+        assert worker.ask(*claim({self.changed[number]: {"VCPU": 1}})).status == 409
+
+    def reuse_ids(self):
+        """New providers get ids of lost ones, a class and a trait too, and each worker finds them as what they are."""
+        again_class, again_trait = name("AGAIN"), name("AGAIN")
+        assert self.workers[0].ask("PUT", f"/resource_classes/{again_class}").status == 201
+        assert self.workers[0].ask("PUT", f"/traits/{again_trait}").status == 201
+        again = []
+        for worker in self.workers:
+            provider = worker.provider(**{again_class: 3})
+            body = {"resource_provider_generation": 1, "traits": [again_trait]}
+            assert worker.ask("PUT", f"/resource_providers/{provider}/traits", body).status == 200
+            again.append(provider)
+        if self.gives_ids_again:
+            assert {self._id(provider) for provider in again} == self.late_ids
+        for worker in self.workers:
+            found = worker.get(f"/allocation_candidates?resources={again_class}:1&required={again_trait}")
+            assert {*found["provider_summaries"]} == {*again}
+            found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+            assert not {*again} & {*found}
+
+    def told(self, worker):
+        """What a worker says about everything."""
+        paths = [
+            "/allocation_candidates?resources=VCPU:1",  # the first, since a search is what notices
+            "/allocation_candidates?resources=VCPU:9",
+            "/resource_providers?resources=VCPU:1",
+            "/resource_providers",
+            "/resource_classes",
+            "/traits",
+            "/usages?project_id=p",
+            "/v1/overview",
+            "/v1/consumers",
+            *(f"/allocations/{consumer}" for consumer in self.early),
+            *(f"/resource_providers/{provider}/usages" for provider in (*self.changed, self.steady)),
+        ]
+        return {path: sorted_through(worker.get(path)) for path in paths}
+
+    def check_all_agree(self):
+        """Each worker says what a service says that has just started."""
+        fresh = placement(self.database)
+        for worker in self.workers:
+            told = self.told(worker)
+            for path, found in told.items():
+                assert found == sorted_through(fresh("GET", path).body), path
+
+
+def sorted_through(body):
+    """Return the body with its arrays in one order."""
+    if isinstance(body, dict):
+        return {key: sorted_through(value) for key, value in body.items()}
+    if isinstance(body, list):
+        return sorted((sorted_through(value) for value in body), key=lambda value: json.dumps(value, sort_keys=True))
+    return body
+
+
+class Busy:
+    """Claims and searches, at each worker at the same time, which must not fail by a restore but by a conflict."""
+
+    #: What may happen to a request: success, a conflict, a provider or a consumer that is not there, and unavailable.
+    ALLOWED = (200, 201, 204, 404, 409, 503)
+
+    def __init__(self, urls, steady):
+        self.steady, self.stop = steady, threading.Event()
+        self.workers = [Storm(url) for url in urls]
+        self.done = {id(worker): 0 for worker in self.workers}
+        works = (self.claims, self.searches)
+        self.threads = [threading.Thread(target=work, args=[worker]) for worker in self.workers for work in works]
+
+    def claims(self, worker):
+        while not self.stop.is_set():
+            consumer = new()
+            worker.ask(*claim({self.steady: {"VCPU": 1}}, consumer=consumer))
+            worker.ask("DELETE", f"/allocations/{consumer}")
+            self.done[id(worker)] += 1
+
+    def searches(self, worker):
+        while not self.stop.is_set():
+            worker.ask("GET", "/allocation_candidates?resources=VCPU:1")
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        self.wait(3)
+        return self
+
+    def wait(self, number):
+        """Return once each worker has done so many claims more."""
+        goals = {key: done + number for key, done in self.done.items()}
+        while any(self.done[key] < goal for key, goal in goals.items()):
+            assert all(thread.is_alive() for thread in self.threads)
+            self.stop.wait(0.01)
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+    def check(self):
+        """No request failed otherwise, and no search was answered from a database that is none."""
+        events = [event for worker in self.workers for event in worker.history]
+        odd = [event for event in events if event.answer.status not in self.ALLOWED or event.answer == NONE]
+        assert odd == []
+        searches = [event.answer for event in events if event.call.path.startswith("/allocation_candidates")]
+        assert [answer for answer in searches if answer.status not in (200, 503)] == []
+        without = [answer for answer in searches if answer.status == 200 and not self._shows(answer)]
+        assert without == []
+
+    def _shows(self, answer):
+        return self.steady in answer.body["provider_summaries"]
+
+
+def restored(operator, kind):
+    """Restore the backup; on a server, drop the state that was replaced."""
+    operator.restore()
+    if kind != "sqlite":
+        operator.run("The state that was replaced")
+
+
+def check(story, first=0):
+    """Each worker serves what was restored, whatever the others have done before it, and all of them go on."""
+    numbers = [*range(first, WORKERS), *range(first)]
+    for number in numbers:
+        assert story.told(story.workers[number]) == story.before
+    for number in numbers:
+        story.check(story.workers[number], number)
+    story.reuse_ids()
+    story.check_all_agree()
+
+
+@pytest.mark.parametrize("first", range(WORKERS))
+def test_each_worker_notices_a_restore_that_nothing_happens_beside(workers, database, operator, backend, first):
+    story = Story(workers, database)
+    operator.back_up()
+    story.go_on()
+    restored(operator, backend.kind)
+    check(story, first)
+
+
+def test_each_worker_notices_a_restore_that_all_of_them_write_beside(workers, urls, database, operator, backend):
+    story = Story(workers, database)
+    with Busy(urls, story.steady) as busy:
+        operator.back_up()
+        story.go_on()
+        busy.wait(3)
+        restored(operator, backend.kind)
+        busy.wait(3)
+        for number, worker in enumerate(workers):
+            story.check(worker, number)
+    busy.check()
+    story.reuse_ids()
+    story.check_all_agree()
+
+
+def test_each_worker_notices_a_newer_backup_that_is_restored_after_an_older_one(workers, database, operator, backend):
+    older, newer = operator, backups.Operator(database.url.render_as_string(hide_password=False))
+    older.back_up()
+    story = Story(workers, database)
+    newer.back_up()
+    story.go_on()
+    restored(older, backend.kind)
+    for worker in workers:
+        assert worker.ask("GET", f"/resource_providers/{story.steady}").status == 404
+        found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+        assert not {story.steady, *story.late} & {*found}
+    workers[0].provider(VCPU=1)
+    restored(newer, backend.kind)
+    check(story)
+
+
+def test_each_worker_notices_a_restore_after_which_another_has_written_on(workers, database, operator, backend):
+    """That one goes on with its numbers, and has passed those that the others have seen when they look again."""
+    steady = workers[0].provider(VCPU=8)
+    operator.back_up()
+    lost = {workers[0].provider(VCPU=8) for _ in range(3)}
+    for worker in workers:
+        assert lost <= {*worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]}
+    restored(operator, backend.kind)
+    new_one = workers[0].provider(VCPU=8)
+    for worker in reversed(workers):
+        found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+        assert {*found} & {steady, new_one, *lost} == {steady, new_one}
+
+
+@pytest.mark.parametrize("first", range(WORKERS))
+def test_standard_names_that_a_backup_lacks_are_put_back(workers, database, operator, backend, first):
+    provider = workers[0].provider()
+    with database.engine.begin() as connection:  # as in a backup of a version that does not have them
+        connection.execute(sa.delete(resource_classes).where(resource_classes.c.name == LACKED_CLASS))
+        connection.execute(sa.delete(traits).where(traits.c.name == LACKED_TRAIT))
+    operator.back_up()
+    for worker in workers:
+        found = worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1&required={LACKED_TRAIT}")
+        assert found["provider_summaries"] == {}
+    late = workers[0].provider(**{LACKED_CLASS: 1})
+    for worker in workers:
+        assert {*worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1")["provider_summaries"]} == {late}
+    restored(operator, backend.kind)
+    names = sa.select(resource_classes.c.name).where(resource_classes.c.name == LACKED_CLASS)
+    assert database.read(lambda db: db.execute(names).all()) == []
+    for worker in (*workers[first:], *workers[:first]):
+        assert worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1")["provider_summaries"] == {}
+        assert worker.ask("GET", f"/traits/{LACKED_TRAIT}").status == 204
+    assert database.read(lambda db: db.execute(names).all()) != []
+    assert workers[first].ask(*stock(provider, 0, **{LACKED_CLASS: 1})).status == 200
+    body = {"resource_provider_generation": 1, "traits": [LACKED_TRAIT]}
+    assert workers[first].ask("PUT", f"/resource_providers/{provider}/traits", body).status == 200
+    for worker in workers:
+        found = worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1&required={LACKED_TRAIT}")
+        assert {*found["provider_summaries"]} == {provider}
+    assert workers[0].ask("DELETE", f"/resource_providers/{provider}").status == 204
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True, scope="session")
+def test_each_worker_notices_a_restore_in_place_while_no_client_reaches_it(workers, database, operator):
+    story = Story(workers, database)
+    operator.back_up()
+    story.go_on()
+    operator.run(IN_PLACE)
+    check(story)
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
+def test_what_was_read_amid_a_restore_in_place_is_read_again_after_db_restored(
+    workers, database, operator, in_process, monkeypatch
+):
+    """And not before, as the page says: the feed was complete already, and has not moved since."""
+    story = Story(workers, database)
+    operator.back_up()
+    story.go_on()
+    dump = (operator.directory / "placement.sql").read_text()
+    head, begin = dump.index(TABLE), dump.index(f"{TABLE}resource_classes`")
+    for name_, text in (("first", dump[:begin]), ("last", dump[:head] + dump[begin:])):
+        (operator.directory / f"{name_}.sql").write_text(text)
+    operator.run(IN_PLACE, {"placement.sql": "first.sql"})
+    for worker in workers:
+        worker.get("/allocation_candidates?resources=VCPU:1")
+    operator.run(IN_PLACE, {"placement.sql": "last.sql"})
+    assert [story.told(worker) == story.before for worker in workers] == [False] * WORKERS
+    url = database.url.render_as_string(hide_password=False)
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", url)
+    assert in_process(manage, "db", "restored").code == 0
+    check(story)
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
+def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
+    try:
+        with galera.cluster() as cluster:
+            nodes = cluster.nodes
+            nodes[0]._administer("CREATE DATABASE placement")
+            first, second = (node.url.set(database="placement").render_as_string(hide_password=False) for node in nodes)
+            with serving(first, second) as urls, opened(second) as found:
+                operator, workers = backups.Operator(first), [Storm(url) for url in urls]
+                story = Story(workers, found)
+                story.gives_ids_again = False  # each node has ids of its own
+                with Busy(urls, story.steady) as busy:
+                    operator.back_up()
+                    story.go_on()
+                    busy.wait(3)
+                    restored(operator, backend.kind)
+                    busy.wait(3)
+                    for number, worker in enumerate(workers):
+                        story.check(worker, number)
+                busy.check()
+                story.reuse_ids()
+                story.check_all_agree()
+    except servers.Missing as reason:
+        missing(reason)
+
+
+# --- to a point in time ---
+
+
+class Logging(servers.MariaDB):
+    """A server with a binary log."""
+
+    def _command(self):
+        return [*super()._command(), "--server-id=1", "--log-bin=binlog", "--max-binlog-size=64K"]
+
+
+def after_a_second(server):
+    """Return a time of the server's clock that is after all that was done, once it has come."""
+    [[now]] = server._administer("SELECT now()")
+    then = now.replace(microsecond=0) + datetime.timedelta(seconds=2)
+    while server._administer("SELECT now()")[0][0] < then:
+        time.sleep(0.05)
+    return str(then)
+
+
+@contextlib.contextmanager
+def served(server):
+    """A database "placement" of a server with what the page asks for: its workers, itself and its operator."""
+    server._administer("CREATE DATABASE placement")
+    url = server.url.set(database="placement").render_as_string(hide_password=False)
+    with serving(url) as urls, opened(url) as found:
+        yield [Storm(url) for url in urls], found, backups.Operator(url)
+
+
+@pytest.fixture
+def logging_server(backend):
+    """A private MariaDB that has a binary log."""
+    server = Logging(children.run_directory() / f"mariadb-{secrets.token_hex(4)}")
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(server.directory, ignore_errors=True)
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
+def test_each_worker_notices_a_recovery_from_the_binary_log(logging_server):
+    with served(logging_server) as (workers, database, operator):
+        position = operator.run("MariaDB: backup with the position in the log")
+        first, start = re.search(r"MASTER_LOG_FILE='(.+?)', MASTER_LOG_POS=(\d+)", position).groups()
+        story = Story(workers, database)
+        stop = after_a_second(logging_server)
+        story.go_on()
+        logs = [str(log) for log in sorted((logging_server.directory / "data").glob("binlog.0*")) if log.name >= first]
+        assert len(logs) > 1
+        operator.run("Load the backup beside the database")
+        words = {"POSITION": start, "STOP": stop, "LOGS": " ".join(logs)}
+        operator.run("MariaDB: recovery", words)
+        operator.run("Replace the database")
+        check(story)
+
+
+@pytest.mark.parametrize("private_server", ["postgresql"], indirect=True)
+def test_each_worker_notices_a_recovery_from_the_write_ahead_log(private_server):
+    with served(private_server) as (workers, database, operator):
+        data = private_server.directory / "data"
+
+        def configure(section, stop=""):
+            lines = backups.blocks(section)[next(iter(backups.blocks(section)))]
+            with (data / "postgresql.conf").open("a") as file:
+                file.write(lines.replace("/backup", str(operator.directory)).replace("STOP", stop))
+
+        (operator.directory / "wal").mkdir()
+        belongs_to(private_server, operator.directory)
+        private_server.stop()
+        configure("PostgreSQL: backup of the server")
+        private_server.start()
+        operator.run("PostgreSQL: backup of the server")
+        story = Story(workers, database)
+        story.gives_ids_again = False  # its log reserves the next 32 of a sequence
+        stop = after_a_second(private_server)
+        story.go_on()
+        private_server.stop()
+        assert workers[0].ask("GET", "/resource_providers").status == 503
+        shutil.rmtree(data)
+        shutil.copytree(operator.directory / "base", data)
+        (data / "recovery.signal").touch()
+        configure("PostgreSQL: recovery", stop)
+        belongs_to(private_server, data)
+        private_server.start()
+        while private_server._administer("SELECT pg_is_in_recovery()") != [(False,)]:
+            time.sleep(0.05)
+        check(story)
+
+
+def belongs_to(server, directory):
+    """Give a directory to the user of the server."""
+    if server._identity:
+        for path in (directory, *directory.rglob("*")):
+            os.chown(path, server._identity["user"], server._identity["group"])
