@@ -35,6 +35,24 @@ class InvalidDate(errors.BadRequest):
     template = "The parameter %(parameter)s is no date: %(value)s"
 
 
+# --- the history -----------------------------------------------------------------------------------------------------
+
+
+class InvalidEventFilter(errors.BadRequest):
+    template = "The conditions on events exclude each other: %(reason)s"
+
+
+class InvalidPosition(errors.BadRequest):
+    template = "The header Last-Event-ID is no position of an event: %(given)s"
+
+
+class NothingKnown(errors.NotFound):
+    """The path names nothing that is there, or of which the history has an event."""
+
+    code = "placement.v1.nothing_known"
+    template = "No provider, node or consumer %(object)s is there, and the history has no event of one."
+
+
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 
