@@ -5,7 +5,6 @@ It has no versions: routes, fields and parameters are added, and none changes it
 
 from __future__ import annotations
 
-from placement import errors
 from placement.http.api import Api, Table
 from placement.http.error_list import ErrorList
 from placement.http.versioning import Unversioned
@@ -58,7 +57,7 @@ V1 = Api(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
-        *(failures.InvalidPosition, errors.PositionLost),
+        failures.InvalidPosition,
     ),
     anonymous_is_admin=True,
 )
