@@ -29,7 +29,7 @@ class HistorySettings:
     max_events: int = 20_000_000
 
 
-class History:
+class EventHistory:
     """Orders and prunes the events of a database, also where this process records none."""
 
     def __init__(self, settings: HistorySettings, database: Used) -> None:

@@ -57,7 +57,7 @@ V1 = Api(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
-        failures.InvalidPosition,
+        *(failures.InvalidPosition, failures.PositionLost),
     ),
     anonymous_is_admin=True,
 )

@@ -38,6 +38,16 @@ class InvalidDate(errors.BadRequest):
 # --- the history -----------------------------------------------------------------------------------------------------
 
 
+class PositionLost(errors.Gone):
+    """Events after a position cannot be read without a gap, or the position is none of this history."""
+
+    code = "placement.v1.position_lost"
+    template = (
+        "The history has no such position: events after it were removed, or the database was restored to an earlier "
+        "state. Read the present state anew, and go on from the position that after=now returns."
+    )
+
+
 class InvalidEventFilter(errors.BadRequest):
     template = "The conditions on events exclude each other: %(reason)s"
 

@@ -11,6 +11,7 @@ from placement.db.database import Database
 from placement.http.response import encode
 from placement.objects import event
 from placement.objects.event import Event, EventFilter, EventPage
+from placement.v1.failures import PositionLost
 from placement.v1.schemas import event as schema
 
 #: The media type of a stream.
@@ -38,10 +39,15 @@ class Following:
         self.database.history.order()
         return self.database.read(event.newest)[1]
 
-    def page(self, after: str | None) -> EventPage:
+    def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
         """Return the next events, of all that is committed; raises PositionLost."""
         self.database.history.order()
-        return self.database.snapshot(lambda db: event.page(db, self.wanted, self.limit, after))
+        try:
+            return self.database.snapshot(
+                lambda db: event.page(db, self.wanted, self.limit, after, newest_first=newest_first)
+            )
+        except event.UnknownMark:
+            raise PositionLost() from None
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
         """Return the next events; if there are none, wait for one, if there is a place among those that wait."""

@@ -65,7 +65,7 @@ def test_pruning_while_reading_is_gone_and_never_a_gap(database):
         )
     assert database.history.prune() == 4
     gone = service("GET", f"/v1/events?after={slow}")
-    assert (gone.status, gone.error["code"]) == (410, "placement.events.position_lost")
+    assert (gone.status, gone.error["code"]) == (410, "placement.v1.position_lost")
     assert [one["position"][0] for one in service("GET", f"/v1/events?after={quick}").body["events"]] == ["6"]
 
 

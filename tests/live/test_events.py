@@ -124,7 +124,9 @@ class EventSource:
 
     def __init__(self, service, path, **headers):
         self._connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
-        self._connection.request("GET", service.prefix + path, headers=HEADERS | {"Accept": "text/event-stream"} | headers)
+        self._connection.request(
+            "GET", service.prefix + path, headers=HEADERS | {"Accept": "text/event-stream"} | headers
+        )
         self.reply = self._connection.getresponse()
         self.reached = headers.get("Last-Event-ID", "")
 
@@ -153,7 +155,9 @@ class EventSource:
 
 
 @pytest.mark.parametrize(
-    "start", [running.embedded, running.uwsgi, web_servers.uwsgi, web_servers.mod_wsgi], ids=lambda start: start.__module__.removeprefix("tests.") + "." + start.__name__
+    "start",
+    [running.embedded, running.uwsgi, web_servers.uwsgi, web_servers.mod_wsgi],
+    ids=lambda start: start.__module__.removeprefix("tests.") + "." + start.__name__,
 )
 def test_a_stream_has_each_event_when_it_is_committed(serve, start):
     """The second event is written after the first one was read from the same connection."""

@@ -10,6 +10,7 @@ from placement.objects import event as events
 from placement.objects.event import EventFilter
 from placement.v1 import story
 from placement.v1.failures import NothingKnown
+from placement.v1.following import Following
 from placement.v1.schemas import event as schema
 from placement.v1.schemas.paging import next_page
 
@@ -22,15 +23,12 @@ def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the pat
         raise NothingKnown(object=object)
     after, limit = req.parameters.get("after"), int(req.parameters.get("limit", schema.USUAL))
     newest_first = req.parameters.get("order") == "newest"
-    req.database.history.order()
 
     def present(db: Reading) -> bool:
         return events.is_present(db, uuid)
 
     is_present = req.read(present)
-    page = req.database.snapshot(
-        lambda db: events.page(db, EventFilter(uuid=uuid), limit, after, newest_first=newest_first)
-    )
+    page = Following(req.database, EventFilter(uuid=uuid), limit).page(after, newest_first=newest_first)
     if not (is_present or page.events or after or page.more):
         raise NothingKnown(object=object)
     following = next_page(req, f"/history/{uuid}", page.mark if page.more else None)
