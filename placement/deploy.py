@@ -107,6 +107,7 @@ def loadapp(
         database = reached(conf)
     _prepare(database, conf)
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
+    database.history.watch.most = _most_waiting(conf.history.max_waiting_requests, threads)
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
     application = assemble(Deployment(conf, database, _policy(conf), index, enabled(conf)), layers)
@@ -130,6 +131,15 @@ def _most_threads(configured: int | None, threads: int | None) -> int | None:
     if configured is not None:
         return configured or None
     return threads - 1 if threads is not None and threads > 2 else None
+
+
+def _most_waiting(configured: int | None, threads: int | None) -> int:
+    """Return how many requests may wait for events; by default a quarter of the threads, and one if there are two."""
+    if configured is not None:
+        return configured
+    if threads is None:
+        return 1
+    return 0 if threads == 1 else max(1, threads // 4)
 
 
 def _policy(conf: cfg.ConfigOpts) -> Policy:

@@ -563,16 +563,3 @@ class TooManyGroups(BadRequest):
 
 class NoGroupPolicy(BadRequest):
     template = 'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
-
-
-# --- the history -----------------------------------------------------------------------------------------------------
-
-
-class PositionLost(Gone):
-    """Events after a position cannot be read without a gap, or the position is none of this history."""
-
-    code = "placement.events.position_lost"
-    template = (
-        "The history has no such position: events after it were removed, or the database was restored to an earlier "
-        "state. Read the present state anew, and go on from the position that after=now returns."
-    )

@@ -18,7 +18,13 @@ from placement.ask.address import ServiceAddress, UsageError
 
 Pairs = Sequence[tuple[str, str]]
 #: A field that the document at each path has.
-_FIELDS = {"/explain": "summary", "/capacity": "count", "/overview": "providers", "/consumers": "consumers"}
+_FIELDS = {
+    "/explain": "summary",
+    "/capacity": "count",
+    "/overview": "providers",
+    "/consumers": "consumers",
+    "/events": "events",
+}
 
 
 class ServiceError(Exception):
@@ -106,6 +112,10 @@ class Client:
     def claim_of(self, consumer: str) -> dict[str, Any]:
         """Return the document of what a consumer holds; raises ServiceError."""
         return self.send("GET", f"/claims/{consumer}", has="consumer")
+
+    def stories(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
+        """Return the documents of the story of one thing, page by page; raises ServiceError."""
+        return paging.pages(lambda path, text: self.send("GET", path, text, has="events"), path, query)
 
     def pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
         """Return the documents of a list, page by page; raises ServiceError."""

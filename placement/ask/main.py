@@ -13,7 +13,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 from placement import package
-from placement.ask import address, capacity, claiming, claims, consumers, explain, filters, overview, query, releasing
+from placement.ask import (
+    address,
+    capacity,
+    claiming,
+    claims,
+    consumers,
+    events,
+    explain,
+    filters,
+    overview,
+    query,
+    releasing,
+)
 from placement.ask.address import UsageError
 from placement.ask.client import Client, Pairs, ServiceError
 from placement.ask.style import Style
@@ -74,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     counting.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
     filters.add_overview(add("overview", _overview, "All providers, with what they have and what is used."))
     filters.add_consumers(add("consumers", _consumers, "Who holds what."))
+    events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
+    events.add_history(add("history", _history, "What has happened to one provider, node or consumer."))
     claiming.add_claim(add("claim", _claim, "Find a place and take it; exit code 1 if a request is refused."))
     claiming.add_extend(add("extend", _extend, "When a claim ends."))
     releasing.add_release(add("release", _release, "Give back all that consumers hold."))
@@ -103,6 +117,23 @@ def _consumers(client: Client, arguments: argparse.Namespace) -> int:
     found = filters.consumers(client.pages, arguments)
     _print_list("consumers", found, consumers.lines, arguments)
     return DONE
+
+
+def _events(client: Client, arguments: argparse.Namespace) -> int:
+    _print_events(events.events(client, arguments, lambda sentence: _failed(sentence, DONE)), arguments)
+    return DONE
+
+
+def _history(client: Client, arguments: argparse.Namespace) -> int:
+    _print_events(events.history(client.stories, arguments), arguments)
+    return DONE
+
+
+def _print_events(found: Iterator[Document], arguments: argparse.Namespace) -> None:
+    """Print a line for each event as soon as it is there."""
+    style = Style.of(sys.stdout, os.environ)
+    for line in events.json_lines(found) if arguments.json else events.lines(found, style):
+        print(line, flush=True)
 
 
 def _claim(client: Client, arguments: argparse.Namespace) -> int:

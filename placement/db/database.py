@@ -27,7 +27,7 @@ from placement import errors, signals
 from placement.db import bulkhead, dialects, driver_errors, feed, retry, statements
 from placement.db.attempt import Attempts, Lock, Work
 from placement.db.driver_errors import ErrorClass
-from placement.db.history import History, HistorySettings
+from placement.db.history import EventHistory, HistorySettings
 from placement.db.joint_write import JointWrite, JointWrites
 from placement.db.timeouts import UNBOUNDED
 from placement.db.transaction import Prerequisite, Reader, Reading
@@ -64,7 +64,7 @@ class Database:
         write_lock: Lock = WriteLock() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which reads use too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
-        self.history = History(history, self)
+        self.history = EventHistory(history, self)
         self._attempts = Attempts(
             *(self.engine, self.writers, write_lock, self._discard_stale),
             history=history.enabled,

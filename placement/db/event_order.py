@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection
 from placement import errors
 from placement.db import retry
 from placement.db.compiled import CompiledInsert, CompiledStatement
-from placement.db.event_sort import Numbered, Step, in_order
+from placement.db.event_sort import GenerationStep, Numbered, in_order
 from placement.db.tables import change_writers, event_order, events
 from placement.db.transaction import Reading, Transaction
 
@@ -151,7 +151,7 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> list[tup
     )
     found = []
     for (writer, seq), rows in itertools.groupby(db.execute(query), lambda row: (row.writer_id, row.seq)):
-        steps: dict[tuple[str, str], Step] = {}
+        steps: dict[tuple[str, str], GenerationStep] = {}
         length = 0
         for row in rows:
             if not length:
@@ -162,7 +162,7 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> list[tup
             key = (row.kind, row.uuid)
             known = steps.get(key)
             before = row.before_generation if known is None else known.before
-            steps[key] = Step(key, before, row.generation)
+            steps[key] = GenerationStep(key, before, row.generation)
         # An object that is created and deleted again leaves nothing.
         lasting = tuple(step for step in steps.values() if step.before is not None or step.after is not None)
         found.append((Numbered(writer, seq, at, lasting), length))

@@ -24,7 +24,7 @@ _EFFORT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GenerationStep:
     """What a transaction does to the generation of an object."""
 
     key: Hashable
@@ -39,7 +39,7 @@ class Numbered:
     writer: int
     seq: int
     at: datetime.datetime
-    steps: tuple[Step, ...]
+    steps: tuple[GenerationStep, ...]
 
 
 def in_order(transactions: Iterable[Numbered]) -> list[Numbered]:
@@ -48,7 +48,7 @@ def in_order(transactions: Iterable[Numbered]) -> list[Numbered]:
     Steps may be missing, as there are writers that record none: then a chain has breaks, as few as possible.
     """
     by_time = _by_time(transactions)
-    chains: dict[Hashable, list[Step]] = collections.defaultdict(list)
+    chains: dict[Hashable, list[GenerationStep]] = collections.defaultdict(list)
     for transaction in by_time:
         for step in transaction.steps:
             chains[step.key].append(step)
@@ -68,7 +68,7 @@ def _by_time(transactions: Iterable[Numbered]) -> list[Numbered]:
     return [transaction for *_, transaction in timed]
 
 
-def _is_chain(steps: Sequence[Step]) -> bool:
+def _is_chain(steps: Sequence[GenerationStep]) -> bool:
     """Return whether steps of an object are in an order with as few breaks as possible."""
     breaks = [(one.after, other.before) for one, other in itertools.pairwise(steps) if one.after != other.before]
     if not breaks:
@@ -78,12 +78,12 @@ def _is_chain(steps: Sequence[Step]) -> bool:
     return len(breaks) <= _fewest_breaks(steps)
 
 
-def _is_mortal(steps: Iterable[Step]) -> bool:
+def _is_mortal(steps: Iterable[GenerationStep]) -> bool:
     """Return whether the object was created or deleted, so that its generations may begin anew."""
     return any(step.before is None or step.after is None for step in steps)
 
 
-def _fewest_breaks(steps: Sequence[Step]) -> int:
+def _fewest_breaks(steps: Sequence[GenerationStep]) -> int:
     """Return how many breaks the best order has: the trails that cover a directed graph, less one (Euler)."""
     connected = _Connected()
     excess: collections.Counter[State] = collections.Counter()
@@ -134,7 +134,7 @@ class _Object:
             return frozenset([min(excess)])  # type: ignore[type-var]
         return frozenset(excess or [state for state, number in self.begins.items() if number])
 
-    def advance(self, step: Step, *, forced: bool) -> bool:
+    def advance(self, step: GenerationStep, *, forced: bool) -> bool:
         """Take a step; return whether what is left can follow."""
         contested = self.contested
         self._count(step, -1)
@@ -158,7 +158,7 @@ class _Object:
         head = connected.head(state)
         return all(connected.head(before) == head for before, _ in self.remaining)
 
-    def _count(self, step: Step, number: int) -> None:
+    def _count(self, step: GenerationStep, number: int) -> None:
         self.begins[step.before] += number
         self.ends[step.after] += number
         same = self.remaining[step.before, step.after] + number
@@ -167,7 +167,7 @@ class _Object:
         else:
             del self.remaining[step.before, step.after]
 
-    def undo(self, step: Step, states: frozenset[State], breaks: int) -> None:
+    def undo(self, step: GenerationStep, states: frozenset[State], breaks: int) -> None:
         """Take a step back, to what was there before it."""
         self._count(step, 1)
         self.states, self.breaks = states, breaks
@@ -195,7 +195,7 @@ class _Search:
     """
 
     def __init__(
-        self, by_time: Sequence[Numbered], chains: dict[Hashable, list[Step]], *, forced: bool = False
+        self, by_time: Sequence[Numbered], chains: dict[Hashable, list[GenerationStep]], *, forced: bool = False
     ) -> None:
         """Take transactions by time.
 

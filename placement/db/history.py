@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from placement import errors
 from placement.db import event_pruning, retry
-from placement.db.event_order import Sequencer, Used
+from placement.db.event_order import NEWEST_POSITION, Sequencer, Used
+from placement.db.event_watch import EventWatch
 
 #: Transactions by which one maintenance prunes, at most.
 _STEPS = 10
@@ -28,17 +29,25 @@ class HistorySettings:
     max_events: int = 20_000_000
 
 
-class History:
+class EventHistory:
     """Orders and prunes the events of a database, also where this process records none."""
 
     def __init__(self, settings: HistorySettings, database: Used) -> None:
         self._settings = settings
         self._database = database
         self._sequencer = Sequencer(database)
+        #: Requests of this process that wait for events.
+        self.watch = EventWatch(self._newest)
 
     def order(self) -> None:
         """Give a position to each event that is committed; raises as ``Database.write``."""
         self._sequencer.order()
+
+    def _newest(self) -> int:
+        """Return the newest position, of all that is committed; 0 if there is none."""
+        self.order()
+        row = self._database.read(lambda db: db.execute(NEWEST_POSITION).first())
+        return 0 if row is None else row.position + row.events - 1
 
     def maintain(self) -> bool:
         """Order events, and prune a few of them; return False if another thread does so."""

@@ -58,10 +58,12 @@ class Endpoint:
             what the path names is missing, its 404 goes before the refusal of the body.
         dry_run: Returns the uuids of the providers whose room a dry run shows (docs: api-dry-run), beside those that
             change; called as the handler is, which must write by ``req.write``.  None for an endpoint without dry runs.
-        negotiates: Whether a GET is refused unless the client accepts JSON.
+        negotiates: Whether a GET is refused unless the client accepts JSON, or another type that the endpoint has.
+        other_types: Media types beside JSON that a GET may be answered in.
         gate: The failure that refuses an older version; it takes no values.
         media_types_first: Whether the checks of Accept and Content-Type come before the version gate.
         replies: What it returns where it succeeds, for the OpenAPI document; no check depends on it.
+        may_be_gone: Whether what the query names may be no more (410), for the same.
         conflict: What its error documents of status 409 may have beside their errors, for the same.
     """
 
@@ -77,9 +79,11 @@ class Endpoint:
     lookup: Callable[..., object] | None = None
     dry_run: Callable[..., Collection[str]] | None = None
     negotiates: bool = True
+    other_types: tuple[str, ...] = ()
     gate: type[errors.Failure] = failures.NoSuchRoute
     media_types_first: bool = False
     replies: Replies = ()
+    may_be_gone: bool = False
     conflict: SchemaType | None = None
 
     def __call__(self, req: Request, **path_values: str) -> Reply:
@@ -121,8 +125,8 @@ class Endpoint:
 
     def _check_media_types(self, req: Request) -> None:
         environ = req.environ
-        if self.negotiates and environ["REQUEST_METHOD"] == "GET" and not accepts_json(environ.get("HTTP_ACCEPT")):
-            raise failures.OnlyJSON()
+        if self.negotiates and environ["REQUEST_METHOD"] == "GET":
+            preferred_type(environ.get("HTTP_ACCEPT"), self.other_types)
         if self.body is not None and environ[API].strict_bodies:
             given = media_type(environ.get("CONTENT_TYPE"))
             if given is None or given.lower() != JSON:
@@ -194,9 +198,22 @@ def check_count(kind: str, count: int, most: int) -> None:
         raise errors.TooManyEntries(kind=kind, count=count, most=most)
 
 
-def accepts_json(accept: str | None) -> bool:
-    """Return whether a client with this Accept header takes JSON; a client without the header does."""
-    return accept == JSON or bool(create_accept_header(accept).acceptable_offers([JSON]))
+def preferred_type(accept: str | None, others: tuple[str, ...] = ()) -> str:
+    """Return the media type that a client with this Accept header prefers; JSON to one without the header.
+
+    Args:
+        others: The types that can be had beside JSON.
+
+    Raises:
+        OnlyJSON: It takes none of them.
+    """
+    if accept == JSON:
+        return JSON
+    offers = create_accept_header(accept).acceptable_offers([JSON, *others])
+    if not offers:
+        raise failures.OnlyJSON()
+    preferred: str = offers[0][0]
+    return preferred
 
 
 def media_type(content_type: str | None) -> str | None:

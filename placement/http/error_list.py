@@ -34,6 +34,7 @@ _DETAILS = {
         "\n\n {message}"
     ),
     409: _USUAL % "There was a conflict when trying to complete your request.",
+    410: _USUAL % "What was asked for is no longer available.",
     413: _USUAL % "The body of your request was too large for this server.",
     414: _USUAL % "The request URI was too long for this server.",
     415: "The request media type {content_type} is not supported by this server. \n\n {message}",

@@ -20,7 +20,6 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement import errors
 from placement.db.event_order import NEWEST_POSITION
 from placement.db.events import NODE, PROVIDER
 from placement.db.tables import baremetal_nodes, consumers, event_order, events, resource_providers
@@ -34,6 +33,10 @@ ORIGIN = "0-00000000"
 MARK = "[0-9]{1,18}-[0-9a-f]{8}"
 #: How much clocks of the servers of one database may differ: a moment is looked for so much earlier.
 _TOLERANCE = datetime.timedelta(minutes=1)
+
+
+class UnknownMark(Exception):
+    """A mark is of no position, or events after it cannot be read without a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +104,12 @@ def page(
         newest_first: Whether they come in the opposite order.
 
     Raises:
-        PositionLost: The mark is of no position, or of one that is lost.
+        UnknownMark: The mark is of no position, or of one that is lost.
     """
     last, first = db.execute(NEWEST_POSITION).first(), db.execute(_OLDEST).first()
     if last is None or first is None:
         if after not in (None, ORIGIN):
-            raise errors.PositionLost()
+            raise UnknownMark
         return EventPage([], 0, ORIGIN, False)
     if after is not None:
         number = _number(db, after, first.position)
@@ -177,13 +180,13 @@ def _mark_of(db: Reading, number: int) -> str:
 
 
 def _number(db: Reading, mark: str, first: int) -> int:
-    """Return the number of a mark; raises PositionLost."""
+    """Return the number of a mark; raises UnknownMark."""
     number = int(mark.partition("-")[0])
     if mark == ORIGIN and first == 1:
         return number
     row = db.execute(_HOLDER, {"number": number}).first()
     if row is None or number > _last(row) or mark != _mark(number, row):
-        raise errors.PositionLost()
+        raise UnknownMark
     return number
 
 

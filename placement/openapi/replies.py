@@ -58,6 +58,8 @@ def succeeding(
         if success.exists_at(version):
             schema = _schema(api, version, success, f"{name}Reply", components)
             by_status[success.status] = _response(api, version, success, schema, examples)
+            for other in endpoint.other_types:
+                by_status[success.status]["content"][other] = _TEXT
     if endpoint.dry_run is not None:
         success = Success(200, DRY_RUN)
         tried = _response(api, version, success, _schema(api, version, success, "DryRun", components), ())
@@ -76,6 +78,8 @@ def failing(api: Api, version: Version, path: str, method: str, endpoint: Endpoi
         statuses |= _OF_BODIES
     if endpoint.query is not None:
         statuses |= _OF_QUERIES
+    if endpoint.may_be_gone:
+        statuses.add(HTTPStatus.GONE)
     if method != "GET":
         statuses.add(HTTPStatus.CONFLICT)
     if (method == "GET" and endpoint.negotiates) or api.versioning.headers(version):

@@ -1,10 +1,10 @@
-"""openstack resource provider overview, openstack resource provider consumers"""
+"""openstack resource provider overview, openstack resource provider consumers, openstack resource provider history"""
 
 from __future__ import annotations
 
 import argparse
 
-from placement.ask import consumers, filters, overview
+from placement.ask import consumers, events, filters, overview
 from placement.osc.commands import Asking, Rows
 
 
@@ -32,3 +32,15 @@ class ListConsumers(Asking):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         found = filters.consumers(self.pages, parsed_args)
         return consumers.HEADER, list(consumers.rows(found, everywhere=True))
+
+
+class ShowHistory(Asking):
+    """Show what has happened to a resource provider, a node or a consumer, also to one that is gone."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        events.add_history(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        return events.HEADER, list(events.facts(events.history(self.pages, parsed_args)))

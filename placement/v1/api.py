@@ -10,7 +10,19 @@ from placement.http.error_list import ErrorList
 from placement.http.versioning import Unversioned
 from placement.routes import PLACEMENT
 from placement.v1 import failures, policy
-from placement.v1.handlers import capacity, claim, consumer, explain, openapi, overview, provider, release, root
+from placement.v1.handlers import (
+    capacity,
+    claim,
+    consumer,
+    event,
+    explain,
+    history,
+    openapi,
+    overview,
+    provider,
+    release,
+    root,
+)
 from placement.version_history import OLDEST
 
 TABLE: Table = {
@@ -23,6 +35,8 @@ TABLE: Table = {
     "/overview": {"GET": overview.show},
     "/providers/{provider}": {"GET": provider.show},
     "/consumers": {"GET": consumer.list_consumers},
+    "/events": {"GET": event.list_events},
+    "/history/{object}": {"GET": history.show},
     "/openapi.json": {"GET": openapi.show},
     "/openapi-placement.json": {"GET": openapi.showing(PLACEMENT)},
 }
@@ -34,7 +48,7 @@ V1 = Api(
     name="placement-v1",
     prefix="/v1",
     routes=TABLE,
-    patterns={"provider": PROVIDER},
+    patterns={"provider": PROVIDER, "object": PROVIDER},
     versioning=Unversioned(),
     error_documents=ErrorList(OLDEST, OLDEST, codes_since=OLDEST),
     open_paths=frozenset({"/", "/openapi.json", "/openapi-placement.json"}),
@@ -42,7 +56,8 @@ V1 = Api(
     failures=(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
-        *(failures.NothingNamed, failures.NothingHeld),
+        *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
+        *(failures.InvalidPosition, failures.PositionLost),
     ),
     anonymous_is_admin=True,
 )

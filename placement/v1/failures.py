@@ -35,6 +35,34 @@ class InvalidDate(errors.BadRequest):
     template = "The parameter %(parameter)s is no date: %(value)s"
 
 
+# --- the history -----------------------------------------------------------------------------------------------------
+
+
+class PositionLost(errors.Gone):
+    """Events after a position cannot be read without a gap, or the position is none of this history."""
+
+    code = "placement.v1.position_lost"
+    template = (
+        "The history has no such position: events after it were removed, or the database was restored to an earlier "
+        "state. Read the present state anew, and go on from the position that after=now returns."
+    )
+
+
+class InvalidEventFilter(errors.BadRequest):
+    template = "The conditions on events exclude each other: %(reason)s"
+
+
+class InvalidPosition(errors.BadRequest):
+    template = "The header Last-Event-ID is no position of an event: %(given)s"
+
+
+class NothingKnown(errors.NotFound):
+    """The path names nothing that is there, or of which the history has an event."""
+
+    code = "placement.v1.nothing_known"
+    template = "No provider, node or consumer %(object)s is there, and the history has no event of one."
+
+
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,14 @@ _RULES = (
         "/providers/{provider}",
     ),
     ("consumers:list", _ADMIN_OR_SERVICE, "List consumers with all that they hold.", "GET", "/consumers"),
+    ("events:list", _ADMIN_OR_SERVICE, "Follow what was changed, in whose name.", "GET", "/events"),
+    (
+        "history:show",
+        _ADMIN_OR_SERVICE,
+        "Show what has happened to a provider, a node or a consumer.",
+        "GET",
+        "/history/{object}",
+    ),
     ("claims:create", _ADMIN_OR_SERVICE, "Find places for consumers and claim them.", "POST", "/claims"),
     ("claims:show", _ADMIN_OR_SERVICE, "Show what a consumer holds, and when that ends.", "GET", "/claims/{consumer}"),
     (

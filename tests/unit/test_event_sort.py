@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.db.event_sort import Numbered, Step, in_order
+from placement.db.event_sort import GenerationStep, Numbered, in_order
 
 EPOCH = datetime.datetime(2026, 11, 1)
 
@@ -29,7 +29,7 @@ def history(number, objects, writers, seed):
             before = states[key]
             after = chance.choice([0, 1]) if before is None else chance.choice([before + 1, before + 1, before, None])
             states[key] = after
-            steps.append(Step(key, before, after))
+            steps.append(GenerationStep(key, before, after))
         done.append((chance.randrange(writers), tuple(steps)))
     return done
 
@@ -95,7 +95,7 @@ def test_an_order_has_all_transactions_although_some_are_missing(done, chance):
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=30), st.randoms())
 def test_generations_rise_over_what_is_missing(done, chance):
-    kept = [(writer, (Step("a", number, number + 1),)) for number, (writer, here) in enumerate(done) if here]
+    kept = [(writer, (GenerationStep("a", number, number + 1),)) for number, (writer, here) in enumerate(done) if here]
     order = in_order(numbered(kept, [chance.randint(0, 50) for _ in kept]))
     assert [one.steps[0].before for one in order] == sorted(one.steps[0].before for one in order)
 
@@ -103,12 +103,12 @@ def test_generations_rise_over_what_is_missing(done, chance):
 def test_an_object_that_comes_again_is_deleted_in_between():
     """The clock of the second writer is an hour behind."""
     first = [
-        Numbered(1, 1, at(4000), (Step("a", None, 0),)),
-        Numbered(1, 2, at(4001), (Step("a", 0, None),)),
+        Numbered(1, 1, at(4000), (GenerationStep("a", None, 0),)),
+        Numbered(1, 2, at(4001), (GenerationStep("a", 0, None),)),
     ]
     again = [
-        Numbered(2, 1, at(401), (Step("a", None, 0), Step("b", 8, 9))),
-        Numbered(2, 2, at(402), (Step("a", 0, 1),)),
+        Numbered(2, 1, at(401), (GenerationStep("a", None, 0), GenerationStep("b", 8, 9))),
+        Numbered(2, 2, at(402), (GenerationStep("a", 0, 1),)),
     ]
     assert in_order([*again, *first]) == [*first, *again]
 
@@ -127,7 +127,7 @@ def test_many_transactions_are_put_in_order(writers):
         for key in chance.sample(range(200), 2):
             before, ends = states[key], chance.random() < 0.05
             states[key] = 0 if before is None else None if ends else before + 1
-            steps.append(Step(key, before, states[key]))
+            steps.append(GenerationStep(key, before, states[key]))
         done.append((chance.randrange(writers), tuple(steps)))
     transactions = numbered(done, [second + 20 * (writer % 2) for second, (writer, _) in enumerate(done)])
     order = in_order(transactions)

@@ -14,6 +14,7 @@ _LINKS = {
     "explain": "/explain",
     "overview": "/overview",
     "consumers": "/consumers",
+    "events": "/events",
     "openapi": "/openapi.json",
     "openapi-placement": "/openapi-placement.json",
 }

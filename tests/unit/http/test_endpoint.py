@@ -10,8 +10,8 @@ from placement import errors, routes
 from placement import microversion as mv
 from placement.http.api import Deployment
 from placement.http.application import Application
-from placement.http.endpoint import accepts_json, endpoint, media_type
-from placement.http.failures import MethodNotAllowed
+from placement.http.endpoint import endpoint, media_type, preferred_type
+from placement.http.failures import MethodNotAllowed, OnlyJSON
 from placement.http.response import no_content, ok
 from placement.policy import Policy
 from placement.schemas import provider as schema
@@ -288,8 +288,26 @@ def test_the_lookup_runs_only_for_a_refused_body(put, reads):
         ("text/html, image/png", False),
     ],
 )
-def test_accepts_json(accept, accepted):
-    assert accepts_json(accept) is accepted
+def test_a_client_may_refuse_json(accept, accepted):
+    if accepted:
+        assert preferred_type(accept) == "application/json"
+    else:
+        with pytest.raises(OnlyJSON):
+            preferred_type(accept)
+
+
+@pytest.mark.parametrize(
+    ("accept", "preferred"),
+    [
+        (None, "application/json"),
+        ("*/*", "application/json"),
+        ("text/event-stream", "text/event-stream"),
+        ("text/event-stream, application/json;q=0.5", "text/event-stream"),
+        ("application/json, text/event-stream;q=0.5", "application/json"),
+    ],
+)
+def test_a_client_chooses_among_the_types_of_an_endpoint(accept, preferred):
+    assert preferred_type(accept, ("text/event-stream",)) == preferred
 
 
 @pytest.mark.parametrize(

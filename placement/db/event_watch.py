@@ -1,0 +1,94 @@
+"""Waiting for events: any number of requests wait, and one of them looks, for all in the process (docs/adr/0042)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from placement import errors
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds between two looks.
+INTERVAL = 0.2
+#: Seconds until the next look if the database does not answer.
+_PAUSE = 2.0
+
+
+class EventWatch:
+    """The places of requests that wait, and the newest position that was seen.
+
+    One of the waiting threads looks, and hands over when its own wait is over.  So nobody looks if nobody waits, and no
+    thread is needed that a web server did not start.
+    """
+
+    def __init__(self, look: Callable[[], int]) -> None:
+        """Take what returns the newest position; it may write, and raises a Failure if the database is away."""
+        self._look = look
+        #: How many may wait.
+        self.most = 1
+        self._waiting = 0
+        self._changed = threading.Condition()
+        self._newest = 0
+        self._has_looker = False
+
+    def enter(self) -> bool:
+        """Take a place among those that wait, until ``leave``; return False if there is none."""
+        with self._changed:
+            if self._waiting >= self.most:
+                return False
+            self._waiting += 1
+            return True
+
+    def leave(self) -> None:
+        """Give the place back."""
+        with self._changed:
+            self._waiting -= 1
+
+    def wait(self, number: int, until: float) -> bool:
+        """Wait for a position beyond a number; the caller has a place, and holds nothing of the database.
+
+        Args:
+            number: The position that the caller has read.
+            until: When to give up, by the monotonic clock.
+
+        Returns:
+            Whether there is one.
+        """
+        with self._changed:
+            while self._has_looker:
+                if self._newest > number:
+                    return True
+                remaining = until - time.monotonic()
+                if remaining <= 0:
+                    return False
+                self._changed.wait(remaining)
+            self._has_looker = True
+        try:
+            return self._look_until(number, until)
+        finally:
+            with self._changed:
+                self._has_looker = False
+                self._changed.notify_all()
+
+    def _look_until(self, number: int, until: float) -> bool:
+        while True:
+            pause = INTERVAL
+            try:
+                newest = self._look()
+            except errors.Failure as failure:
+                LOG.debug("Events cannot be looked for: %s", failure)
+                pause = _PAUSE
+            else:
+                with self._changed:
+                    if newest != self._newest:
+                        self._newest = newest
+                        self._changed.notify_all()
+                if newest > number:
+                    return True
+            remaining = until - time.monotonic()
+            if remaining <= 0:
+                return False
+            time.sleep(min(pause, remaining))

@@ -1,0 +1,128 @@
+"""Reading of events for requests: at once, after a wait, or as a stream of server-sent events (docs: v1-events)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from placement import errors
+from placement.db.database import Database
+from placement.http.response import encode
+from placement.objects import event
+from placement.objects.event import Event, EventFilter, EventPage
+from placement.v1.failures import PositionLost
+from placement.v1.schemas import event as schema
+
+#: The media type of a stream.
+EVENT_STREAM = "text/event-stream"
+#: Seconds after which a stream ends, so that its thread serves others; clients come again by themselves.
+_LONGEST_STREAM = 240.0
+#: Seconds without an event after which a stream says that it is alive.
+_HEARTBEAT = 15.0
+#: Milliseconds after which a client comes again.
+_RETRY = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A reader of events: which of them, and how many at once."""
+
+    database: Database
+    wanted: EventFilter
+    limit: int
+
+    def start(self, after: str | None) -> str | None:
+        """Return the mark to begin after, of a parameter that may ask for the newest."""
+        if after != schema.NOW:
+            return after
+        self.database.history.order()
+        return self.database.read(event.newest)[1]
+
+    def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
+        """Return the next events, of all that is committed; raises PositionLost."""
+        self.database.history.order()
+        try:
+            return self.database.snapshot(
+                lambda db: event.page(db, self.wanted, self.limit, after, newest_first=newest_first)
+            )
+        except event.UnknownMark:
+            raise PositionLost() from None
+
+    def wait(self, after: str | None, seconds: float) -> EventPage:
+        """Return the next events; if there are none, wait for one, if there is a place among those that wait."""
+        until = time.monotonic() + seconds
+        page = self.page(after)
+        watch = self.database.history.watch
+        if page.events or not seconds or not watch.enter():
+            return page
+        try:
+            while not page.events and time.monotonic() < until:
+                if page.more or watch.wait(page.number, until):
+                    page = self.page(page.mark)
+        finally:
+            watch.leave()
+        return page
+
+
+class Stream:
+    """Server-sent events, in pieces.
+
+    It holds a place among those that wait until it is closed.  Without one it has the events that are there, and ends:
+    so a client that comes again by itself gets all events, only later.
+    """
+
+    def __init__(self, following: Following, after: str | None) -> None:
+        """Raises PositionLost."""
+        self._following = following
+        self._watch = following.database.history.watch
+        self._page = following.page(after)
+        self._waits = self._watch.enter()
+        self._pieces = self._made()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        """Give the place back; the server calls it at the end, however the stream has ended."""
+        self._pieces = iter(())
+        if self._waits:
+            self._waits = False
+            self._watch.leave()
+
+    def _made(self) -> Iterator[bytes]:
+        until = time.monotonic() + _LONGEST_STREAM
+        yield b"retry: %d\n\n" % _RETRY
+        said = time.monotonic()
+        try:
+            while True:
+                if self._page.events:
+                    yield b"".join(map(_message, self._page.events))
+                    said = time.monotonic()
+                now = time.monotonic()
+                if now - said >= _HEARTBEAT:
+                    yield _alive(self._page)
+                    said = now
+                if now > until or not (self._waits or self._page.more):
+                    break
+                if self._page.more or self._watch.wait(self._page.number, min(until, said + _HEARTBEAT)):
+                    self._page = self._following.page(self._page.mark)
+                else:
+                    self._page = self._page._replace(events=[])
+        except errors.Failure:
+            pass  # the status is sent; the client comes again with the position, and is told then
+        yield _alive(self._page)
+
+
+def _message(one: Event) -> bytes:
+    """Return an event as a message; its JSON has no line breaks."""
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
+        one.mark.encode(),
+        one.kind.encode(),
+        encode(schema.document(one)),
+    )
+
+
+def _alive(page: EventPage) -> bytes:
+    """Return a comment, and the position that was reached without an event; a client keeps it, and shows nothing."""
+    return b": \nid: %s\n\n" % page.mark.encode()

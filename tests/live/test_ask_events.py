@@ -1,0 +1,96 @@
+"""placement-ask events and history as processes, against a running service that is restarted (docs: ask)."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import uuid
+
+import pytest
+import requests
+
+from tests import asking, preloaded, running, servers
+from tests.asking import ASK
+
+# What a client shows does not depend on the kind of database.
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+
+
+@pytest.fixture
+def service(database_url):
+    with running.embedded(database_url) as found:
+        yield found
+
+
+def create(service, name):
+    one = str(uuid.uuid4())
+    done = requests.post(
+        f"{service.url}/resource_providers", json={"uuid": one, "name": name}, headers=HEADERS, timeout=60
+    )
+    assert done.status_code == 200, done.text
+    return one
+
+
+def environment(service):
+    return {**asking.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
+
+
+def ask(service, *words):
+    return preloaded.client().run([*ASK, *words], environment(service))
+
+
+def test_a_follower_prints_each_event_once_although_the_service_is_restarted(service):
+    command = [*ASK, "events", "--follow", "--json", "--kind", "provider", "--since", "1h"]
+    first = create(service, "first")
+    with subprocess.Popen(
+        command, env=environment(service), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as follower:
+        try:
+            assert json.loads(follower.stdout.readline())["uuid"] == first
+            service.kill()
+            assert "asked again" in follower.stderr.readline()
+            service.start()
+            created = [create(service, name) for name in ("second", "third")]
+            assert [json.loads(follower.stdout.readline())["uuid"] for _ in created] == created
+            follower.send_signal(signal.SIGINT)
+            assert follower.wait() == 130
+            assert follower.stdout.read() == ""
+        finally:
+            follower.kill()
+
+
+def test_the_history_of_a_provider_that_is_gone_is_printed(service):
+    one = create(service, "rack/host1")
+    assert requests.delete(f"{service.url}/resource_providers/{one}", headers=HEADERS, timeout=60).status_code == 204
+    done = ask(service, "history", "rack/host1")
+    assert done.returncode == 0, done.stderr
+    created, deleted = done.stdout.splitlines()
+    assert f"admin  provider rack/host1 ({one}) created" in created
+    assert "POST /resource_providers" in created
+    assert f"provider rack/host1 ({one}) deleted" in deleted
+    newest = ask(service, "history", one, "--newest", "--limit", "1", "--json")
+    assert json.loads(newest.stdout)["generation"] == [0, None]
+
+
+def test_events_are_printed_to_the_end(service):
+    one = create(service, "host1")
+    done = ask(service, "events", "--provider", "host1")
+    assert done.returncode == 0, done.stderr
+    assert [one in line for line in done.stdout.splitlines()] == [True]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["history", "nothing"], 3, "No provider, node or consumer nothing is there"),
+        (["events", "--after", "99-00000000"], 3, "410 Gone"),
+        (["events", "--after", "seven"], 2, "after"),
+        (["events", "--kind", "host"], 2, "kind"),
+    ],
+)
+def test_what_the_service_refuses_is_said(service, words, code, sentence):
+    done = ask(service, *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert sentence in done.stderr

@@ -1,0 +1,220 @@
+"""Waiting for events and streams of them, of services in processes of their own (docs: v1-events)."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import queue
+import threading
+import uuid
+
+import pytest
+
+from tests import running, servers, web_servers
+
+# How requests wait does not depend on the kind of database.
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+HEADERS = {"X-Auth-Token": "admin", "Content-Type": "application/json", "OpenStack-API-Version": "placement 1.39"}
+OPTIONS = {"api": {"auth_strategy": "noauth2"}}
+
+
+@pytest.fixture
+def serve(database_url):
+    """Starts placement-serve, which has eight threads, two of which may wait; several share one database."""
+    with contextlib.ExitStack() as stack:
+
+        def start(start=running.embedded, **options):
+            return stack.enter_context(start(database_url, {**OPTIONS, **options}))
+
+        yield start
+
+
+def connected(service):
+    return contextlib.closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=60))
+
+
+def ask(service, method, path, body=None, **headers):
+    """Status and JSON of the answer."""
+    with connected(service) as connection:
+        connection.request(method, service.prefix + path, body and json.dumps(body), HEADERS | headers)
+        reply = connection.getresponse()
+        return reply.status, json.loads(reply.read() or "null")
+
+
+def create(service):
+    """Create a provider; return its uuid."""
+    one = str(uuid.uuid4())
+    assert ask(service, "POST", "/resource_providers", {"uuid": one, "name": one})[0] == 200
+    return one
+
+
+def now(service):
+    return ask(service, "GET", "/v1/events?after=now")[1]["position"]
+
+
+class Waiters:
+    """Requests that wait, each in a thread; ``answers`` gets status and document of each."""
+
+    def __init__(self, service, number, path):
+        self.answers = queue.Queue()
+        self._threads = [threading.Thread(target=self._ask, args=(service, path)) for _ in range(number)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self, service, path):
+        self.answers.put(ask(service, "GET", path))
+
+    def rest(self):
+        """Return the answers that were not taken yet, once all have come."""
+        for thread in self._threads:
+            thread.join()
+        return [self.answers.get_nowait() for _ in range(self.answers.qsize())]
+
+
+def test_a_waiting_request_is_answered_by_a_write_of_another_process(serve):
+    service, other = serve(), serve()
+    waiters = Waiters(service, 1, f"/v1/events?after={now(service)}&wait=60")
+    created = create(other)
+    [(status, found)] = waiters.rest()
+    assert (status, [one["uuid"] for one in found["events"]]) == (200, [created])
+
+
+def test_others_are_answered_while_as_many_requests_wait_as_may(serve):
+    """Two of eight threads may wait: others that would wait are answered at once, with nothing, and so is all else."""
+    service = serve()
+    position = now(service)
+    waiters = Waiters(service, 8, f"/v1/events?after={position}&wait=60")
+    at_once = [waiters.answers.get() for _ in range(6)]
+    assert at_once == [(200, {"events": [], "position": position})] * 6
+    for _ in range(10):
+        assert ask(service, "GET", "/v1/overview")[0] == 200
+    assert waiters.answers.empty()
+    created = create(service)
+    rest = waiters.rest()
+    assert [[one["uuid"] for one in found["events"]] for _, found in rest] == [[created]] * 2
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_an_operator_sets_how_many_requests_may_wait(serve, most):
+    service = serve(history={"max_waiting_requests": most})
+    waiters = Waiters(service, 6, f"/v1/events?after={now(service)}&wait=60")
+    for _ in range(6 - most):
+        assert waiters.answers.get()[1]["events"] == []
+    assert waiters.answers.empty()
+    create(service)
+    assert [len(found["events"]) for _, found in waiters.rest()] == [1] * most
+
+
+def test_a_wait_goes_on_past_events_that_are_not_asked_for(serve):
+    service = serve()
+    wanted = str(uuid.uuid4())
+    waiters = Waiters(service, 1, f"/v1/events?after={now(service)}&provider={wanted}&wait=60")
+    create(service)
+    assert ask(service, "POST", "/resource_providers", {"uuid": wanted, "name": wanted})[0] == 200
+    [(_, found)] = waiters.rest()
+    assert [one["uuid"] for one in found["events"]] == [wanted]
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+class EventSource:
+    """A client of server-sent events, by the rules of the HTML standard; ``reached`` is its last event id."""
+
+    def __init__(self, service, path, **headers):
+        self._connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        self._connection.request(
+            "GET", service.prefix + path, headers=HEADERS | {"Accept": "text/event-stream"} | headers
+        )
+        self.reply = self._connection.getresponse()
+        self.reached = headers.get("Last-Event-ID", "")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._connection.close()
+
+    def next(self):
+        """Return the next message, its type and its data; None at the end of the stream."""
+        kind, data = "message", []
+        while line := self.reply.readline():
+            text = line.decode().rstrip("\n")
+            name, _, value = text.partition(":")
+            value = value.removeprefix(" ")
+            if name == "id":
+                self.reached = value
+            elif name == "event":
+                kind = value
+            elif name == "data":
+                data.append(value)
+            elif not text and data:
+                return kind, json.loads("\n".join(data))
+        return None
+
+
+@pytest.mark.parametrize(
+    "start",
+    [running.embedded, running.uwsgi, web_servers.uwsgi, web_servers.mod_wsgi],
+    ids=lambda start: start.__module__.removeprefix("tests.") + "." + start.__name__,
+)
+def test_a_stream_has_each_event_when_it_is_committed(serve, start):
+    """The second event is written after the first one was read from the same connection."""
+    try:
+        if start is running.uwsgi:
+            start = lambda url, options: running.uwsgi(url, 1, options, flags=("--lazy-apps", "--threads", "8"))  # noqa: E731
+        service = serve(start, history={"max_waiting_requests": 2})
+    except servers.Missing as reason:
+        pytest.skip(str(reason))
+    with EventSource(service, "/v1/events?after=now&kind=provider") as source:
+        assert source.reply.status == 200
+        assert source.reply.headers["Content-Type"] == "text/event-stream"
+        assert source.reply.headers["X-Accel-Buffering"] == "no"
+        for _ in range(2):
+            created = create(service)
+            kind, found = source.next()
+            assert (kind, found["uuid"], source.reached) == ("provider", created, found["position"])
+    missed = create(service)
+    with EventSource(service, "/v1/events?after=now", **{"Last-Event-ID": source.reached}) as source:
+        assert source.next()[1]["uuid"] == missed
+
+
+def test_streams_beyond_the_bound_have_what_is_there_and_end(serve):
+    service = serve(history={"max_waiting_requests": 1})
+    position = now(service)
+    with EventSource(service, f"/v1/events?after={position}") as first:
+        created = create(service)
+        assert first.next()[1]["uuid"] == created
+        with EventSource(service, f"/v1/events?after={position}") as second:
+            assert second.next()[1]["uuid"] == created
+            assert second.next() is None
+            assert second.reached == first.reached
+        again = create(service)
+        assert first.next()[1]["uuid"] == again
+        with EventSource(service, "/v1/events", **{"Last-Event-ID": second.reached}) as third:
+            assert third.next()[1]["uuid"] == again
+
+
+def test_the_place_of_a_client_that_goes_away_is_free_again(serve, monkeypatch):
+    service = serve(history={"max_waiting_requests": 1})
+    with EventSource(service, "/v1/events?after=now") as source:
+        create(service)
+        source.next()
+    # Each event is sent to the one that has gone, until the server notices.
+    while True:
+        create(service)
+        with EventSource(service, "/v1/events?after=now") as source:
+            created = create(service)
+            message = source.next()
+        if message is not None:
+            assert message[1]["uuid"] == created
+            break
+
+
+def test_a_stream_from_a_position_that_is_lost_is_gone(serve):
+    service = serve()
+    with EventSource(service, "/v1/events?after=99-00000000") as source:
+        assert source.reply.status == 410
+    with EventSource(service, "/v1/events", **{"Last-Event-ID": "99-00000000"}) as source:
+        assert source.reply.status == 410

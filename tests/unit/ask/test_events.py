@@ -1,0 +1,160 @@
+"""placement-ask events: a line for each event, and the requests of --follow."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from placement.ask import events
+from placement.ask.client import ServiceError
+from placement.ask.style import Style
+
+HOST, SERVER = "c1000000-0000-4000-8000-000000000001", "e1000000-0000-4000-8000-000000000001"
+
+
+def event(number=1, **facts):
+    return {
+        "position": f"{number}-00000000",
+        "at": "2026-11-20T08:11:35.000250Z",
+        "kind": "provider",
+        "uuid": HOST,
+        "name": None,
+        "generation": [1, 2],
+        "changes": {},
+        "project": None,
+        "request": {"user": "ann", "route": "PUT /x"},
+        **facts,
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "what", "changes"),
+    [
+        (
+            {"generation": [None, 0], "name": "host1", "changes": {"name": [None, "host1"]}},
+            f"host1 ({HOST}) created",
+            "",
+        ),
+        (
+            {"generation": [3, None], "name": "host1", "changes": {"name": ["host1", None]}},
+            f"host1 ({HOST}) deleted",
+            "",
+        ),
+        (
+            {"name": "new", "changes": {"name": ["old", "new"]}},
+            f"new ({HOST}) changed",
+            "name old -> new",
+        ),
+        (
+            {
+                "changes": {
+                    "inventories": {"VCPU": {"total": [8, 16], "reserved": [None, 0]}, "DISK_GB": {"total": [5, None]}}
+                }
+            },
+            f"{HOST} changed",
+            "VCPU.total 8 -> 16, VCPU.reserved 0, DISK_GB.total 5 -> none",
+        ),
+        ({"changes": {"traits": {"added": ["A"], "removed": ["B"]}}}, f"{HOST} changed", "traits +A, traits -B"),
+        ({"changes": {"allocations": {SERVER: {"VCPU": [None, 2]}}}}, f"{HOST} changed", f"VCPU 2 for {SERVER}"),
+    ],
+)
+def test_an_event_of_a_provider_is_said_in_words(facts, what, changes):
+    assert events.fact(event(**facts)) == ("2026-11-20T08:11:35Z", "ann", "PUT /x", f"provider {what}", changes)
+
+
+def test_an_event_of_a_consumer_is_said_in_words():
+    changes = {"project": [None, "red"], "allocations": {HOST: {"VCPU": [None, 2], "PGPU": [1, None]}}}
+    found = events.fact(event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes, request=None))
+    assert found[1:] == (
+        "unknown",
+        "",
+        f"consumer {SERVER} created",
+        f"project red, VCPU 2 on {HOST}, PGPU 1 -> none on {HOST}",
+    )
+
+
+def test_a_resource_class_has_a_name_alone():
+    found = event(
+        kind="resource_class", uuid=None, name="CUSTOM_X", generation=[None, None], changes={"name": [None, "CUSTOM_X"]}
+    )
+    assert events.fact(found)[3] == "resource class CUSTOM_X created"
+
+
+def test_a_line_is_safe_in_a_terminal():
+    (line,) = events.lines(iter([event(name="\x1b[31mred", changes={"name": [None, "\x1b[31mred"]})]), Style())
+    assert "\x1b" not in line
+    assert line.startswith("2026-11-20T08:11:35Z  ann  provider \ufffd[31mred")
+
+
+class Service:
+    """Answers requests one after another, and is away where there is a ServiceError."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = [*answers], []
+
+    def get(self, _path, query):
+        self.asked.append(dict(pair.split("=") for pair in query.split("&")))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def page(position, *found):
+    return {"events": [*found], "position": position}
+
+
+def arguments(**given):
+    names = (*events._CONDITIONS, "after", "limit")
+    return argparse.Namespace(**{**dict.fromkeys(names), "follow": False, "timeout": 60, **given})
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr(events, "_PAUSE", 0.0)
+
+
+def test_events_are_read_to_the_end():
+    """A page without events is not the last one while the position moves."""
+    service = Service(page("1-a", event()), page("9-b"), page("9-b"))
+    assert len([*events.events(service, arguments(project="red"), print)]) == 1
+    assert [asked.get("after") for asked in service.asked] == [None, "1-a", "9-b"]
+    assert {asked["project"] for asked in service.asked} == {"red"}
+
+
+def test_a_limit_ends_the_events():
+    service = Service(page("2-a", event(1), event(2)))
+    assert len([*events.events(service, arguments(limit=1), print)]) == 1
+    assert service.asked[0]["limit"] == "1"
+
+
+def test_a_follower_begins_with_the_next_event_and_waits():
+    service = Service(page("4-a"), page("4-a"), page("5-b", event(5)))
+    following = events.events(service, arguments(follow=True), print)
+    assert next(following)["position"] == "5-00000000"
+    assert [asked["after"] for asked in service.asked] == ["now", "4-a", "4-a"]
+    assert {asked["wait"] for asked in service.asked} == {"50"}
+
+
+def test_a_follower_goes_on_after_the_service_was_away():
+    notices = []
+    away = ServiceError("It cannot be reached."), ServiceError("503 Service Unavailable: x", 503)
+    service = Service(page("4-a", event(4)), *away, page("5-b", event(5)), away[0], page("6-c", event(6)))
+    following = events.events(service, arguments(follow=True, after="3-z"), notices.append)
+    assert [next(following)["position"][0] for _ in range(3)] == ["4", "5", "6"]
+    assert [asked["after"] for asked in service.asked] == ["3-z", "4-a", "4-a", "4-a", "5-b", "5-b"]
+    assert len(notices) == 2
+
+
+@pytest.mark.parametrize("error", [ServiceError("410 Gone: x", 410), ServiceError("403 Forbidden: x", 403)])
+def test_a_follower_ends_where_the_service_refuses(error):
+    following = events.events(Service(page("4-a", event(4)), error), arguments(follow=True, after="3-z"), print)
+    next(following)
+    with pytest.raises(ServiceError):
+        next(following)
+
+
+def test_a_follower_ends_if_there_is_no_service_at_all():
+    with pytest.raises(ServiceError):
+        next(events.events(Service(ServiceError("x")), arguments(follow=True), print))
