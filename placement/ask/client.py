@@ -18,7 +18,13 @@ from placement.ask.address import ServiceAddress, UsageError
 
 Pairs = Sequence[tuple[str, str]]
 #: A field that the document at each path has.
-_FIELDS = {"/explain": "summary", "/capacity": "count", "/overview": "providers", "/consumers": "consumers"}
+_FIELDS = {
+    "/explain": "summary",
+    "/capacity": "count",
+    "/overview": "providers",
+    "/consumers": "consumers",
+    "/doctor": "findings",
+}
 
 
 class ServiceError(Exception):

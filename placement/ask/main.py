@@ -13,7 +13,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 from placement import package
-from placement.ask import address, capacity, claiming, claims, consumers, explain, filters, overview, query, releasing
+from placement.ask import (
+    address,
+    capacity,
+    claiming,
+    claims,
+    consumers,
+    doctor,
+    explain,
+    filters,
+    overview,
+    query,
+    releasing,
+)
 from placement.ask.address import UsageError
 from placement.ask.client import Client, Pairs, ServiceError
 from placement.ask.style import Style
@@ -74,6 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     counting.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
     filters.add_overview(add("overview", _overview, "All providers, with what they have and what is used."))
     filters.add_consumers(add("consumers", _consumers, "Who holds what."))
+    examining = add("doctor", _doctor, "What is wrong with the service and its data; exit code 1 if anything is.")
+    examining.add_argument(
+        "--check", action="append", default=[], metavar="<name>", help="make this check only; may be repeated"
+    )
     claiming.add_claim(add("claim", _claim, "Find a place and take it; exit code 1 if a request is refused."))
     claiming.add_extend(add("extend", _extend, "When a claim ends."))
     releasing.add_release(add("release", _release, "Give back all that consumers hold."))
@@ -103,6 +119,12 @@ def _consumers(client: Client, arguments: argparse.Namespace) -> int:
     found = filters.consumers(client.pages, arguments)
     _print_list("consumers", found, consumers.lines, arguments)
     return DONE
+
+
+def _doctor(client: Client, arguments: argparse.Namespace) -> int:
+    document = client.get("/doctor", urlencode([("check", name) for name in arguments.check]))
+    _print(document, doctor.lines, arguments)
+    return DONE if doctor.is_well(document) else REFUSED
 
 
 def _claim(client: Client, arguments: argparse.Namespace) -> int:

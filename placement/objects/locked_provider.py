@@ -142,6 +142,18 @@ class LockedProvider:
         self._db.execute(_DELETE, {"id_": provider_id})
         self._db.changed(provider_id, feed.GONE)
 
+    @staticmethod
+    def correct_roots(db: Transaction, most: int) -> int:
+        """Give providers whose root is missing or wrong the right one; return how many.
+
+        Args:
+            most: The most providers to correct.
+
+        Raises:
+            Collision: A tree was changed since it was read.
+        """
+        return tree.correct_roots(db, most)
+
     # --- inventories ---
 
     def replace_inventories(self, records: Iterable[Inventory], *, keep_others: bool = False) -> None:

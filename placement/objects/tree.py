@@ -7,6 +7,7 @@ will write is read once before the locks, too (docs/adr/0011).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from placement.db import feed
 from placement.db.tables import resource_providers, utcnow
 from placement.db.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
+from placement.objects.lineage import Lineage
 from placement.objects.provider import ResourceProvider
 
 
@@ -124,6 +126,36 @@ def lock_and_move(
         root_uuid=root.uuid,
         updated_at=utcnow(),
     )
+
+
+def correct_roots(db: Transaction, most: int) -> int:
+    """Give providers whose root is missing or wrong the root that follows from their parents.
+
+    What is below a loop, or below a provider whose parent does not exist, stays as it is.  The rows of the providers,
+    of all their ancestors and of the roots that they have now are locked: nothing moves, and nothing is created below
+    them, until the transaction ends.  Generations stay, as in a move.
+
+    Args:
+        most: The most providers to correct.
+
+    Returns:
+        The number of providers that were corrected.
+
+    Raises:
+        Collision: A tree was changed since it was read.
+    """
+    found = Lineage.read(db)
+    wrong = sorted({*found.rootless, *found.wrong})[:most]
+    wanted = {*wrong, *(ancestor for one in wrong for ancestor in found.above(one))}
+    wanted |= {root for one in wrong if (root := found.roots[one]) in found.roots and root is not None}
+    if provider_rows.lock_ends(db, wanted) != {one: (found.parents[one], found.roots[one]) for one in wanted}:
+        raise Collision
+    provider_rows.touch(db, wanted)
+    for root, members in itertools.groupby(sorted(wrong, key=found.right.__getitem__), found.right.__getitem__):
+        db.execute(_SET_ROOT, {"ids": list(members), "root": root})
+    for provider_id in wrong:
+        db.changed(provider_id, feed.SHAPE)
+    return len(wrong)
 
 
 def _find_parent(

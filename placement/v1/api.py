@@ -10,7 +10,7 @@ from placement.http.error_list import ErrorList
 from placement.http.versioning import Unversioned
 from placement.routes import PLACEMENT
 from placement.v1 import failures, policy
-from placement.v1.handlers import capacity, claim, consumer, explain, openapi, overview, provider, release, root
+from placement.v1.handlers import capacity, claim, consumer, doctor, explain, openapi, overview, provider, release, root
 from placement.version_history import OLDEST
 
 TABLE: Table = {
@@ -19,6 +19,7 @@ TABLE: Table = {
     "/claims": {"POST": claim.create, "DELETE": release.release},
     "/claims/{consumer}": {"GET": claim.show},
     "/claims/{consumer}/extend": {"POST": claim.extend},
+    "/doctor": {"GET": doctor.show},
     "/explain": {"GET": explain.show},
     "/overview": {"GET": overview.show},
     "/providers/{provider}": {"GET": provider.show},
@@ -41,6 +42,7 @@ V1 = Api(
     rules=policy.RULES,
     failures=(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
+        failures.UnknownCheck,
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld),
     ),
