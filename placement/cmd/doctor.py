@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NoReturn
 
 from oslo_config import cfg
 
@@ -35,7 +35,7 @@ Mended = tuple[Fix, int, int | None]
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``doctor``."""
     command = commands.add_parser("doctor", help=_DOES, description=_DOES)
-    command.set_defaults(action=doctor)
+    command.set_defaults(action=lambda conf: doctor(conf, command.error))
     command.add_argument(
         "--check",
         action="append",
@@ -51,11 +51,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument("--yes", action="store_true", help="with --fix: mend it, and examine again")
 
 
-def doctor(conf: cfg.ConfigOpts) -> int:
-    """Examine, mend if that is asked for, and print what is found; return the exit code by the worst finding."""
+def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
+    """Examine, mend if that is asked for, and print what is found; return the exit code by the worst finding.
+
+    Args:
+        refuse: Ends the program because of wrong arguments.
+    """
     arguments = conf.command
     if arguments.yes and not arguments.fix:
-        raise cfg.Error("--yes is for --fix: it mends what --fix shows")
+        refuse("--yes is for --fix: it mends what --fix shows")
     with program.connected(conf) as database:
         examination = _examined(conf, database, arguments.check)
         mended: list[Mended] = []
@@ -112,10 +116,22 @@ def _as_table(examination: Examination, mended: Sequence[Mended] | None) -> str:
     blocks = [[*_finding(check, finding)] for check, finding in examination.findings] or [["No finding."]]
     if mended is not None:
         blocks += [[*_fix(*each)] for each in mended] or [["Nothing to fix."]]
-    not_made = [f"{result.check}: {result.not_made}" for result in examination.results if result.not_made]
-    if not_made:
-        blocks.append(["Not made:", *(f"  {line}" for each in not_made for line in textwrap.wrap(each, _WIDTH - 2))])
+    blocks += [[*_not_made(reason, names)] for reason, names in _left_out(examination).items()]
     return stacked(["Doctor"], *blocks)
+
+
+def _left_out(examination: Examination) -> dict[str, list[str]]:
+    """Return the checks that were not made, or not to their end, by the reason."""
+    found: dict[str, list[str]] = {}
+    for result in examination.results:
+        if result.not_made is not None:
+            found.setdefault(result.not_made, []).append(result.check)
+    return found
+
+
+def _not_made(reason: str, names: Sequence[str]) -> Iterator[str]:
+    yield from _folded("Not made", ", ".join(names))
+    yield from _folded("Why", reason)
 
 
 def _finding(check: str, finding: Finding) -> Iterator[str]:

@@ -48,6 +48,11 @@ def _correct_roots(subject: Subject) -> Iterator[int]:
     return _until_none(subject, lambda db: LockedProvider.correct_roots(db, _BATCH))
 
 
+def _cut_orphans(subject: Subject) -> Iterator[int]:
+    yield from _until_none(subject, lambda db: LockedProvider.cut_orphans(db, _BATCH))
+    sum(_correct_roots(subject))
+
+
 def _create_consumers(subject: Subject) -> Iterator[int]:
     group = subject.conf.placement
     create = online.IncompleteConsumers(group.incomplete_consumer_project_id, group.incomplete_consumer_user_id)
@@ -100,6 +105,7 @@ _LOST = (
 #: In the order in which they are done: rows that are missing first, since others are right with them.
 FIXES = (
     Fix("standard_rows", "Insert the missing rows.", _insert_standard_rows),
+    Fix("parents", "Make the providers without a parent roots, as which searches take them.", _cut_orphans),
     Fix("roots", "Give these providers the roots of their parents.", _correct_roots),
     Fix(
         "allocations_without_consumer",

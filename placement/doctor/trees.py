@@ -37,8 +37,11 @@ def parents(subject: Subject) -> Iterator[Finding]:
     """Find providers whose parent does not exist, and providers that are below themselves."""
     found = _read(subject)
     if found.orphans:
-        sentence = f"{len(found.orphans)} providers have a parent that does not exist; searches take them for roots."
-        yield error(sentence, _named(subject, found.orphans), _MOVE)
+        sentence = (
+            f"{len(found.orphans)} providers have a parent that does not exist: no request can change them; searches take "
+            "them for roots."
+        )
+        yield error(sentence, _named(subject, found.orphans), FIX, fixable=True)
     if found.loops:
         names = tuple(" below ".join(_named(subject, [*loop, loop[0]])) for loop in found.loops)
         sentence = f"{len(names)} loops of providers that are below themselves; searches take one of each for a root."

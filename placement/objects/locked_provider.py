@@ -143,6 +143,18 @@ class LockedProvider:
         self._db.changed(provider_id, feed.GONE)
 
     @staticmethod
+    def cut_orphans(db: Transaction, most: int) -> int:
+        """Make providers whose parent does not exist roots; return how many.
+
+        Args:
+            most: The most providers to change.
+
+        Raises:
+            Collision: A tree was changed since it was read.
+        """
+        return tree.cut_orphans(db, most)
+
+    @staticmethod
     def correct_roots(db: Transaction, most: int) -> int:
         """Give providers whose root is missing or wrong the right one; return how many.
 

@@ -158,6 +158,32 @@ def correct_roots(db: Transaction, most: int) -> int:
     return len(wrong)
 
 
+def cut_orphans(db: Transaction, most: int) -> int:
+    """Make providers whose parent does not exist roots of their own trees, as which searches take them.
+
+    Their locks collide at any other attempt to change them (provider_rows.lock_all).  The roots of what is below them
+    are not corrected here.
+
+    Args:
+        most: The most providers to change.
+
+    Returns:
+        The number of providers that were changed.
+
+    Raises:
+        Collision: A tree was changed since it was read.
+    """
+    found = Lineage.read(db)
+    orphans = found.orphans[:most]
+    if provider_rows.lock_ends(db, orphans) != {one: (found.parents[one], found.roots[one]) for one in orphans}:
+        raise Collision
+    if orphans:
+        db.execute(_MAKE_ROOTS, {"ids": list(orphans), "now": utcnow()})
+    for provider_id in orphans:
+        db.changed(provider_id, feed.SHAPE)
+    return len(orphans)
+
+
 def _find_parent(
     db: Reading, provider: ResourceProvider, parent_uuid: str | None, freely: bool
 ) -> ResourceProvider | None:
@@ -218,10 +244,13 @@ def _subtree(db: Reading, provider_id: int) -> set[int]:
     children: dict[int | None, list[int]] = {}
     for row in db.execute(_MEMBERS, {"id_": provider_id}):
         children.setdefault(row.parent_provider_id, []).append(row.id)
-    found = [provider_id]
-    for parent_id in found:
-        found.extend(children.get(parent_id, ()))
-    return set(found)
+    found, remaining = {provider_id}, [provider_id]
+    while remaining:
+        # Other programs may have left a provider below itself.
+        below = set(children.get(remaining.pop(), ())) - found
+        found |= below
+        remaining += below
+    return found
 
 
 _P = resource_providers.c
@@ -233,6 +262,11 @@ _TAKEN = (
 _ROOT_OF = sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
 #: One statement, so that the root and the members of its tree are of one moment.
 _MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ROOT_OF)
+_MAKE_ROOTS = (
+    sa.update(resource_providers)
+    .where(_P.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(parent_provider_id=None, root_provider_id=_P.id, updated_at=sa.bindparam("now"))
+)
 _SET_PARENT = sa.update(resource_providers).where(_P.id == sa.bindparam("id_"))
 _SET_PARENT = _SET_PARENT.values(parent_provider_id=sa.bindparam("parent"))
 _SET_ROOT = sa.update(resource_providers).where(_P.id.in_(sa.bindparam("ids", expanding=True)))

@@ -54,9 +54,8 @@ def mistakes(
     referred = {name for _, rule in written.values() for name in _REFERENCE.findall(str(rule))}
     for name, (path, rule) in written.items():
         if not rule:
-            yield PolicyMistake(
-                f'{path}: the rule "{name}" is empty and allows every caller: write "@" if that is intended'
-            )
+            sentence = f'{path}: the rule "{name}" is empty and allows every caller: write "@" if that is intended'
+            yield PolicyMistake(sentence)
         elif name in parsed and len(_NEVER.findall(str(parsed[name].check))) > len(_NEVER.findall(str(rule))):
             sentence = f'{path}: the rule "{name}" cannot be parsed, and its invalid checks refuse every caller: {rule}'
             yield PolicyMistake(sentence, refuses=True)
