@@ -102,14 +102,19 @@ def metrics_directory(subject: Subject) -> Iterator[Finding]:
     owner = f"install -d -o <user of the service> -m 0755 {path}"
     if not path.exists():
         above = next(parent for parent in path.absolute().parents if parent.exists())
-        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        if not above.is_dir() or not _may(above, os.W_OK | os.X_OK):
             yield error("The directory of metrics does not exist, and cannot be created there.", (str(path),), owner)
     elif not path.is_dir():
         yield error("[metrics]directory is not a directory: the service does not start.", (str(path),), owner)
-    elif not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+    elif not _may(path, os.R_OK | os.W_OK | os.X_OK):
         yield error("The directory of metrics cannot be written to by this user.", (str(path),), owner)
     elif path.stat().st_mode & stat.S_IWOTH and not path.stat().st_mode & stat.S_ISVTX:
         yield warning("Every user may change the metrics.", (str(path),), f"chmod o-w {path}")
+
+
+def _may(path: Path, mode: int) -> bool:
+    """Return whether this process may use a directory so."""
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def secrets(subject: Subject) -> Iterator[Finding]:

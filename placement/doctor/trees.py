@@ -38,8 +38,8 @@ def parents(subject: Subject) -> Iterator[Finding]:
     found = _read(subject)
     if found.orphans:
         sentence = (
-            f"{len(found.orphans)} providers have a parent that does not exist: no request can change them; searches take "
-            "them for roots."
+            f"{len(found.orphans)} providers have a parent that does not exist: no request can change them; searches "
+            "take them for roots."
         )
         yield error(sentence, _named(subject, found.orphans), FIX, fixable=True)
     if found.loops:

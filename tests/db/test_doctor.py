@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import threading
@@ -644,10 +645,10 @@ def test_a_server_with_few_connections_left_is_found(private_server):
         used, most = (server._mysql if private_server.kind == "mariadb" else server._postgresql)(
             Subject(web.configuration(), database)
         )
-        held = [database.engine.connect() for _ in range(int(most * 0.8) - used + 1)]
-        [(check, finding)] = examined(database, "connections")
-        for connection in held:
-            connection.close()
+        with contextlib.ExitStack() as held:
+            for _ in range(int(most * 0.85) - used):
+                held.enter_context(database.engine.connect())
+            [(check, finding)] = examined(database, "connections")
     assert (check, finding.severity) == ("connections", Severity.WARNING)
     assert f"of the {most} connections" in finding.what
 
@@ -661,15 +662,16 @@ def test_pools_that_are_larger_than_the_server_are_found(database):
 
 
 def test_a_node_of_a_cluster_is_examined(pair):
-    found = examined(pair.slow, "galera")
+    node, _ = pair.databases
+    found = examined(node, "galera")
     assert [finding.severity for _, finding in found] == [Severity.INFO], "two nodes have no majority without one"
-    run(pair.slow, "SET GLOBAL wsrep_desync = ON")
+    run(node, "SET GLOBAL wsrep_desync = ON")
     try:
-        found = examined(pair.slow, "galera")
+        found = examined(node, "galera")
         assert found[0][1].severity is Severity.WARNING
         assert "not synchronised (Donor/Desynced)" in found[0][1].what
     finally:
-        run(pair.slow, "SET GLOBAL wsrep_desync = OFF")
+        run(node, "SET GLOBAL wsrep_desync = OFF")
 
 
 # --- the index, and the route -----------------------------------------------------------------------------------------
