@@ -143,11 +143,10 @@ def examine(
         Unavailable: The database does not answer.
     """
     run = run or run_check
-    missing = lacking(subject)
+    chosen = [check for check in checks if not named or check.name in named]
+    missing = lacking(subject) if any(check.needs_tables for check in chosen) else ""
     results = []
-    for check in checks:
-        if named and check.name not in named:
-            continue
+    for check in chosen:
         if not named and check.name in left_out:
             results.append(CheckResult(check.name, 0.0, not_made=left_out[check.name]))
         elif check.needs_tables and missing:

@@ -12,6 +12,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from placement import errors
 from placement.cmd import manage
 from placement.db import feed, schema, standard, tables
 from placement.db.database import opened
@@ -32,7 +33,7 @@ from placement.doctor.examination import Subject, examine
 from placement.doctor.finding import Severity
 from placement.index.live import LiveIndex
 from placement.v1.handlers import doctor as handler
-from tests import servers, web
+from tests import children, servers, web
 from tests.db import lease
 from tests.db.in_process import placement
 from tests.index.rewound import unchecked
@@ -439,6 +440,34 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_what_it_got(database, worl
     assert examined(database, "idle_consumers", "allocations_without_consumer") == []
 
 
+def test_a_consumer_that_claims_meanwhile_loses_only_what_is_lost(database, world, call):
+    many = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
+    with unchecked(database) as db:
+        db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
+    for consumer in many:
+        assert call("PUT", f"/allocations/{consumer}", 39, claim(HOST)).status == 204
+    with unchecked(database) as db:
+        db.execute(sa.insert(allocations), [allocation(consumer, NOWHERE) for consumer in many])
+    answers = {}
+
+    def claims():
+        for consumer in many:
+            answers[consumer] = call("PUT", f"/allocations/{consumer}", 39, claim(OTHER, generation=1))
+
+    thread = threading.Thread(target=claims)
+    thread.start()
+    subject = Subject(web.configuration(), database)
+    while thread.is_alive():
+        sum(mending._release_lost(subject))
+    thread.join()
+    sum(mending._release_lost(subject))
+    assert {answer.status for answer in answers.values()} <= {204, 409}
+    for consumer, answer in answers.items():
+        shown = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
+        assert {*shown} == {OTHER if answer.status == 204 else HOST}, consumer
+    assert examined(database) == []
+
+
 def test_roots_are_corrected_beside_moves(database, world, call):
     """Whatever moves meanwhile, each provider has the root of its parents in the end."""
     stop = threading.Event()
@@ -698,6 +727,16 @@ def test_a_worker_shows_its_findings(database, plant):
     [finding] = call("GET", "/v1/doctor?check=lost_allocations&check=roots").body["findings"]
     assert finding["where"] == [f"consumer {consumer}: provider with the id {NOWHERE}" for consumer in (ONE, LOST)]
     assert (finding["count"], finding["fixable"], finding["severity"]) == (2, True, "warning")
+
+
+def test_a_worker_without_a_database_still_looks_at_its_configuration():
+    nowhere = f"mysql+pymysql://someone@127.0.0.1:{children.free_port()}/placement"
+    with opened(nowhere) as database:
+        assert examined(database, "options", "secrets") == []
+        with pytest.raises(errors.Unavailable):
+            examined(database, "options", "roots")
+        with pytest.raises(errors.Unavailable):
+            examined(database, "revision")
 
 
 def test_a_worker_ends_in_time(database, monkeypatch):

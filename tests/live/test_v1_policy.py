@@ -1,6 +1,7 @@
 """Every route below /v1 with every kind of caller, over HTTP (docs: v1-policy).
 
-All are for administrators and services; the doctor is for administrators.  An operator can let readers of a project list its consumers.
+All are for administrators and services, but the doctor, which is for administrators.  An operator can let readers of a
+project list its consumers.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ RULES = {
     ("POST", "/claims/{consumer}/extend"): "placement:v1:claims:extend",
 }
 #: The roles that each rule allows.
-ALLOWED = dict.fromkeys(RULES.values(), {"admin", "service"}) | {"placement:v1:doctor": {"admin"}}
+ALLOWED = {rule: {"admin", "service"} for rule in RULES.values()} | {"placement:v1:doctor": {"admin"}}
 #: The status of a route without a body, or about a consumer that holds nothing, if it is not 200.
 ANSWERED = {
     ("POST", "/claims"): 400,

@@ -66,7 +66,7 @@ def test_unknown_options_are_found(configured):
     [
         ('"placement:traits:lst": "role:admin"', Severity.WARNING, 'did you mean "placement:traits:list"?'),
         ('"placement:traits:list": ""', Severity.WARNING, "allows every caller"),
-        ('"placement:traits:list": "role:admin oder role:reader"', Severity.ERROR, "refuse every caller"),
+        ('"placement:traits:list": "role:admin and or role:reader"', Severity.ERROR, "refuse every caller"),
         ("- a\n- b\n", Severity.ERROR, "must map names to rules"),
         ("a: [", Severity.ERROR, "is not valid YAML"),
     ],
