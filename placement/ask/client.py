@@ -24,6 +24,7 @@ _FIELDS = {
     "/overview": "providers",
     "/consumers": "consumers",
     "/events": "events",
+    "/doctor": "findings",
 }
 
 

@@ -19,6 +19,7 @@ from placement.ask import (
     claiming,
     claims,
     consumers,
+    doctor,
     events,
     explain,
     filters,
@@ -88,6 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     filters.add_consumers(add("consumers", _consumers, "Who holds what."))
     events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
     events.add_history(add("history", _history, "What has happened to one provider, node or consumer."))
+    examining = add("doctor", _doctor, "What is wrong with the service and its data; exit code 1 if anything is.")
+    examining.add_argument(
+        "--check", action="append", default=[], metavar="<name>", help="make this check only; may be repeated"
+    )
     claiming.add_claim(add("claim", _claim, "Find a place and take it; exit code 1 if a request is refused."))
     claiming.add_extend(add("extend", _extend, "When a claim ends."))
     releasing.add_release(add("release", _release, "Give back all that consumers hold."))
@@ -134,6 +139,12 @@ def _print_events(found: Iterator[Document], arguments: argparse.Namespace) -> N
     style = Style.of(sys.stdout, os.environ)
     for line in events.json_lines(found) if arguments.json else events.lines(found, style):
         print(line, flush=True)
+
+
+def _doctor(client: Client, arguments: argparse.Namespace) -> int:
+    document = client.get("/doctor", urlencode([("check", name) for name in arguments.check]))
+    _print(document, doctor.lines, arguments)
+    return DONE if doctor.is_well(document) else REFUSED
 
 
 def _claim(client: Client, arguments: argparse.Namespace) -> int:

@@ -9,19 +9,19 @@ import json
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from oslo_config import cfg
-from oslo_utils import fileutils
 
-from placement import conf as options
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import stacked
 from placement.db import online, schema
 from placement.db.database import Database
 from placement.db.transaction import Reading
-from placement.objects.over_commitment import OverCommitment
+from placement.doctor import configuration, data
+from placement.doctor.examination import NotMadeError, Subject
+from placement.doctor.finding import Finding, Severity
 from placement.objects.provider import ResourceProvider
 
 PROG = "placement-status"
@@ -39,6 +39,9 @@ class Level(enum.IntEnum):
     SUCCESS = 0
     WARNING = 1
     FAILURE = 2
+
+
+_LEVELS = {Severity.WARNING: Level.WARNING, Severity.ERROR: Level.FAILURE}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,62 +78,40 @@ def _to_be_migrated(
     )
 
 
-def policy_format(conf: cfg.ConfigOpts, _: Database) -> Result:
+def policy_format(conf: cfg.ConfigOpts, database: Database) -> Result:
     """Check that the policy file is YAML."""
-    path = conf.find_file(conf.oslo_policy.policy_file)
-    if not path or not fileutils.is_json(path):
-        return Result()
-    return Result(
-        Level.FAILURE,
-        f"The policy file {path} is in the JSON format, which is deprecated. Turn it into YAML with the "
-        "oslopolicy-convert-json-to-yaml tool.",
-    )
+    return _examined(configuration.policy_in_json, conf, database)
 
 
-def misspelt_options(conf: cfg.ConfigOpts, _: Database) -> Result:
+def misspelt_options(conf: cfg.ConfigOpts, database: Database) -> Result:
     """Check that the configuration has no options that the service does not know."""
-    found = options.unknown(conf)
-    if not found:
-        return Result()
-    sentence = f"{len(found)} options in the configuration do not exist, and have no effect."
-    return Result(Level.WARNING, sentence, tuple(map(str, found)))
+    return _examined(configuration.unknown_options, conf, database)
 
 
-def identity_service(conf: cfg.ConfigOpts, _: Database) -> Result:
+def identity_service(conf: cfg.ConfigOpts, database: Database) -> Result:
     """Check that the Identity service accepts the service's own user, if it validates tokens."""
-    if conf.api.auth_strategy != "keystone":
-        return Result()
-    try:
-        from placement.middleware.keystone_check import find, is_configured
-    except ImportError:
-        return Result(Level.FAILURE, "keystonemiddleware is missing: install the extra 'keystone'.")
-    if not is_configured(conf):
-        return Result()
     with Progress(IDENTITY):
-        found = find(conf)
-    if found is None:
-        return Result()
-    return Result(Level.WARNING if found.transient else Level.FAILURE, str(found))
+        return _examined(configuration.identity_service, conf, database)
 
 
-def used_above_capacity(_: cfg.ConfigOpts, database: Database) -> Result:
+def used_above_capacity(conf: cfg.ConfigOpts, database: Database) -> Result:
     """Check that usage exceeds capacity nowhere."""
     with Progress(ABOVE, "providers", database.read(ResourceProvider.count)) as progress:
-        found = OverCommitment.all(database, progress.advance)
-    if not found:
-        return Result()
-    return Result(
-        Level.WARNING,
-        f"Usage exceeds capacity in {len(found)} inventories: inventory was reduced after the claims, or claims were "
-        "granted concurrently. No further claim is granted there until enough is released.",
-        tuple(map(_place, found)),
-    )
+        return _examined(data.over_commitment, conf, database, progress.advance)
 
 
-def _place(found: OverCommitment) -> str:
-    name = "" if found.name is None else f" ({found.name})"
-    resource_class = found.resource_class or "a deleted class"
-    return f"{found.uuid}{name}: {resource_class}, {found.used} of {found.capacity}"
+def _examined(
+    check: Callable[[Subject], Iterable[Finding]],
+    conf: cfg.ConfigOpts,
+    database: Database,
+    progress: Callable[[int], object] = lambda _: None,
+) -> Result:
+    """Return the first finding of a check of the doctor."""
+    try:
+        found = next(iter(check(Subject(conf, database, progress=progress))), None)
+    except NotMadeError:
+        found = None
+    return Result() if found is None else Result(_LEVELS[found.severity], found.what, found.where)
 
 
 ROOTS = "Missing Root Provider IDs"

@@ -11,6 +11,15 @@ from placement.db.tables import change_writers, provider_changes
 from placement.db.transaction import Transaction
 
 
+def limit(now: datetime.datetime) -> datetime.datetime:
+    """Return the time since which living writers were seen.
+
+    Args:
+        now: The time of the database's clock.
+    """
+    return now - datetime.timedelta(seconds=feed.LIFETIME)
+
+
 def end(db: Transaction, expired: datetime.datetime) -> None:
     """End the writers that were not seen since this time.
 

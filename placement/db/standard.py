@@ -52,6 +52,20 @@ def insert(database: Database | DryRun[Any]) -> None:
         database.write(_add, attempts=_ATTEMPTS)
 
 
+def missing(db: Reading) -> list[str]:
+    """Return the names of the standard resource classes and traits that have no row.
+
+    Raises:
+        RuntimeError: The id of a standard resource class belongs to another class.
+    """
+    return [*_missing_classes(db), *_missing_traits(db)]
+
+
+def has_identity(db: Reading) -> bool:
+    """Return whether the feed has an identity."""
+    return db.execute(sa.select(feed_instance.c.uuid)).first() is not None
+
+
 def repair(database: Database | DryRun[Any], failure: errors.Failure) -> bool:
     """Insert the standard rows again if a failure shows that one is missing; return whether the request can be retried.
 
@@ -86,7 +100,7 @@ def _names(failure: errors.Failure) -> set[str]:
 
 
 def _complete(db: Reading) -> bool:
-    return not _missing_classes(db) and not _missing_traits(db) and _has_identity(db)
+    return not missing(db) and has_identity(db)
 
 
 def _add(db: Transaction) -> None:
@@ -99,7 +113,7 @@ def _add(db: Transaction) -> None:
         db.execute(sa.insert(traits), [{"name": name} for name in names])
     # An empty table of the identity has no row to lock, and two different rows would not collide: lock a class instead.
     db.execute(sa.select(resource_classes.c.id).where(resource_classes.c.name == "VCPU").with_for_update())
-    if not _has_identity(db):
+    if not has_identity(db):
         db.execute(sa.insert(feed_instance).values(uuid=str(uuid.uuid4())))
 
 
@@ -117,10 +131,6 @@ def _missing_classes(db: Reading) -> dict[str, int]:
 def _missing_traits(db: Reading) -> list[str]:
     present = set(db.execute(sa.select(traits.c.name)).scalars())
     return sorted(set(os_traits.get_traits()) - present)
-
-
-def _has_identity(db: Reading) -> bool:
-    return db.execute(sa.select(feed_instance.c.uuid)).first() is not None
 
 
 @contextlib.contextmanager

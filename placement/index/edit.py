@@ -10,10 +10,10 @@ import numpy as np
 
 from placement.index.build import grouped, name_classes, slots_for
 from placement.index.column import ABSENT, Amounts, Column
-from placement.index.inconsistent import CycleError, find_root
 from placement.index.records import Rows
 from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Provider, Snapshot, amounts_of
+from placement.objects.ancestry import CycleError, find_root
 
 #: The providers, or None, in the slots that change.
 Occupants = Mapping[int, Provider | None]

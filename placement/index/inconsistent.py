@@ -7,8 +7,10 @@ provider without a generation, a provider that is its own ancestor.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
+
+from placement.objects.ancestry import CycleError, find_root
 
 LOG = logging.getLogger(__name__)
 
@@ -21,10 +23,6 @@ _logged: dict[str, set[Hashable]] = {}
 ProviderRows = Sequence[tuple[int, str, str | None, int | None, int | None, int | None]]
 
 
-class CycleError(Exception):
-    """Some nodes are their own ancestors; the argument is the list of them."""
-
-
 def _log_once(finding: str, rows: Collection[Hashable]) -> None:
     """Log the rows that have not been logged for this finding yet."""
     logged = _logged.setdefault(finding, set())
@@ -34,22 +32,6 @@ def _log_once(finding: str, rows: Collection[Hashable]) -> None:
     logged.update(fresh[:_REMEMBERED])
     more = f" and {len(fresh) - _NAMED} more" if len(fresh) > _NAMED else ""
     LOG.error("In the database, %s: %s%s.", finding, ", ".join(map(str, fresh[:_NAMED])), more)
-
-
-def find_root(node: int, parent_of: Callable[[int], int | None], root_of: dict[int, int]) -> None:
-    """Add the root of a node, and of all its ancestors, to ``root_of``; raises CycleError."""
-    path: dict[int, None] = {}
-    while node not in root_of:
-        if node in path:
-            ancestors = list(path)
-            raise CycleError(ancestors[ancestors.index(node) :])
-        path[node] = None
-        parent = parent_of(node)
-        if parent is None:
-            root_of[node] = node
-        else:
-            node = parent
-    root_of.update(dict.fromkeys(path, root_of[node]))
 
 
 def parents_and_roots(providers: ProviderRows) -> tuple[Mapping[int, int | None], Mapping[int, int]]:

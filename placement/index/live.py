@@ -6,13 +6,14 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 
 from placement import errors, signals
 from placement.db import standard
 from placement.db.database import Database
 from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import Position
-from placement.index.refresh import Indexed, agrees, loaded, refreshed
+from placement.index.refresh import Indexed, agrees, bounds, loaded, refreshed
 from placement.index.snapshot import Snapshot
 from placement.objects.lease_sweep import LeaseSweeper
 
@@ -80,6 +81,28 @@ class LiveIndex:
         if indexed is None or time.monotonic() - self._current_at > age:
             return self.current()
         return indexed.snapshot
+
+    def differences(self, compared: Callable[[int], object]) -> list[tuple[int, int]]:
+        """Return the ranges of provider ids, first and last, in which the index differs from the database.
+
+        Nothing is read again because of it: the other workers' indexes may differ, too.
+
+        Args:
+            compared: Called with the number of providers of each range, once it is compared.
+
+        Raises:
+            DatabaseUnavailable, DatabaseBusy: As ``current``.
+        """
+        self.current()
+        indexed = self._indexed
+        assert indexed is not None
+        sections = 1 + len(indexed.snapshot) // _SECTION
+        found = []
+        for number in range(sections):
+            if not self._database.snapshot(lambda db: agrees(db, refreshed(db, indexed), number, sections)):  # noqa: B023
+                found.append(bounds(indexed, number, sections))
+            compared(_SECTION)
+        return found
 
     def _refresh(self) -> None:
         self._begun += 1

@@ -114,6 +114,12 @@ def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> S
     return snapshot
 
 
+def bounds(indexed: Indexed, section: int, sections: int) -> tuple[int, int]:
+    """Return the lowest id of a section, and the id that ends it."""
+    width = max(indexed.snapshot.by_id, default=0) // sections + 1
+    return section * width, ((section + 1) * width if section + 1 < sections else _ABOVE)
+
+
 def agrees(db: Connection, indexed: Indexed, section: int = 0, sections: int = 1) -> bool:
     """Whether a snapshot that was just refreshed has the database's providers, generations and usages.
 
@@ -123,8 +129,7 @@ def agrees(db: Connection, indexed: Indexed, section: int = 0, sections: int = 1
         section: Which section of all ids to compare, from 0.
         sections: The number of sections.
     """
-    width = max(indexed.snapshot.by_id, default=0) // sections + 1
-    low, high = section * width, ((section + 1) * width if section + 1 < sections else _ABOVE)
+    low, high = bounds(indexed, section, sections)
     return load.checksum(db, low, high) == _checksum(indexed.snapshot, low, high)
 
 

@@ -19,7 +19,7 @@ _REUSED = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class IdentityFinding:
     """Why no token can be validated: a sentence for clients of /healthcheck, and details for the operator."""
 
     sentence: str
@@ -38,26 +38,26 @@ def is_configured(conf: cfg.ConfigOpts) -> bool:
     return bool(conf[SECTION].auth_type or conf[SECTION].auth_section)
 
 
-def find(conf: cfg.ConfigOpts) -> Finding | None:
+def find(conf: cfg.ConfigOpts) -> IdentityFinding | None:
     """Request a token as the service's own user, over a new connection; return None if tokens can be validated."""
     if not is_configured(conf):
-        return Finding("The Identity service cannot be asked.", "auth_type is missing")
+        return IdentityFinding("The Identity service cannot be asked.", "auth_type is missing")
     try:
         endpoint = _endpoint(conf)
     except exceptions.CatalogException as error:
-        return Finding("The Identity service is not in its own catalog.", str(error))
+        return IdentityFinding("The Identity service is not in its own catalog.", str(error))
     except (exceptions.ConnectionError, exceptions.DiscoveryFailure) as error:
-        return Finding("The Identity service does not answer.", str(error), transient=True)
+        return IdentityFinding("The Identity service does not answer.", str(error), transient=True)
     except (exceptions.Unauthorized, exceptions.Forbidden) as error:
         user = _user(conf)
-        return Finding(f"The Identity service refuses the service's own user{user}.", str(error))
+        return IdentityFinding(f"The Identity service refuses the service's own user{user}.", str(error))
     except exceptions.HttpServerError as error:
-        return Finding("The Identity service answers with an error.", str(error), transient=True)
+        return IdentityFinding("The Identity service answers with an error.", str(error), transient=True)
     except exceptions.ClientException as error:
-        return Finding("The Identity service cannot be asked.", str(error))
+        return IdentityFinding("The Identity service cannot be asked.", str(error))
     if endpoint is None:
         where = f"region {conf[SECTION].region_name}, interface {conf[SECTION].interface}"
-        return Finding("The Identity service is not in its own catalog.", where)
+        return IdentityFinding("The Identity service is not in its own catalog.", where)
     return None
 
 
@@ -98,7 +98,7 @@ class KeystoneCheck:
         self._conf = conf
         self._lock = threading.Lock()
         self._reused_until = 0.0
-        self._finding: Finding | None = None
+        self._finding: IdentityFinding | None = None
 
     def healthcheck(self, _server_port: int) -> HealthcheckResult:
         """Return the result; while another thread checks, that of the check before."""

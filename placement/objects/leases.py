@@ -52,6 +52,12 @@ def count_due(db: Reading) -> int:
     return int(db.execute(_COUNT_DUE).scalar_one())
 
 
+def overdue(db: Reading, seconds: float) -> list[tuple[str, datetime.datetime]]:
+    """Return the consumers of the leases whose time has been over for so long, with the ends, the oldest first."""
+    before = now(db) - datetime.timedelta(seconds=seconds)
+    return [(row.uuid, row.expires_at) for row in db.execute(_OVERDUE, {"before": before})]
+
+
 def give_back(db: Transaction, most: int = release.BATCH) -> int:
     """Give back what expired leases hold, at most so many of them, those that ended first before others.
 
@@ -159,5 +165,11 @@ _DUE_ON = _DUE.where(
 SOME_DUE = sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_IS_OVER).limit(1)
 _COUNT_DUE = SOME_DUE.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
+_OVERDUE = (
+    sa.select(consumers.c.uuid, _C.expires_at)
+    .join(claims, _C.consumer_id == consumers.c.id)
+    .where(_C.expires_at < sa.bindparam("before"))
+    .order_by(_C.expires_at, _C.consumer_id)
+)
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
 _EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("ends"))

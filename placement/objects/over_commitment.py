@@ -28,6 +28,10 @@ class OverCommitment:
     #: 0 if there is no inventory.
     capacity: int
 
+    def __str__(self) -> str:
+        name = "" if self.name is None else f" ({self.name})"
+        return f"{self.uuid}{name}: {self.resource_class or 'a deleted class'}, {self.used} of {self.capacity}"
+
     @classmethod
     def all(cls, database: Database, examined: Callable[[int], None]) -> list[Self]:
         """Every over-commitment of the database, in the order of the providers' ids.

@@ -36,6 +36,15 @@ def lock_all(db: Transaction, ids: Collection[int]) -> list[ResourceProvider]:
     return _as_locked(db.execute(_LOCK_BY_ID, {"ids": sorted(ids)})) if ids else []
 
 
+def lock_ends(db: Transaction, ids: Collection[int]) -> dict[int, tuple[int | None, int | None]]:
+    """Lock providers in the order of their ids, and return the parent and the root of each, by id.
+
+    Of rows that may refer to providers which do not exist, unlike those of ``lock_all``.
+    """
+    rows = db.execute(_LOCK_ENDS, {"ids": sorted(ids)}) if ids else ()
+    return {row.id: (row.parent_provider_id, row.root_provider_id) for row in rows}
+
+
 def _as_locked(rows: Iterable[Any]) -> list[ResourceProvider]:
     """The providers of locked rows.
 
@@ -133,6 +142,8 @@ _LOCK_BY_ID = SELECT.where(_AMONG).order_by(_P.c.id).with_for_update(of=_P, key_
 _ROWS = sa.select(_P.c.id, _P.c.uuid, GENERATION.label("generation")).where(_AMONG).order_by(_P.c.id)
 _LOCK = CompiledStatement(_ROWS.with_for_update(key_share=True))
 _LOCK_FREE = CompiledStatement(_ROWS.with_for_update(key_share=True, skip_locked=True))
+_LOCK_ENDS = sa.select(_P.c.id, _P.c.parent_provider_id, _P.c.root_provider_id).where(_AMONG).order_by(_P.c.id)
+_LOCK_ENDS = _LOCK_ENDS.with_for_update(key_share=True)
 _ADVANCE = (
     sa.update(_P)
     .where(_P.c.id == sa.bindparam("id_"), sa.bindparam("was") == GENERATION)

@@ -65,6 +65,31 @@ def end(db: Transaction, ending: Collection[Consumer], *, reason: str | None = N
     db.execute(_DELETE_ROWS, {"ids": sorted(consumer.id for consumer in ending if consumer.id is not None)})
 
 
+def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
+    """Delete the rows of those consumers that hold nothing, and return their number.
+
+    Their rows are locked, so none of them comes to hold something meanwhile.
+    """
+    idle = [consumer for consumer in lock(db, uuids) if not consumer.held_on]
+    end(db, idle)
+    return len(idle)
+
+
+def release_lost(db: Transaction, uuids: Collection[str]) -> int:
+    """Delete what consumers hold of providers and custom classes that do not exist; return how many held such.
+
+    A consumer that holds nothing else ends.  The rows of consumers are written first, as by claims, and created for the
+    length of the transaction where there is none.
+    """
+    if not uuids:
+        return 0
+    Consumer.lock_named(db, uuids)
+    number = allocation_rows.delete_lost(db, uuids)
+    Consumer.delete_created(db, uuids)
+    delete_idle(db, uuids)
+    return number
+
+
 def _among(name: str) -> sa.BindParameter[Any]:
     return sa.bindparam(name, expanding=True)
 

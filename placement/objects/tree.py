@@ -7,6 +7,7 @@ will write is read once before the locks, too (docs/adr/0011).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from placement.db.events import PROVIDER
 from placement.db.tables import resource_providers, utcnow
 from placement.db.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
+from placement.objects.lineage import Lineage
 from placement.objects.provider import ResourceProvider
 
 
@@ -130,6 +132,62 @@ def lock_and_move(
     )
 
 
+def correct_roots(db: Transaction, most: int) -> int:
+    """Give providers whose root is missing or wrong the root that follows from their parents.
+
+    What is below a loop, or below a provider whose parent does not exist, stays as it is.  The rows of the providers,
+    of all their ancestors and of the roots that they have now are locked: nothing moves, and nothing is created below
+    them, until the transaction ends.  Generations stay, as in a move.
+
+    Args:
+        most: The most providers to correct.
+
+    Returns:
+        The number of providers that were corrected.
+
+    Raises:
+        Collision: A tree was changed since it was read.
+    """
+    found = Lineage.read(db)
+    wrong = sorted({*found.rootless, *found.wrong})[:most]
+    wanted = {*wrong, *(ancestor for one in wrong for ancestor in found.above(one))}
+    wanted |= {root for one in wrong if (root := found.roots[one]) in found.roots and root is not None}
+    if provider_rows.lock_ends(db, wanted) != {one: (found.parents[one], found.roots[one]) for one in wanted}:
+        raise Collision
+    provider_rows.touch(db, wanted)
+    for root, members in itertools.groupby(sorted(wrong, key=found.right.__getitem__), found.right.__getitem__):
+        db.execute(_SET_ROOT, {"ids": list(members), "root": root})
+    for provider_id in wrong:
+        db.changed(provider_id, feed.SHAPE)
+    return len(wrong)
+
+
+def cut_orphans(db: Transaction, most: int) -> int:
+    """Make providers whose parent does not exist roots of their own trees, as which searches take them.
+
+    Their locks collide at any other attempt to change them (provider_rows.lock_all).  The roots of what is below them
+    are not corrected here.
+
+    Args:
+        most: The most providers to change.
+
+    Returns:
+        The number of providers that were changed.
+
+    Raises:
+        Collision: A tree was changed since it was read.
+    """
+    found = Lineage.read(db)
+    orphans = found.orphans[:most]
+    if provider_rows.lock_ends(db, orphans) != {one: (found.parents[one], found.roots[one]) for one in orphans}:
+        raise Collision
+    if orphans:
+        db.execute(_MAKE_ROOTS, {"ids": list(orphans), "now": utcnow()})
+    for provider_id in orphans:
+        db.changed(provider_id, feed.SHAPE)
+    return len(orphans)
+
+
 def _find_parent(
     db: Reading, provider: ResourceProvider, parent_uuid: str | None, freely: bool
 ) -> ResourceProvider | None:
@@ -190,10 +248,13 @@ def _subtree(db: Reading, provider_id: int) -> set[int]:
     children: dict[int | None, list[int]] = {}
     for row in db.execute(_MEMBERS, {"id_": provider_id}):
         children.setdefault(row.parent_provider_id, []).append(row.id)
-    found = [provider_id]
-    for parent_id in found:
-        found.extend(children.get(parent_id, ()))
-    return set(found)
+    found, remaining = {provider_id}, [provider_id]
+    while remaining:
+        # Other programs may have left a provider below itself.
+        below = set(children.get(remaining.pop(), ())) - found
+        found |= below
+        remaining += below
+    return found
 
 
 _P = resource_providers.c
@@ -205,6 +266,11 @@ _TAKEN = (
 _ROOT_OF = sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
 #: One statement, so that the root and the members of its tree are of one moment.
 _MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ROOT_OF)
+_MAKE_ROOTS = (
+    sa.update(resource_providers)
+    .where(_P.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(parent_provider_id=None, root_provider_id=_P.id, updated_at=sa.bindparam("now"))
+)
 _SET_PARENT = sa.update(resource_providers).where(_P.id == sa.bindparam("id_"))
 _SET_PARENT = _SET_PARENT.values(parent_provider_id=sa.bindparam("parent"))
 _SET_ROOT = sa.update(resource_providers).where(_P.id.in_(sa.bindparam("ids", expanding=True)))

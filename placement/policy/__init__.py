@@ -178,6 +178,13 @@ def _enforcer(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES)
     return enforcer
 
 
+def mistakes(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> list[files.PolicyMistake]:
+    """Return what is most likely a mistake in the policy files; raises ValueError if one of them cannot be used."""
+    written = files.read(conf)
+    enforcer = _enforcer(conf, rules)
+    return [*files.mistakes(written, enforcer.file_rules, enforcer.registered_rules)]
+
+
 class Policy:
     """The rules in force.
 
@@ -189,10 +196,12 @@ class Policy:
 
     def __init__(self, conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES) -> None:
         """Read the rules; raises ValueError, with a sentence, if a policy file cannot be used."""
+        #: The rules that the service knows.
+        self.rules = rules
         written = files.read(conf)
         self._enforcer = _enforcer(conf, rules)
         self._enforcer.use_conf = False
-        files.report(written, self._enforcer.file_rules, self._enforcer.registered_rules)
+        files.report(files.mistakes(written, self._enforcer.file_rules, self._enforcer.registered_rules))
         self._cacheable = _self_contained(self._enforcer)
         self._verdicts: dict[str, type[errors.Forbidden] | None] = {}
 

@@ -6,7 +6,8 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from oslo_config import cfg
@@ -28,13 +29,22 @@ def read(conf: cfg.ConfigOpts) -> dict[str, tuple[str, Any]]:
     Raises:
         ValueError: A file cannot be used; a sentence that names it.
     """
-    return {name: (path, rule) for path in _paths(conf) for name, rule in _rules(path).items()}
+    return {name: (path, rule) for path in paths(conf) for name, rule in _rules(path).items()}
 
 
-def report(
+@dataclass(frozen=True, slots=True)
+class PolicyMistake:
+    """What is most likely a mistake in a policy file, but does not prevent the start."""
+
+    sentence: str
+    #: Whether it refuses callers that the rule is to allow.
+    refuses: bool = False
+
+
+def mistakes(
     written: Mapping[str, tuple[str, Any]], parsed: Mapping[str, policy.RuleDefault], known: Collection[str]
-) -> None:
-    """Log findings that are most likely mistakes, but do not prevent the start.
+) -> Iterator[PolicyMistake]:
+    """Yield the mistakes in the policy files.
 
     Args:
         written: What :func:`read` returned.
@@ -44,17 +54,24 @@ def report(
     referred = {name for _, rule in written.values() for name in _REFERENCE.findall(str(rule))}
     for name, (path, rule) in written.items():
         if not rule:
-            LOG.warning('%s: the rule "%s" is empty and allows every caller: write "@" if that is intended', path, name)
+            sentence = f'{path}: the rule "{name}" is empty and allows every caller: write "@" if that is intended'
+            yield PolicyMistake(sentence)
         elif name in parsed and len(_NEVER.findall(str(parsed[name].check))) > len(_NEVER.findall(str(rule))):
-            sentence = '%s: the rule "%s" cannot be parsed, and its invalid checks refuse every caller: %s'
-            LOG.error(sentence, path, name, rule)
+            sentence = f'{path}: the rule "{name}" cannot be parsed, and its invalid checks refuse every caller: {rule}'
+            yield PolicyMistake(sentence, refuses=True)
         if name not in known and name not in referred:
             nearest = difflib.get_close_matches(name, known, 1)
             hint = f'; did you mean "{nearest[0]}"?' if nearest else ""
-            LOG.warning('%s: "%s" is no rule of this service%s', path, name, hint)
+            yield PolicyMistake(f'{path}: "{name}" is no rule of this service{hint}')
 
 
-def _paths(conf: cfg.ConfigOpts) -> Iterator[str]:
+def report(found: Iterable[PolicyMistake]) -> None:
+    """Log the mistakes."""
+    for mistake in found:
+        LOG.log(logging.ERROR if mistake.refuses else logging.WARNING, "%s", mistake.sentence)
+
+
+def paths(conf: cfg.ConfigOpts) -> Iterator[str]:
     """Yield the files in the order of reading, in which later rules override earlier ones; raises ValueError."""
     options = conf[_GROUP]
     found = conf.find_file(options.policy_file)

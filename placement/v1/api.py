@@ -14,6 +14,7 @@ from placement.v1.handlers import (
     capacity,
     claim,
     consumer,
+    doctor,
     event,
     explain,
     history,
@@ -31,6 +32,7 @@ TABLE: Table = {
     "/claims": {"POST": claim.create, "DELETE": release.release},
     "/claims/{consumer}": {"GET": claim.show},
     "/claims/{consumer}/extend": {"POST": claim.extend},
+    "/doctor": {"GET": doctor.show},
     "/explain": {"GET": explain.show},
     "/overview": {"GET": overview.show},
     "/providers/{provider}": {"GET": provider.show},
@@ -55,6 +57,7 @@ V1 = Api(
     rules=policy.RULES,
     failures=(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
+        failures.UnknownCheck,
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
         *(failures.InvalidPosition, failures.PositionLost),

@@ -31,6 +31,12 @@ class InvalidMark(errors.BadRequest):
     template = "The parameter after is no mark of a list in this order: %(after)s"
 
 
+class UnknownCheck(errors.BadRequest):
+    """A check of the doctor is asked for that does not exist."""
+
+    template = "The parameter check names no check of the doctor: %(name)s"
+
+
 class InvalidDate(errors.BadRequest):
     template = "The parameter %(parameter)s is no date: %(value)s"
 

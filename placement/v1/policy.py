@@ -1,6 +1,7 @@
 """The policy rules of the API below /v1 (docs: policy).
 
-Answers name providers: they are for the callers that may list providers.
+Answers name providers: they are for the callers that may list providers.  Those of the doctor name files and options of
+the host: they are for administrators.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ _ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 # Rule, check, description, method, path below /v1.
 _RULES = (
     ("capacity:show", _ADMIN_OR_SERVICE, "Show how many times a request could be placed.", "GET", "/capacity"),
+    ("doctor", "rule:admin_api", "Show what is wrong with configuration, database and data.", "GET", "/doctor"),
     ("explain", _ADMIN_OR_SERVICE, "Explain which candidates a request has, or why it has none.", "GET", "/explain"),
     ("overview:show", _ADMIN_OR_SERVICE, "Show all providers as trees.", "GET", "/overview"),
     (

@@ -99,6 +99,16 @@ def test_an_explanation(ask):
     assert document["summary"] == refused.stdout.splitlines()[0]
 
 
+def test_a_doctor(ask):
+    done = ask("doctor", "--check", "roots", "--check", "over_commitment")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "2 checks, 0 findings.\n")
+    document = json.loads(ask("doctor", "--json").stdout)
+    assert {"roots", "keystone"} <= {check["name"] for check in document["checks"]}
+    refused = ask("doctor", "--check", "nothing")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "nothing" in refused.stderr
+
+
 def test_options_are_a_query(ask):
     by_options = ask("capacity", "--group", "a", "--resource", "VCPU=4", "--required", "HW_NUMA_ROOT", "--json")
     by_text = ask("capacity", "resources_a=VCPU:4&required_a=HW_NUMA_ROOT", "--json")

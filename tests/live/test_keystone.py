@@ -16,6 +16,7 @@ from contextlib import closing, suppress
 
 import pytest
 
+from placement.cmd import manage as manage_command
 from placement.cmd import status as status_command
 from placement.db import schema
 from placement.db.database import opened
@@ -382,6 +383,20 @@ def test_the_upgrade_check_asks_the_identity_service(
     [result] = [check for check in json.loads(ran.out)["checks"] if check["check"] == "Identity Service"]
     assert (ran.code, result["result"]) == (code, ["Success", "Warning", "Failure"][code])
     assert sentence in (result["details"] or "")
+    assert identity.PASSWORD not in ran.out + ran.err
+
+
+@pytest.mark.parametrize(("reported", "sentence", "code"), [({}, "", 0), *WRONG_ACCESS])
+def test_the_doctor_asks_the_identity_service(
+    backend, access, keystone, database_url, tmp_path, in_process, reported, sentence, code
+):
+    lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
+    path = tmp_path / "placement.conf"
+    path.write_text(f"[placement_database]\nconnection = {database_url}\n[keystone_authtoken]\n{''.join(lines)}")
+    ran = in_process(manage_command, "--config-file", str(path), "doctor", "--check", "keystone", "--json")
+    found = json.loads(ran.out)["findings"]
+    assert (ran.code, [finding["severity"] for finding in found]) == ((0, []), (3, ["warning"]), (4, ["error"]))[code]
+    assert all(sentence in finding["what"] for finding in found)
     assert identity.PASSWORD not in ran.out + ran.err
 
 

@@ -1,6 +1,7 @@
 """Every route below /v1 with every kind of caller, over HTTP (docs: v1-policy).
 
-All are for administrators and services.  An operator can let readers of a project list its consumers.
+All are for administrators and services, but the doctor, which is for administrators.  An operator can let readers of a
+project list its consumers.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ OPEN = V1.open_paths
 #: The rule of each route that has one.
 RULES = {
     ("GET", "/capacity"): "placement:v1:capacity:show",
+    ("GET", "/doctor"): "placement:v1:doctor",
     ("GET", "/explain"): "placement:v1:explain",
     ("GET", "/overview"): "placement:v1:overview:show",
     ("GET", "/providers/{provider}"): "placement:v1:providers:show",
@@ -62,6 +64,8 @@ RULES = {
     ("GET", "/claims/{consumer}"): "placement:v1:claims:show",
     ("POST", "/claims/{consumer}/extend"): "placement:v1:claims:extend",
 }
+#: The roles that each rule allows.
+ALLOWED = {rule: {"admin", "service"} for rule in RULES.values()} | {"placement:v1:doctor": {"admin"}}
 #: The status of a route without a body, or about a consumer that holds nothing, if it is not 200.
 ANSWERED = {
     ("POST", "/claims"): 400,
@@ -133,7 +137,7 @@ def test_each_caller_gets_what_the_table_says(port, name, method, path, query):
     roles, project = CALLERS[name]
     answer = send(port, method, url(path, query), headers(roles, project))
     rule = RULES.get((method, path))
-    if rule is None or {"admin", "service"} & {*roles.split(",")}:
+    if rule is None or ALLOWED[rule] & {*roles.split(",")}:
         assert answer[0] == answered(method, path, query), answer
     else:
         assert answer == (403, f"Policy does not allow {rule} to be performed.")

@@ -1,0 +1,39 @@
+"""The table of all checks, in the order in which they are made."""
+
+from __future__ import annotations
+
+from placement.doctor import configuration, data, database, feed, index, leases, server, trees
+from placement.doctor.examination import Check
+
+CONFIGURATION, DATABASE, DATA = "configuration", "database", "data"
+
+CHECKS: tuple[Check, ...] = (
+    Check("options", configuration.unknown_options, CONFIGURATION, needs_tables=False),
+    Check("policy", configuration.policy_mistakes, CONFIGURATION, needs_tables=False),
+    Check("policy_format", configuration.policy_in_json, CONFIGURATION, needs_tables=False),
+    Check("keystone", configuration.identity_service, CONFIGURATION, needs_tables=False),
+    Check("metrics_directory", configuration.metrics_directory, CONFIGURATION, needs_tables=False),
+    Check("secrets", configuration.secrets, CONFIGURATION, needs_tables=False),
+    Check("revision", database.revision, DATABASE, needs_tables=False),
+    Check("isolation", database.isolation, DATABASE, needs_tables=False),
+    Check("engine", database.engine_of_tables, DATABASE, needs_tables=False),
+    Check("galera", server.galera, DATABASE, needs_tables=False),
+    Check("clock", server.clock, DATABASE, needs_tables=False),
+    Check("connections", server.connections, DATABASE, needs_tables=False),
+    Check("foreign_keys", database.foreign_keys, DATABASE),
+    Check("standard_rows", database.standard_rows, DATABASE),
+    Check("over_commitment", data.over_commitment, DATA),
+    Check("allocations_without_consumer", data.without_consumer, DATA),
+    Check("lost_allocations", data.lost_allocations, DATA),
+    Check("idle_consumers", data.idle_consumers, DATA),
+    Check("consumers_without_owner", data.without_owner, DATA),
+    Check("roots", trees.roots, DATA),
+    Check("parents", trees.parents, DATA),
+    Check("provider_names", data.same_names, DATA),
+    Check("disabled_providers", data.disabled, DATA),
+    Check("feed_gaps", feed.gaps, DATA),
+    Check("expired_writers", feed.expired, DATA),
+    Check("leases", leases.overdue, DATA),
+    Check("index", index.index, DATA),
+)
+NAMES: tuple[str, ...] = tuple(check.name for check in CHECKS)

@@ -1,0 +1,51 @@
+"""What a check has found."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Severity(enum.IntEnum):
+    """How bad a finding is; the worst one decides the exit code."""
+
+    #: Worth knowing; nothing has to be done.
+    INFO = 0
+    #: The service works; something is lost, wrong or soon too little.
+    WARNING = 1
+    #: The service cannot work as it should.
+    ERROR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding, about any number of places."""
+
+    severity: Severity
+    #: What is wrong: a sentence.
+    what: str
+    #: Where: files, tables, providers, consumers ...
+    where: tuple[str, ...] = ()
+    #: The command that mends it, or what to do where there is none.
+    mend: str = ""
+    #: Whether ``doctor --fix`` mends it.
+    fixable: bool = False
+
+
+def error(what: str, where: tuple[str, ...] = (), mend: str = "", *, fixable: bool = False) -> Finding:
+    """Return a finding of that severity."""
+    return Finding(Severity.ERROR, what, where, mend, fixable)
+
+
+def warning(what: str, where: tuple[str, ...] = (), mend: str = "", *, fixable: bool = False) -> Finding:
+    """Return a finding of that severity."""
+    return Finding(Severity.WARNING, what, where, mend, fixable)
+
+
+def info(what: str, where: tuple[str, ...] = (), mend: str = "", *, fixable: bool = False) -> Finding:
+    """Return a finding of that severity."""
+    return Finding(Severity.INFO, what, where, mend, fixable)
+
+
+#: The command that mends what is safe to mend.
+FIX = "placement-manage doctor --fix --yes"

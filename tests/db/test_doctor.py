@@ -1,0 +1,810 @@
+"""The doctor: every finding is planted and found, and what it mends leaves everything else as it was (docs: doctor)."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import threading
+import time
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement import errors
+from placement.cmd import manage
+from placement.db import feed, schema, standard, tables
+from placement.db.database import opened
+from placement.db.tables import (
+    allocations,
+    change_writers,
+    consumers,
+    feed_instance,
+    projects,
+    provider_changes,
+    resource_classes,
+    resource_providers,
+    traits,
+    users,
+)
+from placement.doctor import checks, examination, mending, server
+from placement.doctor.examination import Subject, examine
+from placement.doctor.finding import Severity
+from placement.index.live import LiveIndex
+from placement.v1.handlers import doctor as handler
+from tests import children, servers, web
+from tests.db import lease
+from tests.db.in_process import placement
+from tests.index.rewound import unchecked
+from tests.synced import NOWHERE
+
+HOST, CHILD, GRANDCHILD, OTHER = (str(uuid.UUID(int=number)) for number in range(1, 5))
+ONE, TWO, LEASED = (str(uuid.UUID(int=number)) for number in range(11, 14))
+#: Consumers that are planted.
+IDLE, OWNERLESS, LOST = (str(uuid.UUID(int=number)) for number in range(21, 24))
+#: An id of a custom class that is not there.
+NO_CLASS = standard.FIRST_CUSTOM_ID + NOWHERE
+#: What changes in other ways than what it says.
+_FEED = {"change_writers", "provider_changes", "feed_instance"}
+_TIMES = {"created_at", "updated_at", "started_at", "seen_at"}
+
+
+def examined(database, *named, conf=None, index=None, **more):
+    """Return the findings, by the name of the check."""
+    found = examine(Subject(conf or web.configuration(), database, index=index, **more), checks.CHECKS, named)
+    return [(check, finding) for check, finding in found.findings]
+
+
+def names(found):
+    return sorted({check for check, _ in found})
+
+
+def rows(database):
+    """Return all rows that are no feed's, without times."""
+
+    def of(db, table):
+        columns = [column for column in table.c if column.name not in _TIMES]
+        return sorted(map(str, db.execute(sa.select(*columns))))
+
+    wanted = [table for table in tables.metadata.sorted_tables if table.name not in _FEED]
+    return database.read(lambda db: {table.name: of(db, table) for table in wanted})
+
+
+@pytest.fixture
+def call(database):
+    return placement(database)
+
+
+@pytest.fixture
+def world(database, call):
+    """Two trees, and three consumers, one of them with a lease: all of it right.  The ids of the providers, by uuid."""
+
+    def done(method, path, body, status):
+        answer = call(method, path, 39, body)
+        assert answer.status == status, answer
+
+    stock = {"VCPU": {"total": 8}, "CUSTOM_FPGA": {"total": 2}}
+    done("PUT", "/resource_classes/CUSTOM_FPGA", None, 201)
+    for provider, parent in ((HOST, None), (CHILD, HOST), (GRANDCHILD, CHILD), (OTHER, None)):
+        done("POST", "/resource_providers", {"uuid": provider, "name": provider, "parent_provider_uuid": parent}, 200)
+        body = {"resource_provider_generation": 0, "inventories": stock}
+        done("PUT", f"/resource_providers/{provider}/inventories", body, 200)
+    for consumer in (ONE, TWO, LEASED):
+        done("PUT", f"/allocations/{consumer}", claim(HOST, GRANDCHILD), 204)
+    done("POST", f"/v1/claims/{LEASED}/extend", {"expires_in": 3600}, 200)
+    found = database.read(lambda db: db.execute(sa.select(resource_providers.c.uuid, resource_providers.c.id)).all())
+    return dict(map(tuple, found))
+
+
+def claim(*providers, generation=None):
+    return {
+        "allocations": {provider: {"resources": {"VCPU": 1}} for provider in providers},
+        "project_id": "red",
+        "user_id": "ann",
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+    }
+
+
+# --- what is planted in the data --------------------------------------------------------------------------------------
+
+
+def allocation(consumer, provider_id, class_id=0):
+    return {"consumer_id": consumer, "resource_provider_id": provider_id, "resource_class_id": class_id, "used": 1}
+
+
+def over_commitment(db, world):
+    db.execute(sa.update(tables.inventories).where(tables.inventories.c.total == 8).values(total=2))
+
+
+def ownerless(db, world):
+    db.execute(sa.insert(allocations), [allocation(OWNERLESS, world[OTHER]), allocation(OWNERLESS, world[CHILD])])
+
+
+def lost_provider(db, world):
+    """Of a consumer without a row, and of one that holds something else."""
+    db.execute(sa.insert(allocations), [allocation(LOST, NOWHERE), allocation(ONE, NOWHERE)])
+
+
+def lost_class(db, world):
+    db.execute(
+        sa.insert(allocations), [allocation(LOST, world[HOST], NO_CLASS), allocation(TWO, world[HOST], NO_CLASS)]
+    )
+    db.execute(sa.insert(consumers).values(uuid=LOST, project_id=_project(db), user_id=_user(db)))
+
+
+def unknown_class(db, world):
+    db.execute(sa.insert(allocations), [allocation(ONE, world[HOST], standard.FIRST_CUSTOM_ID - 1)])
+
+
+def idle(db, world):
+    db.execute(sa.insert(consumers).values(uuid=IDLE, project_id=_project(db), user_id=_user(db)))
+
+
+def without_project(db, world):
+    db.execute(sa.update(consumers).where(consumers.c.uuid == ONE).values(project_id=NOWHERE))
+    db.execute(sa.update(consumers).where(consumers.c.uuid == TWO).values(user_id=NOWHERE, consumer_type_id=NOWHERE))
+
+
+def _project(db):
+    return db.execute(sa.select(projects.c.id).limit(1)).scalar_one()
+
+
+def _user(db):
+    return db.execute(sa.select(users.c.id).limit(1)).scalar_one()
+
+
+def _set(db, provider, **columns):
+    done = db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == provider).values(**columns))
+    assert done.rowcount == 1
+
+
+def rootless(db, world):
+    """A root, and a provider below another one."""
+    _set(db, OTHER, root_provider_id=None)
+    _set(db, GRANDCHILD, root_provider_id=None)
+
+
+def wrong_root(db, world):
+    """One that has another tree's, and one whose root does not exist."""
+    _set(db, CHILD, root_provider_id=world[OTHER])
+    _set(db, GRANDCHILD, root_provider_id=NOWHERE)
+
+
+def orphan(db, world):
+    _set(db, OTHER, parent_provider_id=NOWHERE)
+
+
+def orphan_with_children(db, world):
+    _set(db, CHILD, parent_provider_id=NOWHERE)
+
+
+def loop(db, world):
+    _set(db, CHILD, parent_provider_id=world[GRANDCHILD])
+
+
+def own_parent(db, world):
+    _set(db, OTHER, parent_provider_id=world[OTHER])
+
+
+def same_names(db, world):
+    _set(db, HOST, name="Compute-1")
+    _set(db, OTHER, name="compute-1")
+
+
+def disabled(db, world):
+    trait = db.execute(sa.select(traits.c.id).where(traits.c.name == "COMPUTE_STATUS_DISABLED")).scalar_one()
+    for provider in (HOST, OTHER):  # nothing is held on the other one
+        db.execute(
+            sa.insert(tables.resource_provider_traits).values(trait_id=trait, resource_provider_id=world[provider])
+        )
+
+
+WRITER = 2**21
+
+
+def gap(db, world):
+    db.execute(sa.insert(change_writers).values(id=WRITER))
+    numbers = [
+        {"writer_id": WRITER, "seq": seq, "provider_id": of, "what": feed.USAGE}
+        for seq in (7, 8, 11, 13)
+        for of in (1, 2)
+    ]
+    db.execute(sa.insert(provider_changes), numbers)
+
+
+def expired_writer(db, world):
+    """It is of the database's clock, which a zone of this host does not change."""
+    seen = tables.utcnow() - datetime.timedelta(seconds=feed.LIFETIME + 3600)
+    db.execute(sa.insert(change_writers).values(id=WRITER, seen_at=seen))
+    row = {"writer_id": WRITER, "seq": 7, "provider_id": world[HOST], "what": feed.USAGE}
+    db.execute(sa.insert(provider_changes).values(row))
+
+
+def standard_names(db, world):
+    """A class in use, one that is not, and a trait."""
+    db.execute(sa.delete(resource_classes).where(resource_classes.c.name.in_(["VCPU", "PCPU"])))
+    db.execute(sa.delete(traits).where(traits.c.name == "HW_CPU_X86_AVX"))
+
+
+def identity(db, world):
+    db.execute(sa.delete(feed_instance))
+
+
+def taken_id(db, world):
+    db.execute(sa.update(resource_classes).where(resource_classes.c.name == "PGPU").values(name="CUSTOM_TAKEN"))
+
+
+#: What is planted: by which function, which check finds it, how bad it is, whether it is mended, words of its places.
+PLANTS = {
+    plant.__name__: (plant, check, severity, fixable, places)
+    for plant, check, severity, fixable, places in (
+        (over_commitment, "over_commitment", Severity.WARNING, False, [f"{HOST} ({HOST}): VCPU, 3 of 2", GRANDCHILD]),
+        (ownerless, "allocations_without_consumer", Severity.WARNING, True, [OWNERLESS]),
+        (lost_provider, "lost_allocations", Severity.WARNING, True, [f"{ONE}: provider with the id {NOWHERE}", LOST]),
+        (lost_class, "lost_allocations", Severity.WARNING, True, [f"{TWO}: class with the id {NO_CLASS}", LOST]),
+        (unknown_class, "lost_allocations", Severity.WARNING, False, [f"{ONE}: class with the id 9999"]),
+        (idle, "idle_consumers", Severity.INFO, True, [IDLE]),
+        (
+            without_project,
+            "consumers_without_owner",
+            Severity.WARNING,
+            False,
+            [f"{ONE}: project", f"{TWO}: user, type"],
+        ),
+        (rootless, "roots", Severity.ERROR, True, [GRANDCHILD, OTHER]),
+        (wrong_root, "roots", Severity.ERROR, True, [CHILD, GRANDCHILD]),
+        (orphan, "parents", Severity.ERROR, True, [OTHER]),
+        (orphan_with_children, "parents", Severity.ERROR, True, [CHILD]),
+        (loop, "parents", Severity.ERROR, False, [f"{GRANDCHILD} ({GRANDCHILD}) below {CHILD}"]),
+        (own_parent, "parents", Severity.ERROR, False, [f"{OTHER} ({OTHER}) below {OTHER}"]),
+        (same_names, "provider_names", Severity.WARNING, False, [f"Compute-1 ({HOST}), compute-1 ({OTHER})"]),
+        (disabled, "disabled_providers", Severity.INFO, False, [f"{HOST} ({HOST}): 3 consumers"]),
+        (gap, "feed_gaps", Severity.WARNING, False, [f"writer {WRITER}: 9 to 10", f"writer {WRITER}: 12"]),
+        (expired_writer, "expired_writers", Severity.INFO, True, [f"writer {WRITER}"]),
+        (standard_names, "standard_rows", Severity.ERROR, True, ["VCPU", "PCPU", "HW_CPU_X86_AVX"]),
+        (identity, "standard_rows", Severity.ERROR, True, ["feed_instance"]),
+        (taken_id, "standard_rows", Severity.ERROR, False, ["CUSTOM_TAKEN, and not PGPU"]),
+    )
+}
+#: Findings that a plant has beside its own: SQLite is asked which foreign keys are violated; an allocation of a class
+#: or a provider that is not there exceeds what there is; a lost provider leaves a consumer without a row.
+BESIDE = {
+    "lost_provider": {"allocations_without_consumer"},
+    "lost_class": {"over_commitment"},
+    "unknown_class": {"over_commitment"},
+}
+VIOLATED = {"wrong_root", "orphan", "orphan_with_children", "without_project"}
+
+
+def is_possible(name, kind):
+    """MariaDB's collation keeps names from differing in case only."""
+    return not (name == "same_names" and kind == "mariadb")
+
+
+@pytest.fixture
+def plant(database, backend, world):
+    def plant(*planted):
+        with unchecked(database) as db:
+            for name in planted:
+                PLANTS[name][0](db, world)
+
+    return plant
+
+
+def test_a_sound_database_has_no_finding(database, world, backend):
+    subject = Subject(web.configuration(), database, index=LiveIndex(database))
+    found = examine(subject, checks.CHECKS)
+    assert found.findings == []
+    not_made = {result.check for result in found.results if result.not_made}
+    of_servers = {"sqlite": {"isolation", "engine", "galera", "connections"}, "mariadb": {"galera"}}
+    assert not_made == {"keystone", "metrics_directory"} | of_servers.get(backend.kind, {"engine", "galera"})
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_what_is_planted_is_found(database, backend, plant, name):
+    if not is_possible(name, backend.kind):
+        with pytest.raises(sa.exc.IntegrityError):
+            plant(name)
+        return
+    plant(name)
+    _, check, severity, fixable, places = PLANTS[name]
+    found = examined(database)
+    of_check = [finding for named, finding in found if named == check]
+    assert {finding.severity for finding in of_check} == {severity}
+    assert {finding.fixable for finding in of_check} == {fixable}
+    where = [place for finding in of_check for place in finding.where]
+    assert len(where) == len(places)
+    for place in places:
+        assert any(place in each for each in where), (place, where)
+    assert all(finding.mend for finding in of_check)
+    violated = {"foreign_keys"} if backend.kind == "sqlite" and name in VIOLATED else set()
+    assert set(names(found)) == {check, *BESIDE.get(name, ()), *violated}
+
+
+# --- what is mended ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def doctor(tmp_path, database, in_process):
+    """Run the command on the database of the test; return its exit code, and its document."""
+
+    def doctor(*words):
+        path = tmp_path / "placement.conf"
+        url = database.url.render_as_string(hide_password=False)
+        path.write_text(f"[placement_database]\nconnection = {url}\nmax_retries = 0\n[api]\nauth_strategy = noauth2\n")
+        path.chmod(0o600)
+        ran = in_process(manage, "--config-file", str(path), "doctor", *words)
+        ran.document = json.loads(ran.out) if "--json" in words else None
+        return ran
+
+    return doctor
+
+
+FIXABLE = [name for name, (_, _, _, fixable, _) in PLANTS.items() if fixable]
+
+
+@pytest.mark.parametrize("name", FIXABLE)
+def test_what_is_mended_leaves_no_finding_and_all_that_was_right(database, plant, doctor, name):
+    before = rows(database)
+    plant(name)
+    planted = rows(database)
+    check = PLANTS[name][1]
+    ran = doctor("--fix", "--json")
+    assert ran.code == (4 if PLANTS[name][2] is Severity.ERROR else 3 if PLANTS[name][2] is Severity.WARNING else 0)
+    assert {fix["mended"] for fix in ran.document["fixes"]} == {None}
+    assert check in {fix["check"] for fix in ran.document["fixes"]}
+    assert rows(database) == planted, "without --yes nothing changes"
+    ran = doctor("--fix", "--yes", "--json")
+    assert (ran.code, ran.document["findings"]) == (0, [])
+    assert all(fix["mended"] >= 1 for fix in ran.document["fixes"])
+    after = rows(database)
+    if name == "ownerless":
+        assert after.pop("allocations") == planted["allocations"]
+        assert len(after.pop("consumers")) == len(before["consumers"]) + 1
+        for kind in ("projects", "users"):
+            assert set(after.pop(kind)) > set(before[kind])
+        before = {table: kept for table, kept in before.items() if table in after}
+    if name == "lost_provider":  # a consumer without a row first gets one, of the project of such
+        for kind in ("projects", "users"):
+            assert set(after[kind]) >= set(before[kind])
+            after[kind] = before[kind]
+    if name == "orphan_with_children":  # the tree is another one
+        for tables_of in (after, before):
+            kept = [row for row in tables_of.pop("resource_providers") if CHILD not in row and GRANDCHILD not in row]
+            tables_of["other providers"] = kept
+    if name == "standard_names":  # ids of traits are the database's
+        assert len(after.pop("traits")) == len(before.pop("traits"))
+    assert after == before
+    assert examined(database, index=LiveIndex(database)) == []
+    assert doctor("--fix", "--yes").code == 0, "once more changes nothing"
+
+
+def test_what_is_mended_is_in_the_feed(database, plant, doctor, call):
+    """A worker that has an index sees it by the feed alone, without reading everything again."""
+    plant("rootless", "wrong_root", "lost_class", "idle")
+    index = LiveIndex(database)
+    index.current()
+    assert doctor("--fix", "--yes").code == 0
+    assert examined(database, "index", index=index) == []
+
+
+def test_everything_at_once_is_mended(database, backend, plant, doctor):
+    """But for what decides about the use of resources."""
+    everything = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
+    plant(*everything, "disabled")
+    ran = doctor("--fix", "--yes", "--json")
+    assert {finding["check"] for finding in ran.document["findings"]} <= {"disabled_providers"}
+    assert ran.code == 0
+
+
+def test_leases_that_are_overdue_are_given_back(database, world, doctor):
+    lease.expire(database, LEASED, 60)
+    assert examined(database) == [], "requests have some minutes"
+    lease.expire(database, LEASED, 600)
+    [(check, finding)] = examined(database)
+    assert (check, finding.severity, finding.fixable) == ("leases", Severity.WARNING, True)
+    assert finding.where[0].startswith(f"consumer {LEASED}: since 20")
+    assert doctor("--fix").code == 3
+    assert lease.count(database) == 1
+    ran = doctor("--fix", "--yes", "--json")
+    assert (ran.code, ran.document["fixes"][0]["mended"]) == (0, 1)
+    assert lease.count(database) == 0
+
+
+def test_an_idle_consumer_that_claims_meanwhile_keeps_what_it_got(database, world, call):
+    """The rows are locked, and looked at again, before they are deleted."""
+    many = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
+    with unchecked(database) as db:
+        owner = {"project_id": _project(db), "user_id": _user(db)}
+        db.execute(sa.insert(consumers), [{"uuid": consumer, **owner} for consumer in many])
+        db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
+    answers = {}
+
+    def claims():
+        for consumer in many:
+            answers[consumer] = call("PUT", f"/allocations/{consumer}", 39, claim(OTHER))
+
+    thread = threading.Thread(target=claims)
+    thread.start()
+    subject = Subject(web.configuration(), database)
+    while thread.is_alive():
+        sum(mending._delete_idle(subject))
+    thread.join()
+    sum(mending._delete_idle(subject))
+    assert {answer.status for answer in answers.values()} <= {204, 409}
+    for consumer, answer in answers.items():
+        shown = call("GET", f"/allocations/{consumer}", 39)
+        assert (shown.body["allocations"] != {}) == (answer.status == 204), consumer
+    assert examined(database, "idle_consumers", "allocations_without_consumer") == []
+
+
+def test_a_consumer_that_claims_meanwhile_loses_only_what_is_lost(database, world, call):
+    many = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
+    with unchecked(database) as db:
+        db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
+    for consumer in many:
+        assert call("PUT", f"/allocations/{consumer}", 39, claim(HOST)).status == 204
+    with unchecked(database) as db:
+        db.execute(sa.insert(allocations), [allocation(consumer, NOWHERE) for consumer in many])
+    answers = {}
+
+    def claims():
+        for consumer in many:
+            answers[consumer] = call("PUT", f"/allocations/{consumer}", 39, claim(OTHER, generation=1))
+
+    thread = threading.Thread(target=claims)
+    thread.start()
+    subject = Subject(web.configuration(), database)
+    while thread.is_alive():
+        sum(mending._release_lost(subject))
+    thread.join()
+    sum(mending._release_lost(subject))
+    assert {answer.status for answer in answers.values()} <= {204, 409}
+    for consumer, answer in answers.items():
+        shown = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
+        assert {*shown} == {OTHER if answer.status == 204 else HOST}, consumer
+    assert examined(database) == []
+
+
+def test_roots_are_corrected_beside_moves(database, world, call):
+    """Whatever moves meanwhile, each provider has the root of its parents in the end."""
+    stop = threading.Event()
+    statuses = set()
+
+    def moves():
+        parents = [OTHER, HOST]
+        while not stop.is_set():
+            parents.reverse()
+            body = {"name": CHILD, "parent_provider_uuid": parents[0]}
+            statuses.add(call("PUT", f"/resource_providers/{CHILD}", 39, body).status)
+
+    thread = threading.Thread(target=moves)
+    thread.start()
+    subject = Subject(web.configuration(), database)
+    for _ in range(15):
+        with unchecked(database) as db:
+            _set(db, GRANDCHILD, root_provider_id=None)
+        sum(mending._correct_roots(subject))
+    stop.set()
+    thread.join()
+    sum(mending._correct_roots(subject))
+    assert examined(database, "roots", "parents") == []
+    assert statuses <= {200, 409}
+
+
+@pytest.mark.parametrize(("planted", "moved"), [("loop", CHILD), ("own_parent", OTHER)])
+def test_a_loop_is_mended_as_it_says(database, plant, call, planted, moved):
+    plant(planted)
+    body = {"name": moved, "parent_provider_uuid": None}
+    answer = call("PUT", f"/resource_providers/{moved}", 39, body)
+    assert answer.status == 200, answer
+    assert examined(database, "parents") == []
+
+
+def test_an_orphan_is_a_root_afterwards(database, plant, call, doctor):
+    """And so for what is below it."""
+    plant("orphan_with_children")
+    assert doctor("--check", "parents", "--fix", "--yes").code == 0
+    assert examined(database) == []
+    shown = {each["uuid"]: each for each in call("GET", "/resource_providers", 39).body["resource_providers"]}
+    assert (shown[CHILD]["parent_provider_uuid"], shown[CHILD]["root_provider_uuid"]) == (None, CHILD)
+    assert (shown[GRANDCHILD]["parent_provider_uuid"], shown[GRANDCHILD]["root_provider_uuid"]) == (CHILD, CHILD)
+    body = {"name": CHILD, "parent_provider_uuid": HOST}
+    assert call("PUT", f"/resource_providers/{CHILD}", 39, body).status == 200
+    assert examined(database) == []
+
+
+def test_tables_are_read_in_batches(database, plant, monkeypatch):
+    monkeypatch.setattr(examination, "_BATCH", 2)
+    plant("lost_provider", "lost_class", "idle", "ownerless", "disabled")
+    by_batches = examined(database)
+    monkeypatch.setattr(examination, "_BATCH", 1000)
+    assert by_batches == examined(database)
+
+
+# --- the database -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fresh(database_url):
+    """A database of the test's own, whose schema it may change."""
+    with opened(database_url) as fresh:
+        schema.sync(fresh.engine)
+        standard.insert(fresh)
+        yield fresh
+
+
+def run(database, *statements):
+    with database.engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+def test_an_older_revision_is_found(fresh):
+    schema.stamp(fresh.engine, "a082b8bb98d0")
+    found = examine(Subject(web.configuration(), fresh), checks.CHECKS)
+    [(check, finding)] = found.findings
+    assert (check, finding.severity, finding.mend) == ("revision", Severity.ERROR, "placement-manage db sync")
+    reasons = {result.not_made for result in found.results if result.check in ("roots", "standard_rows")}
+    assert reasons == {"The database does not have the tables of this program: see the check revision."}
+
+
+def test_a_table_that_was_dropped_is_found(fresh):
+    run(fresh, "DROP TABLE feed_instance")
+    [(check, finding)] = examined(fresh)
+    assert (check, finding.severity, finding.where) == ("revision", Severity.ERROR, ("feed_instance",))
+
+
+def test_a_newer_revision_is_a_warning(fresh):
+    run(fresh, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    [(check, finding)] = examined(fresh)
+    assert (check, finding.severity) == ("revision", Severity.WARNING)
+
+
+def test_an_empty_database_is_found(database_url):
+    with opened(database_url) as empty:
+        [(check, finding)] = examined(empty)
+    assert (check, finding.severity, finding.mend) == ("revision", Severity.ERROR, "placement-manage db sync")
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_another_isolation_is_found(database, backend):
+    def serializable(connection, _record, _fairy):
+        if backend.kind == "postgresql":
+            connection.isolation_level = 4
+            return
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+
+    sa.event.listen(database.engine, "checkout", serializable)
+    [(check, finding)] = examined(database)
+    assert (check, finding.severity) == ("isolation", Severity.ERROR)
+    assert finding.where == ("sessions for writes: SERIALIZABLE, and not READ COMMITTED",)
+
+
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_a_table_without_transactions_is_found(fresh):
+    run(fresh, "ALTER TABLE feed_instance ENGINE=MyISAM")
+    [(check, finding)] = examined(fresh)
+    assert (check, finding.severity, finding.where) == ("engine", Severity.ERROR, ("feed_instance: MyISAM",))
+    run(fresh, finding.mend)
+    assert examined(fresh) == []
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_missing_foreign_key_is_found(fresh, backend):
+    word = "FOREIGN KEY" if backend.kind == "mariadb" else "CONSTRAINT"
+    run(fresh, f"ALTER TABLE consumers DROP {word} consumers_consumer_type_id_fkey")
+    [(check, finding)] = examined(fresh)
+    assert (check, finding.severity) == ("foreign_keys", Severity.WARNING)
+    assert finding.where == ("consumers (consumer_type_id) -> consumer_types (id)",)
+    run(
+        fresh,
+        f"ALTER TABLE claims DROP {word} claims_consumer_id_fkey",
+        "ALTER TABLE claims ADD CONSTRAINT other FOREIGN KEY (consumer_id) REFERENCES consumers (id)",
+    )
+    ours, _ = (finding for _, finding in examined(fresh))
+    assert ours.severity is Severity.ERROR
+    assert ours.where == ("claims (consumer_id) -> consumers (id)",), "without ON DELETE CASCADE it is another one"
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+class TestSQLite:
+    def test_a_missing_foreign_key_is_found(self, fresh):
+        columns = (
+            "writer_id INTEGER NOT NULL, seq BIGINT NOT NULL, provider_id INTEGER NOT NULL, what VARCHAR(8) NOT NULL"
+        )
+        run(fresh, "DROP TABLE provider_changes", f"CREATE TABLE provider_changes ({columns})")
+        [(check, finding)] = examined(fresh)
+        assert (check, finding.severity) == ("foreign_keys", Severity.ERROR)
+        assert finding.where == ("provider_changes (writer_id) -> change_writers (id)",)
+
+    def test_connections_that_do_not_check_are_found(self, database):
+        def unchecked_(connection, *_):
+            connection.execute("PRAGMA foreign_keys = OFF")
+
+        sa.event.listen(database.engine, "checkout", unchecked_)
+        [(check, finding)] = examined(database)
+        assert (check, finding.severity, finding.where) == (
+            *("foreign_keys", Severity.ERROR),
+            ("connections for writes",),
+        )
+
+    def test_violated_keys_are_found(self, database, plant):
+        plant("orphan")
+        found = dict(examined(database))
+        [place] = found["foreign_keys"].where
+        assert place.startswith("resource_providers, row ")
+
+
+SHIFTED = {
+    "mariadb": ["SET SESSION timestamp = UNIX_TIMESTAMP() + 60"],
+    "postgresql": [
+        "CREATE SCHEMA IF NOT EXISTS ahead",
+        "CREATE OR REPLACE FUNCTION ahead.statement_timestamp() RETURNS timestamptz LANGUAGE sql AS "
+        "$$ SELECT pg_catalog.clock_timestamp() + interval '60 s' $$",
+        "SET search_path = ahead, pg_catalog, public",
+    ],
+}
+
+
+def test_another_clock_of_the_database_is_found(fresh, backend):
+    def ahead(connection, *_):
+        if backend.kind == "sqlite":
+            now = lambda *_: (tables.utcnow() + datetime.timedelta(seconds=60)).strftime("%Y-%m-%d %H:%M:%S.%f")  # noqa: E731
+            connection.create_function("strftime", 2, now)
+            return
+        with connection.cursor() as cursor:
+            for statement in SHIFTED[backend.kind]:
+                cursor.execute(statement)
+
+    sa.event.listen(fresh.reading_engine, "checkout", ahead)
+    found = dict(examined(fresh, "clock"))
+    assert found["clock"].severity is Severity.WARNING
+    assert " seconds behind that of the database" in found["clock"].what
+
+
+@pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+def test_a_server_with_few_connections_left_is_found(private_server):
+    url = private_server.create_database()
+    with opened(url, pool_size=0) as database:
+        schema.sync(database.engine)
+        used, most = (server._mysql if private_server.kind == "mariadb" else server._postgresql)(
+            Subject(web.configuration(), database)
+        )
+        with contextlib.ExitStack() as held:
+            for _ in range(int(most * 0.85) - used):
+                held.enter_context(database.engine.connect())
+            [(check, finding)] = examined(database, "connections")
+    assert (check, finding.severity) == ("connections", Severity.WARNING)
+    assert f"of the {most} connections" in finding.what
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_pools_that_are_larger_than_the_server_are_found(database):
+    with opened(database.url, pool_size=5000) as greedy:
+        [(check, finding)] = examined(greedy)
+    assert (check, finding.severity) == ("connections", Severity.INFO)
+    assert "one process of this host may open 10021 connections" in finding.what
+
+
+def test_a_node_of_a_cluster_is_examined(pair):
+    node, _ = pair.databases
+    found = examined(node, "galera")
+    assert [finding.severity for _, finding in found] == [Severity.INFO], "two nodes have no majority without one"
+    run(node, "SET GLOBAL wsrep_desync = ON")
+    try:
+        found = examined(node, "galera")
+        assert found[0][1].severity is Severity.WARNING
+        assert "not synchronised (Donor/Desynced)" in found[0][1].what
+    finally:
+        run(node, "SET GLOBAL wsrep_desync = OFF")
+
+
+# --- the index, and the route -----------------------------------------------------------------------------------------
+
+
+def test_an_index_that_differs_is_found(database, world):
+    index = LiveIndex(database)
+    index.current()
+    run(database, f"UPDATE resource_providers SET generation = generation + 5 WHERE uuid = '{HOST}'")
+    [(check, finding)] = examined(database, index=index)
+    assert (check, finding.severity, finding.mend) == ("index", Severity.ERROR, "placement-manage db restored")
+    assert len(finding.where) == 1
+    standard.renew(database)
+    assert examined(database, index=index) == []
+
+
+def test_a_worker_shows_its_findings(database, plant):
+    call = placement(database, LiveIndex(database))
+    answer = call("GET", "/v1/doctor")
+    assert (answer.status, answer.body["findings"]) == (200, [])
+    assert [check["name"] for check in answer.body["checks"]] == list(checks.NAMES)
+    plant("lost_provider")
+    call("GET", "/allocation_candidates?resources=VCPU:1", 39)
+    [finding] = call("GET", "/v1/doctor?check=lost_allocations&check=roots").body["findings"]
+    assert finding["where"] == [f"consumer {consumer}: provider with the id {NOWHERE}" for consumer in (ONE, LOST)]
+    assert (finding["count"], finding["fixable"], finding["severity"]) == (2, True, "warning")
+
+
+def test_a_worker_without_a_database_still_looks_at_its_configuration():
+    nowhere = f"mysql+pymysql://someone@127.0.0.1:{children.free_port()}/placement"
+    with opened(nowhere) as database:
+        assert examined(database, "options", "secrets") == []
+        with pytest.raises(errors.Unavailable):
+            examined(database, "options", "roots")
+        with pytest.raises(errors.Unavailable):
+            examined(database, "revision")
+
+
+def test_a_worker_ends_in_time(database, monkeypatch):
+    monkeypatch.setattr(handler, "_LONGEST", 0.0)
+    answer = placement(database)("GET", "/v1/doctor")
+    reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
+    assert reasons == {"The time of the request is over. placement-manage doctor has no limit."}
+
+
+def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
+    monkeypatch.setattr(examination, "_BATCH", 1)
+    plant("lost_provider")
+    subject = Subject(web.configuration(), database, deadline=time.monotonic() + 3600)
+    batches = subject.ranges(allocations.c.id)
+    next(batches)
+    subject.deadline = time.monotonic() - 1
+    with pytest.raises(examination.OutOfTimeError):
+        next(batches)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True)
+class TestCommand:
+    def test_nothing_found_is_0(self, doctor, world):
+        ran = doctor()
+        assert ran.code == 0
+        assert "| No finding. " in ran.out
+        assert "| Not made: index " in ran.out
+
+    def test_the_table_has_each_finding(self, doctor, plant):
+        plant("idle", "gap")
+        ran = doctor()
+        assert ran.code == 3
+        assert f"|   {IDLE} " in ran.out
+        assert ran.out.index("Warning: feed_gaps") < ran.out.index("Info: idle_consumers"), "the worst is the first"
+
+    def test_information_alone_is_0(self, doctor, plant):
+        plant("idle")
+        assert doctor().code == 0
+
+    def test_one_check_is_made(self, doctor, plant):
+        plant("idle", "gap")
+        ran = doctor("--check", "idle_consumers", "--check", "roots", "--json")
+        assert [check["name"] for check in ran.document["checks"]] == ["idle_consumers", "roots"]
+        assert (ran.code, len(ran.document["findings"])) == (0, 1)
+
+    def test_one_check_is_fixed(self, database, doctor, plant):
+        plant("idle", "lost_provider")
+        assert doctor("--check", "idle_consumers", "--fix", "--yes").code == 0
+        assert names(examined(database)) == ["allocations_without_consumer", "lost_allocations"]
+
+    def test_the_table_has_twenty_places_and_json_all(self, database, doctor, world):
+        with unchecked(database) as db:
+            owner = {"project_id": _project(db), "user_id": _user(db)}
+            many = [{"uuid": str(uuid.UUID(int=1000 + number)), **owner} for number in range(21)]
+            db.execute(sa.insert(consumers), many)
+        assert "|   and 1 more: --json prints all " in doctor().out
+        assert len(doctor("--json").document["findings"][0]["where"]) == 21
+
+    @pytest.mark.parametrize("words", [["--yes"], ["--check", "nothing"], ["--nonsense"]])
+    def test_wrong_arguments_are_2(self, doctor, words):
+        ran = doctor(*words)
+        assert (ran.code, ran.out) == (2, "")
+
+    def test_no_database_is_1(self, backend, tmp_path, in_process):
+        path = tmp_path / "placement.conf"
+        path.write_text("[placement_database]\nconnection = sqlite:////nowhere/at.all\nmax_retries = 0\n")
+        ran = in_process(manage, "--config-file", str(path), "doctor")
+        assert (ran.code, ran.out) == (1, "")

@@ -1,0 +1,51 @@
+"""What placement-ask shows of the doctor's document (docs: ask)."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.ask import doctor
+from placement.ask.style import Style
+
+FINDING = {
+    "severity": "warning",
+    "check": "lost_allocations",
+    "what": "Allocations of providers that do not exist.",
+    "count": 25,
+    "where": [f"consumer {number}" for number in range(25)],
+    "mend": "placement-manage doctor --fix --yes",
+    "fixable": True,
+}
+MADE = {"name": "roots", "seconds": 0.1, "not_made": None}
+LEFT_OUT = {"name": "keystone", "seconds": 0, "not_made": "It asks the Identity service."}
+
+
+def shown(findings, checks=(MADE,)):
+    return list(doctor.lines({"findings": findings, "checks": list(checks)}, Style()))
+
+
+def test_a_finding_is_shown_with_what_mends_it():
+    lines = shown([FINDING])
+    assert lines[:3] == ["warning: lost_allocations", f"  {FINDING['what']}", "    consumer 0"]
+    assert lines[22:24] == [
+        "    and 5 more: placement-manage doctor --json prints all",
+        "  mend: placement-manage doctor --fix --yes",
+    ]
+    assert lines[-1] == "1 checks, 1 finding."
+
+
+def test_nothing_found_is_said():
+    assert shown([], [MADE, LEFT_OUT]) == [
+        "1 checks, 0 findings.",
+        "not made: keystone: It asks the Identity service.",
+    ]
+
+
+def test_control_characters_of_names_do_not_reach_the_terminal():
+    lines = shown([FINDING | {"where": ["\x1b[31mred"], "count": 1}])
+    assert not any("\x1b" in line for line in lines)
+
+
+@pytest.mark.parametrize(("severity", "well"), [("info", True), ("warning", False), ("error", False)])
+def test_information_alone_is_well(severity, well):
+    assert doctor.is_well({"findings": [FINDING | {"severity": severity}]}) is well

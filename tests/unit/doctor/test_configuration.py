@@ -1,0 +1,188 @@
+"""What the doctor finds in a configuration, each planted in files (docs: doctor)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from oslo_config import cfg
+
+from placement import conf as options
+from placement import deploy
+from placement.doctor import checks
+from placement.doctor.examination import Subject, run_check
+from placement.doctor.finding import Severity
+from tests import children
+
+SECRET = "[placement_database]\nconnection = mysql+pymysql://placement:secret@db/placement\n"
+OPEN = "[placement_database]\nconnection = sqlite://\n"
+NOAUTH = "[api]\nauth_strategy = noauth2\n"
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Write a configuration, and return what was read of it."""
+
+    def configured(text, mode=0o600, name="placement.conf"):
+        path = tmp_path / name
+        path.write_text(text)
+        path.chmod(mode)
+        conf = cfg.ConfigOpts()
+        options.register(conf)
+        conf(["--config-file", str(path)], project=options.PROJECT, default_config_dirs=[])
+        return conf
+
+    return configured
+
+
+def examined(name, conf):
+    """Return what became of a check."""
+    (check,) = (check for check in checks.CHECKS if check.name == name)
+    return run_check(check, Subject(conf, None, deploy.list_rules()))
+
+
+def found(name, conf):
+    return list(examined(name, conf).findings)
+
+
+CONFIGURATION = [check.name for check in checks.CHECKS if check.about == checks.CONFIGURATION]
+
+
+@pytest.mark.parametrize("name", CONFIGURATION)
+def test_a_sound_configuration_has_no_finding(configured, name):
+    assert found(name, configured(SECRET + NOAUTH)) == []
+
+
+def test_unknown_options_are_found(configured):
+    [finding] = found("options", configured(OPEN + "[placement]\nmax_request_group = 7\n[api]\nnonsense = 1\n"))
+    assert finding.severity is Severity.WARNING
+    first, second = finding.where
+    assert first.endswith("[placement]max_request_group is no option of this service; did you mean max_request_groups?")
+    assert second.endswith("[api]nonsense is no option of this service")
+
+
+@pytest.mark.parametrize(
+    ("text", "severity", "words"),
+    [
+        ('"placement:traits:lst": "role:admin"', Severity.WARNING, 'did you mean "placement:traits:list"?'),
+        ('"placement:traits:list": ""', Severity.WARNING, "allows every caller"),
+        ('"placement:traits:list": "role:admin and or role:reader"', Severity.ERROR, "refuse every caller"),
+        ("- a\n- b\n", Severity.ERROR, "must map names to rules"),
+        ("a: [", Severity.ERROR, "is not valid YAML"),
+    ],
+)
+def test_mistakes_in_the_policy_are_found(configured, tmp_path, text, severity, words):
+    (tmp_path / "policy.yaml").write_text(text)
+    [finding] = found("policy", configured(OPEN + f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n"))
+    assert finding.severity is severity
+    assert words in finding.where[0]
+
+
+def test_a_policy_in_json_is_found(configured, tmp_path):
+    (tmp_path / "policy.yaml").write_text('{"placement:traits:list": "role:admin"}')
+    conf = configured(OPEN + f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n")
+    assert found("policy", conf) == []
+    [finding] = found("policy_format", conf)
+    assert (finding.severity, finding.where) == (Severity.ERROR, (f"{tmp_path}/policy.yaml",))
+
+
+def test_an_identity_service_that_does_not_answer_is_found(configured):
+    port = children.free_port()
+    authtoken = (
+        f"[keystone_authtoken]\nauth_type = password\nauth_url = http://127.0.0.1:{port}\nusername = placement\n"
+    )
+    [finding] = found("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken))
+    assert finding.severity is Severity.WARNING, "it may pass by itself"
+    assert "The Identity service does not answer." in finding.what
+
+
+def test_the_identity_service_is_asked_only_if_it_is_used(configured):
+    assert examined("keystone", configured(OPEN + NOAUTH)).not_made == "[api]auth_strategy is not keystone."
+
+
+class TestMetrics:
+    def test_a_directory_that_can_be_created_is_sound(self, configured, tmp_path):
+        directory = tmp_path / "run" / "metrics"
+        assert found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {directory}\n")) == []
+        assert not directory.exists(), "the doctor does not create it: it would belong to another user"
+        directory.mkdir(parents=True)
+        assert found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {directory}\n")) == []
+
+    def test_a_file_in_its_place_is_found(self, configured, tmp_path):
+        (tmp_path / "metrics").write_text("")
+        [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
+        assert (finding.severity, finding.where) == (Severity.ERROR, (f"{tmp_path}/metrics",))
+        [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics/below\n"))
+        assert finding.what == "The directory of metrics does not exist, and cannot be created there."
+
+    @pytest.mark.parametrize("below", ["", "/below"])
+    def test_one_that_cannot_be_written_to_is_found(self, configured, tmp_path_factory, below):
+        directory = tmp_path_factory.mktemp("metrics")
+        directory.chmod(0o555)
+        above = [parent for parent in directory.parents if parent.is_relative_to(tmp_path_factory.getbasetemp().parent)]
+        modes = {parent: parent.stat().st_mode for parent in above}
+        conf = configured(OPEN + f"[metrics]\ndirectory = {directory}{below}\n")
+        for parent in above:
+            parent.chmod(0o755)
+        is_root = os.geteuid() == 0  # who may write everywhere
+        try:
+            if is_root:
+                os.seteuid(65534)
+            [finding] = found("metrics_directory", conf)
+        finally:
+            if is_root:
+                os.seteuid(0)
+            for parent, mode in modes.items():
+                parent.chmod(mode)
+        assert (finding.severity, finding.where) == (Severity.ERROR, (f"{directory}{below}",))
+
+    def test_one_that_everybody_changes_is_found(self, configured, tmp_path):
+        (tmp_path / "metrics").mkdir()
+        (tmp_path / "metrics").chmod(0o777)
+        [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
+        assert (finding.severity, finding.mend) == (Severity.WARNING, f"chmod o-w {tmp_path}/metrics")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SECRET,
+        OPEN + "slave_connection = mysql://placement:secret@db/placement\n",
+        OPEN + "connection_parameters = password=secret\n",
+        OPEN.replace("sqlite://", "postgresql://db/placement?password=secret"),
+        OPEN + "[keystone_authtoken]\npassword = secret\n",
+        OPEN + "[keystone_authtoken]\nmemcache_secret_key = secret\n",
+        OPEN + "[somewhere]\napplication_credential_secret = secret\n",
+    ],
+)
+def test_secrets_that_others_may_read_are_found(configured, tmp_path, text):
+    assert found("secrets", configured(text, 0o640)) == [], "the group is that of the service"
+    [finding] = found("secrets", configured(text, 0o644))
+    path = f"{tmp_path}/placement.conf"
+    assert (finding.severity, finding.where, finding.mend) == (Severity.ERROR, (path,), f"chmod o-rwx {path}")
+    assert "secret" not in finding.what
+
+
+@pytest.mark.parametrize("text", [OPEN, OPEN.replace("sqlite://", "postgresql://placement@db/placement")])
+def test_a_file_without_secrets_may_be_read(configured, text):
+    assert found("secrets", configured(text + "[keystone_authtoken]\nusername = placement\n", 0o644)) == []
+
+
+def test_the_file_of_passwords_is_a_secret(configured, tmp_path):
+    users = tmp_path / "htpasswd"
+    users.write_text("admin:$2b$04$x\n")
+    users.chmod(0o604)
+    strategy = "[api]\nauth_strategy = {}\n[oslo_middleware]\nhttp_basic_auth_user_file = " + str(users) + "\n"
+    [finding] = found("secrets", configured(OPEN + strategy.format("http_basic")))
+    assert finding.where == (str(users),)
+    assert found("secrets", configured(OPEN + strategy.format("noauth2"))) == []
+
+
+def test_files_that_others_may_change_are_found(configured, tmp_path):
+    [finding] = found("secrets", configured(OPEN, 0o602))
+    assert finding.where == (f"{tmp_path}/placement.conf",)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text('"placement:traits:list": "role:admin"\n')
+    policy.chmod(0o646)
+    [finding] = found("secrets", configured(OPEN + f"[oslo_policy]\npolicy_file = {policy}\n"))
+    assert finding.where == (str(policy),)

@@ -1,0 +1,44 @@
+"""What the doctor says about a node of a Galera cluster, by its variables and its status (docs: doctor)."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.doctor.finding import Severity
+from placement.doctor.server import of_node
+
+NODE = {"wsrep_on": "ON", "wsrep_node_name": "db1", "wsrep_cluster_address": "gcomm://db1,db2,db3"}
+SOUND = {
+    "wsrep_ready": "ON",
+    "wsrep_cluster_status": "Primary",
+    "wsrep_local_state_comment": "Synced",
+    "wsrep_cluster_size": "3",
+}
+
+
+def test_a_sound_node_has_no_finding():
+    assert [*of_node(NODE, SOUND)] == []
+    assert [*of_node(NODE | {"wsrep_cluster_address": "gcomm://"}, SOUND)] == []
+    assert [*of_node(NODE | {"wsrep_cluster_address": "gcomm://db1,db2,db3?gmcast.segment=1"}, SOUND)] == []
+
+
+@pytest.mark.parametrize(
+    ("status", "severity", "words"),
+    [
+        ({"wsrep_ready": "OFF"}, Severity.ERROR, "not ready for queries"),
+        ({"wsrep_cluster_status": "non-Primary"}, Severity.ERROR, "no primary component (non-Primary)"),
+        ({"wsrep_cluster_status": "Disconnected"}, Severity.ERROR, "no primary component (Disconnected)"),
+        ({"wsrep_local_state_comment": "Joined"}, Severity.WARNING, "not synchronised (Joined)"),
+        ({"wsrep_cluster_size": "2"}, Severity.WARNING, "1 of the 3 nodes"),
+    ],
+)
+def test_what_is_wrong_is_found(status, severity, words):
+    [finding] = of_node(NODE, SOUND | status)
+    assert finding.severity is severity
+    assert words in finding.what
+    assert finding.mend
+
+
+def test_two_nodes_are_told_of():
+    [finding] = of_node(NODE | {"wsrep_cluster_address": "gcomm://db1,db2"}, SOUND | {"wsrep_cluster_size": "2"})
+    assert finding.severity is Severity.INFO
