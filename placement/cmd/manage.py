@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from oslo_config import cfg
 
-from placement.cmd import baremetal, leases, load, program
+from placement.cmd import baremetal, consumers, leases, load, program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
 from placement.db import online, schema, standard, sweep
@@ -108,6 +108,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     baremetal.add_commands(commands)
     leases.add_commands(commands)
     load.add_command(commands)
+    consumers.add_command(commands)
 
 
 def _seconds(text: str) -> int:
