@@ -68,7 +68,7 @@ def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDeman
     exact = {
         PROCESSORS: _processors(flavor, specs),
         MEMORY_MB: int(flavor["ram"]),
-        DISK_GB: root + int(flavor["ephemeral"]) + -(-int(flavor["swap"]) // _MB_OF_A_GB),
+        DISK_GB: root + int(flavor["ephemeral"]) + -(-int(flavor["swap"] or 0) // _MB_OF_A_GB),
     }
     stated = _stated(specs)
     if VCPU in stated or PCPU in stated:
