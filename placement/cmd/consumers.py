@@ -212,6 +212,8 @@ def _compare(database: Database, arguments: argparse.Namespace, expected: Expect
     _confirm(review, expected, novas)
     if not arguments.release:
         consumer_reports.print_review(review, _form(arguments))
+        if review.of(Kind.ORPHAN) and _form(arguments) == "text":
+            print("With --release --older-than <age> the command shows what the release of the orphans makes free.")
         return FOUND if review.needs_work else 0
     return _release(database, arguments, review)
 
