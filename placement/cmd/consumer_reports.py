@@ -13,7 +13,7 @@ from typing import Any
 
 from placement.ask.tables import plain
 from placement.cmd.text_table import framed
-from placement.orphans.comparison import Discrepancy, Kind, Review
+from placement.orphans.comparison import Discrepancy, DiscrepancyKind, Review
 from placement.orphans.consumers import AgedHolder
 from placement.orphans.releasing import FreedAmounts
 
@@ -132,7 +132,7 @@ def print_review(review: Review, form: str) -> None:
         return
     for one in review.found:
         print(_line(one))
-        if one.hint and one.kind is not Kind.ORPHAN:
+        if one.hint and one.kind is not DiscrepancyKind.ORPHAN:
             print(f"    mend: {plain(one.hint)}")
     print(framed(("Consumers", "Number"), *_numbers(review).items()))
     if review.left_out:
@@ -152,13 +152,13 @@ def _line(one: Discrepancy) -> str:
 def _numbers(review: Review) -> Mapping[str, int]:
     return {
         "compared": review.compared,
-        "orphans": len(review.of(Kind.ORPHAN)),
-        "unknown, but young": len(review.of(Kind.YOUNG)),
-        "on several hosts": len(review.of(Kind.DOUBLE)),
-        "on another host": len(review.of(Kind.WRONG_HOST)),
-        "on no host": len(review.of(Kind.NO_HOST)),
-        "of other amounts": len(review.of(Kind.AMOUNTS)),
-        "missing": len(review.of(Kind.MISSING)),
+        "orphans": len(review.of(DiscrepancyKind.ORPHAN)),
+        "unknown, but young": len(review.of(DiscrepancyKind.YOUNG)),
+        "on several hosts": len(review.of(DiscrepancyKind.DOUBLE)),
+        "on another host": len(review.of(DiscrepancyKind.WRONG_HOST)),
+        "on no host": len(review.of(DiscrepancyKind.NO_HOST)),
+        "of other amounts": len(review.of(DiscrepancyKind.AMOUNTS)),
+        "missing": len(review.of(DiscrepancyKind.MISSING)),
         "changed meanwhile": review.changed,
         "named, hold nothing": review.named_only,
     }
@@ -169,7 +169,7 @@ def _review_document(review: Review) -> dict[str, Any]:
         "summary": {
             "compared": review.compared,
             "not_compared": dict(review.left_out),
-            "found": {kind.value: len(review.of(kind)) for kind in Kind},
+            "found": {kind.value: len(review.of(kind)) for kind in DiscrepancyKind},
             "changed_meanwhile": review.changed,
             "named_and_hold_nothing": review.named_only,
         },

@@ -23,7 +23,7 @@ from placement.db.database import Database
 from placement.objects.holders import ConsumerFilter
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.orphans import comparison, consumers, releasing
-from placement.orphans.comparison import Kind, Review
+from placement.orphans.comparison import DiscrepancyKind, Review
 from placement.orphans.expected import BAREMETAL, INSTANCE, MIGRATION, Expected, InvalidNames, named
 
 #: The exit code if something was found that is to be mended.
@@ -212,7 +212,7 @@ def _compare(database: Database, arguments: argparse.Namespace, expected: Expect
     _confirm(review, expected, novas)
     if not arguments.release:
         consumer_reports.print_review(review, _form(arguments))
-        if review.of(Kind.ORPHAN) and _form(arguments) == "text":
+        if review.of(DiscrepancyKind.ORPHAN) and _form(arguments) == "text":
             print("With --release --older-than <age> the command shows what the release of the orphans makes free.")
         return FOUND if review.needs_work else 0
     return _release(database, arguments, review)
@@ -222,7 +222,7 @@ def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
     """Ask nova again about what was found."""
     if not novas:
         return
-    with Progress(_WORK, "orphans asked for", len(review.of(Kind.ORPHAN))) as progress:
+    with Progress(_WORK, "orphans asked for", len(review.of(DiscrepancyKind.ORPHAN))) as progress:
 
         def exists(uuid: str) -> bool:
             progress.advance(1)
@@ -256,6 +256,6 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
             file=sys.stderr,
         )
         return 1
-    others = any(one.kind not in (Kind.ORPHAN, *comparison.HARMLESS) for one in review.found)
+    others = any(one.kind not in (DiscrepancyKind.ORPHAN, *comparison.HARMLESS) for one in review.found)
     left = held_back or others or len(release.released) < len(chosen)
     return FOUND if left else 0

@@ -15,7 +15,7 @@ from placement.orphans.consumers import AgedHolder
 from placement.orphans.expected import INSTANCE, Expected, NovaServer
 
 
-class Kind(enum.StrEnum):
+class DiscrepancyKind(enum.StrEnum):
     """What is wrong with a consumer."""
 
     #: Nobody knows it.
@@ -35,14 +35,14 @@ class Kind(enum.StrEnum):
 
 
 #: Kinds that are only what the clock makes of them, and no reason to act.
-HARMLESS = frozenset({Kind.YOUNG})
+HARMLESS = frozenset({DiscrepancyKind.YOUNG})
 
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
     """One thing that is wrong with one consumer."""
 
-    kind: Kind
+    kind: DiscrepancyKind
     uuid: str
     project: str | None
     #: A sentence.
@@ -67,7 +67,7 @@ class Review:
     #: How many servers were changed meanwhile, so that they are not judged.
     changed: int = 0
 
-    def of(self, kind: Kind) -> list[Discrepancy]:
+    def of(self, kind: DiscrepancyKind) -> list[Discrepancy]:
         """Return what was found of one kind."""
         return [one for one in self.found if one.kind is kind]
 
@@ -116,7 +116,7 @@ def confirm(review: Review, exists: Callable[[str], bool]) -> None:
         review: What was found.
         exists: Whether there is a server of this uuid: pages leave some out, such as deleted ones that can be restored.
     """
-    review.found = [one for one in review.found if one.kind is not Kind.ORPHAN or not exists(one.uuid)]
+    review.found = [one for one in review.found if one.kind is not DiscrepancyKind.ORPHAN or not exists(one.uuid)]
 
 
 def leave_out_changed(review: Review, expected: Expected, changed: Callable[[], Collection[str]]) -> None:
@@ -140,15 +140,15 @@ def _unknown(consumer: AgedHolder, bound: datetime.timedelta) -> Discrepancy:
     holder = consumer.holder
     if consumer.is_older_than(bound):
         hint = f"placement-manage consumers --release, or openstack resource provider allocation delete {holder.uuid}"
-        return Discrepancy(Kind.ORPHAN, holder.uuid, holder.project, "nobody knows it", hint, consumer)
+        return Discrepancy(DiscrepancyKind.ORPHAN, holder.uuid, holder.project, "nobody knows it", hint, consumer)
     reason = "nobody knows it yet" if consumer.age is not None else "nobody knows it, and its age is unknown"
-    return Discrepancy(Kind.YOUNG, holder.uuid, holder.project, reason, "", consumer)
+    return Discrepancy(DiscrepancyKind.YOUNG, holder.uuid, holder.project, reason, "", consumer)
 
 
 def _judged(consumer: AgedHolder, server: NovaServer) -> Iterator[Discrepancy]:
     """Yield what is wrong with the consumer of a server at rest."""
 
-    def found(kind: Kind, reason: str, hint: str) -> Discrepancy:
+    def found(kind: DiscrepancyKind, reason: str, hint: str) -> Discrepancy:
         return Discrepancy(kind, consumer.holder.uuid, consumer.holder.project, reason, hint, consumer)
 
     uuid, trees = consumer.holder.uuid, [*consumer.hosts.values()]
@@ -157,20 +157,22 @@ def _judged(consumer: AgedHolder, server: NovaServer) -> Iterator[Discrepancy]:
     if server.host is None:
         if any(consumer.amounts.values()):
             hint = f"openstack resource provider allocation delete {uuid}"
-            yield found(Kind.NO_HOST, f"nova has it on no host ({server.status})", hint)
+            yield found(DiscrepancyKind.NO_HOST, f"nova has it on no host ({server.status})", hint)
     elif len(trees) > 1:
         on = " and ".join(sorted(_name(tree) for tree in trees))
-        yield found(Kind.DOUBLE, f"holds on {on}; nova has it on {server.host}, and it does not migrate", unset)
+        yield found(
+            DiscrepancyKind.DOUBLE, f"holds on {on}; nova has it on {server.host}, and it does not migrate", unset
+        )
     elif others or not trees:
         on = _name(others[0]) if others else "no host"
         heal = f"nova-manage placement heal_allocations --force --instance {uuid}"
-        yield found(Kind.WRONG_HOST, f"holds on {on}; nova has it on {server.host}", heal)
+        yield found(DiscrepancyKind.WRONG_HOST, f"holds on {on}; nova has it on {server.host}", heal)
     elif server.demand is not None:
         differences = [*server.demand.differences(consumer.amounts)]
         if differences:
             texts = (f"{name} {has} instead of {wants}" for name, wants, has in differences)
             heal = f"nova-manage placement heal_allocations --force --instance {uuid}"
-            yield found(Kind.AMOUNTS, "holds other amounts than its flavor says: " + ", ".join(texts), heal)
+            yield found(DiscrepancyKind.AMOUNTS, "holds other amounts than its flavor says: " + ", ".join(texts), heal)
 
 
 def _missing(expected: Expected, seen: Collection[str], project: str | None) -> Iterator[Discrepancy]:
@@ -182,7 +184,7 @@ def _missing(expected: Expected, seen: Collection[str], project: str | None) -> 
             continue
         hint = f"nova-manage placement heal_allocations --instance {server.uuid}"
         reason = f"holds nothing; nova has it on {server.host} ({server.status})"
-        yield Discrepancy(Kind.MISSING, server.uuid, server.project, reason, hint)
+        yield Discrepancy(DiscrepancyKind.MISSING, server.uuid, server.project, reason, hint)
 
 
 def _name(tree: Tree) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from placement.db.database import Database
 from placement.objects import release
-from placement.orphans.comparison import Kind, Review
+from placement.orphans.comparison import DiscrepancyKind, Review
 from placement.orphans.consumers import AgedHolder
 
 #: Of so many of the consumers that were compared, at most, nobody may know: more are a sign of a wrong list.
@@ -40,7 +40,7 @@ class FreedAmounts:
 
 def orphans(review: Review) -> list[AgedHolder]:
     """Return the consumers that nobody knows."""
-    return [one.consumer for one in review.of(Kind.ORPHAN) if one.consumer is not None]
+    return [one.consumer for one in review.of(DiscrepancyKind.ORPHAN) if one.consumer is not None]
 
 
 def is_most(review: Review, chosen: Sequence[AgedHolder]) -> bool:
