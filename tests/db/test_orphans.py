@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement.cmd import consumers as command
 from placement.db.tables import allocations, consumers, provider_changes
-from placement.objects import holders, release
+from placement.objects import event, holders, release
 from placement.orphans import consumers as reading
 from tests.db import watch
 from tests.db.cloud import FLAVOR, Cloud
@@ -218,6 +218,15 @@ class TestRelease:
         again = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
         assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
         assert not set(orphans) & cloud.held()
+
+    def test_the_history_says_that_the_command_has_ended_them(self, cloud):
+        known, orphan = cloud.claim(), cloud.claim()
+        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
+        cloud.database.history.order()
+        wanted = event.EventFilter(uuid=orphan)
+        last = cloud.database.snapshot(lambda db: event.page(db, wanted, 1, newest_first=True)).events[0]
+        assert last.generations[1] is None
+        assert (last.request["api"], last.request["route"]) == ("placement-manage", "consumers")
 
     def test_of_more_than_half_it_is_refused(self, cloud):
         known, orphans = cloud.claim(), {cloud.claim(), cloud.claim()}
