@@ -39,7 +39,7 @@ class Cloud:
                 parent = self.providers["host1"] if name == "numa1" else None
                 made = LockedProvider.create(db, uuid=str(uuid.uuid4()), name=name, parent_uuid=parent)
                 kinds = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "VGPU")
-                made.replace_inventories([Inventory(kind, 1_000_000) for kind in kinds])
+                made.replace_inventories([Inventory(kind, 2_000_000_000) for kind in kinds])
                 if name == "pool":
                     made.replace_traits({"MISC_SHARES_VIA_AGGREGATE"})
                 self.providers[name] = made.record.uuid
