@@ -241,12 +241,14 @@ def _few(rows: list[tuple[Any, ...]], columns: int) -> list[tuple[Any, ...]]:
 
 
 def _print_outcome(release: Release) -> None:
+    if release.too_many:
+        return  # which a line on stderr says
     if release.dry_run:
         print(f"Dry run: nothing was released.  --yes releases {len(release.chosen):,} consumers.")
         return
     print(f"{len(release.released):,} of {len(release.chosen):,} consumers were released.")
     for uuid in _kept(release):
-        print(f"kept {uuid}: it has changed since it was read")
+        print(f"kept {uuid}: it has changed or ended since it was read")
 
 
 def _kept(release: Release) -> list[str]:

@@ -153,26 +153,26 @@ def _judged(consumer: AgedHolder, server: NovaServer) -> Iterator[Discrepancy]:
 
     uuid, trees = consumer.holder.uuid, [*consumer.hosts.values()]
     others = [tree for tree in trees if tree.name != server.host]
-    unset = "; ".join(_unset(tree, uuid) for tree in others)
+    heal = f"nova-manage placement heal_allocations --force --instance {uuid}"
     if server.host is None:
         if any(consumer.amounts.values()):
             hint = f"openstack resource provider allocation delete {uuid}"
             yield found(DiscrepancyKind.NO_HOST, f"nova has it on no host ({server.status})", hint)
     elif len(trees) > 1:
         on = " and ".join(sorted(_name(tree) for tree in trees))
-        yield found(
-            DiscrepancyKind.DOUBLE, f"holds on {on}; nova has it on {server.host}, and it does not migrate", unset
-        )
+        reason = f"holds on {on}; nova has it on {server.host}, and it does not migrate"
+        # What it holds on its own host is kept, if there is any.
+        unset = "; ".join(_unset(tree, uuid) for tree in others)
+        yield found(DiscrepancyKind.DOUBLE, reason, unset if len(others) < len(trees) else heal)
     elif others or not trees:
         on = _name(others[0]) if others else "no host"
-        heal = f"nova-manage placement heal_allocations --force --instance {uuid}"
         yield found(DiscrepancyKind.WRONG_HOST, f"holds on {on}; nova has it on {server.host}", heal)
     elif server.demand is not None:
         differences = [*server.demand.differences(consumer.amounts)]
         if differences:
             texts = (f"{name} {has} instead of {wants}" for name, wants, has in differences)
-            heal = f"nova-manage placement heal_allocations --force --instance {uuid}"
-            yield found(DiscrepancyKind.AMOUNTS, "holds other amounts than its flavor says: " + ", ".join(texts), heal)
+            reason = "holds other amounts than its flavor says: " + ", ".join(texts)
+            yield found(DiscrepancyKind.AMOUNTS, reason, heal)
 
 
 def _missing(expected: Expected, seen: Collection[str], project: str | None) -> Iterator[Discrepancy]:

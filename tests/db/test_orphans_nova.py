@@ -148,6 +148,13 @@ def test_an_instance_on_two_hosts_is_a_double(cloud, nova):
     assert f"    mend: {unset}\n" in cloud.run("--nova", "here").out
 
 
+def test_of_a_double_without_anything_on_its_own_host_nothing_is_unset(cloud, nova):
+    lost = server(cloud, nova, "host3", held={"host1": FLAVOR, "host2": FLAVOR})
+    [one] = json.loads(compare(cloud).out)["found"]
+    assert one["kind"] == "double"
+    assert one["hint"] == f"nova-manage placement heal_allocations --force --instance {lost}"
+
+
 def test_a_child_and_a_shared_pool_are_no_second_host(cloud, nova):
     server(cloud, nova, held={"host1": {"VCPU": 1, "MEMORY_MB": 512}, "numa1": {"VCPU": 1}, "pool": {"DISK_GB": 20}})
     assert compare(cloud).code == 0
