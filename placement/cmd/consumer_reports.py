@@ -16,6 +16,7 @@ from placement.cmd.text_table import framed
 from placement.orphans.comparison import Discrepancy, DiscrepancyKind, Review
 from placement.orphans.consumers import AgedHolder
 from placement.orphans.releasing import FreedAmounts
+from placement.v1.schemas.date import date
 
 #: Columns that consumers have in every comma-separated form.
 _COLUMNS = ("type", "project", "user", "created_at", "updated_at", "expires_at")
@@ -93,19 +94,15 @@ def shown_age(age: datetime.timedelta | None) -> str:
     return f"{seconds // _MINUTE}m"
 
 
-def _date(date: datetime.datetime | None) -> str | None:
-    return None if date is None else f"{date.isoformat(timespec='seconds')}Z"
-
-
 def _facts(consumer: AgedHolder) -> dict[str, str | None]:
     holder = consumer.holder
     return {
         "type": holder.consumer_type,
         "project": holder.project,
         "user": holder.user,
-        "created_at": _date(holder.created_at),
-        "updated_at": _date(holder.updated_at),
-        "expires_at": _date(holder.expires_at),
+        "created_at": date(holder.created_at),
+        "updated_at": date(holder.updated_at),
+        "expires_at": date(holder.expires_at),
     }
 
 

@@ -31,16 +31,16 @@ FOUND = 3
 #: The age from which a consumer that nobody knows is an orphan.
 _BOUND = datetime.timedelta(hours=1)
 _LONGEST = datetime.timedelta(days=36500)
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SHOW = "Show consumers, or compare them with those that should exist, and give back what nobody knows."
 _WORK = "consumers"
 
 
 def age(text: str) -> datetime.timedelta:
     """Parse an age such as 45m, 12h, 30d or 4w, for argparse."""
-    found = re.fullmatch(r"([0-9]{1,8})([mhdw])", text, flags=re.ASCII)
+    found = re.fullmatch(r"([0-9]{1,8})([smhdw])", text, flags=re.ASCII)
     if found is None or not int(found[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no age: a number with m, h, d or w, such as 30d")
+        raise argparse.ArgumentTypeError(f"{text!r} is no age: a number with s, m, h, d or w, such as 30d")
     value = datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})
     if value > _LONGEST:
         raise argparse.ArgumentTypeError(f"{text!r} is out of range: at most {_LONGEST.days}d")

@@ -13,6 +13,7 @@ from placement.cmd import consumer_reports, consumers
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("90s", datetime.timedelta(seconds=90)),
         ("45m", datetime.timedelta(minutes=45)),
         ("12h", datetime.timedelta(hours=12)),
         ("30d", datetime.timedelta(days=30)),
