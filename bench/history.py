@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure what the history costs: claims with it beside claims without it, on one private database server.
 
-    python bench/history.py [--rounds 7] [--seconds 3] [--workers 2] [--database mariadb] [--driver mysqldb] [--only NAMES]
+    python bench/history.py [--rounds 7] [--seconds 3] [--database mariadb] [--driver mysqldb] [--only NAMES]
 
 Two services with databases of their own on the same durable server: one records events, the other has
 ``[history]enabled = false``.  They take turns in every round, in changing order.  The report has for each scenario the

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from oslo_config import cfg
 
-from placement.cmd import baremetal, doctor, leases, load, program
+from placement.cmd import baremetal, consumers, doctor, leases, load, program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
 from placement.db import online, schema, standard, sweep
@@ -109,6 +109,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     leases.add_commands(commands)
     load.add_command(commands)
     doctor.add_command(commands)
+    consumers.add_command(commands)
 
 
 def _seconds(text: str) -> int:

@@ -79,6 +79,8 @@ class Holder:
     created_at: datetime.datetime | None
     #: When its claim ends, by the clock of the database: naive, UTC; None for never.
     expires_at: datetime.datetime | None
+    #: When its row was last written: naive, UTC.
+    updated_at: datetime.datetime | None = None
     #: By provider uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
     #: Whether it holds anything, also of a provider or a class that does not exist.
@@ -125,7 +127,7 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
         if holder is None:
             holder = found[row.id] = Holder(
                 *(row.id, row.uuid, row.generation, row.project, row.user),
-                *(row.consumer_type or UNKNOWN_TYPE, row.created_at, row.expires_at),
+                *(row.consumer_type or UNKNOWN_TYPE, row.created_at, row.expires_at, row.updated_at),
             )
         holder.holds |= row.resource_class_id is not None
         if row.provider is not None and row.resource_class is not None:
@@ -215,7 +217,7 @@ def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.S
     shown = _CONSUMERS.where(*conditions).limit(count).subquery("page")
     return (
         sa.select(
-            *(shown.c.id, shown.c.uuid, shown.c.generation, shown.c.created_at),
+            *(shown.c.id, shown.c.uuid, shown.c.generation, shown.c.created_at, shown.c.updated_at),
             projects.c.external_id.label("project"),
             users.c.external_id.label("user"),
             consumer_types.c.name.label("consumer_type"),

@@ -78,35 +78,50 @@ def read(database: Database) -> State:
 
 def _read(db: Connection) -> State:
     state = State()
-    p, parent = resource_providers.c, resource_providers.alias()
-    of_provider = sa.select(p.uuid, p.name, p.generation, parent.c.uuid.label("parent")).select_from(
-        resource_providers.outerjoin(parent, parent.c.id == p.parent_provider_id)
+    for read_some in (_read_providers, _read_members, _read_consumers, _read_nodes):
+        read_some(db, state)
+    for kind, table in ((RESOURCE_CLASS, resource_classes), (TRAIT, traits)):
+        for name in db.execute(sa.select(table.c.name).where(table.c.name.startswith(_CUSTOM))).scalars():
+            state.put(kind, name, value=True)
+    return state
+
+
+def _read_providers(db: Connection, state: State) -> None:
+    parent = resource_providers.alias()
+    of_provider = sa.select(_P.uuid, _P.name, _P.generation, parent.c.uuid.label("parent")).select_from(
+        resource_providers.outerjoin(parent, parent.c.id == _P.parent_provider_id)
     )
     for row in db.execute(of_provider):
         for name in ("name", "generation", "parent"):
             state.put(PROVIDER, row.uuid, name, value=getattr(row, name))
     stock = (
-        sa.select(p.uuid, resource_classes.c.name, *(inventories.c[name] for name in AMOUNTS))
-        .join(inventories, inventories.c.resource_provider_id == p.id)
+        sa.select(_P.uuid, resource_classes.c.name, *(inventories.c[name] for name in AMOUNTS))
+        .join(inventories, inventories.c.resource_provider_id == _P.id)
         .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
     )
     for row in db.execute(stock):
         for name in AMOUNTS:
             state.put(PROVIDER, row.uuid, "inventories", row.name, name, value=getattr(row, name))
-    has = resource_provider_traits.c
-    for row in db.execute(
-        sa.select(p.uuid, traits.c.name)
-        .join(resource_provider_traits, has.resource_provider_id == p.id)
+
+
+def _read_members(db: Connection, state: State) -> None:
+    has, member = resource_provider_traits.c, resource_provider_aggregates.c
+    of_trait = (
+        sa.select(_P.uuid, traits.c.name)
+        .join(resource_provider_traits, has.resource_provider_id == _P.id)
         .join(traits, traits.c.id == has.trait_id)
-    ):
-        state.put(PROVIDER, row.uuid, "traits", row.name, value=True)
-    member = resource_provider_aggregates.c
-    for row in db.execute(
-        sa.select(p.uuid, placement_aggregates.c.uuid.label("aggregate"))
-        .join(resource_provider_aggregates, member.resource_provider_id == p.id)
+    )
+    of_aggregate = (
+        sa.select(_P.uuid, placement_aggregates.c.uuid.label("name"))
+        .join(resource_provider_aggregates, member.resource_provider_id == _P.id)
         .join(placement_aggregates, placement_aggregates.c.id == member.aggregate_id)
-    ):
-        state.put(PROVIDER, row.uuid, "aggregates", row.aggregate, value=True)
+    )
+    for of, query in (("traits", of_trait), ("aggregates", of_aggregate)):
+        for row in db.execute(query):
+            state.put(PROVIDER, row.uuid, of, row.name, value=True)
+
+
+def _read_consumers(db: Connection, state: State) -> None:
     for row in db.execute(_HELD):
         state.put(CONSUMER, row.consumer, "allocations", row.provider, row.name, value=row.used)
         state.put(PROVIDER, row.provider, "allocations", row.consumer, row.name, value=row.used)
@@ -114,17 +129,17 @@ def _read(db: Connection) -> State:
             state.put(CONSUMER, row.consumer, name, value=getattr(row, name))
         if row.lease is not None:
             state.put(CONSUMER, row.consumer, "lease", value=row.lease.isoformat(timespec="microseconds") + "Z")
+
+
+def _read_nodes(db: Connection, state: State) -> None:
     for row in db.execute(sa.select(baremetal_nodes)):
         for name in NODE_COLUMNS:
             state.put(NODE, row.uuid, name, value=getattr(row, name))
         for name, value in row.details.items():
             state.put(NODE, row.uuid, "details", name, value=value is not None)
-    for kind, table in ((RESOURCE_CLASS, resource_classes), (TRAIT, traits)):
-        for name in db.execute(sa.select(table.c.name).where(table.c.name.startswith(_CUSTOM))).scalars():
-            state.put(kind, name, value=True)
-    return state
 
 
+_P = resource_providers.c
 _A = allocations.c
 _HELD = (
     sa.select(

@@ -173,8 +173,8 @@ def test_a_name_like_a_uuid_is_no_address(client):
     assert client("GET", f"/allocations/{MISSING}").status == 404
 
 
-#: One for the choice, and eight for a claim on a known provider, events included.  The node is read and written; the record is two: what
-#: else has its name, its uuid or its node, and its row.
+#: One for the choice, and eight for a claim on a known provider, events included.  The node is read and written; the
+#: record is two: what else has its name, its uuid or its node, and its row.
 _STATEMENTS = 13
 
 

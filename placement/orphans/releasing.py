@@ -1,0 +1,71 @@
+"""Orphans are given back: what of them may be, what that makes free, and the transactions that do it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from placement.db.database import Database
+from placement.objects import release
+from placement.orphans.comparison import DiscrepancyKind, Review
+from placement.orphans.consumers import AgedHolder
+
+#: Of so many of the consumers that were compared, at most, nobody may know: more are a sign of a wrong list.
+LARGEST_SHARE = 0.5
+
+
+@dataclass(slots=True)
+class FreedAmounts:
+    """What the release of consumers makes free."""
+
+    #: Consumers by type and project.
+    consumers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: By class.
+    amounts: Counter[str] = field(default_factory=Counter)
+    #: Consumers by the provider on which they hold something.
+    providers: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, consumers: Iterable[AgedHolder]) -> FreedAmounts:
+        """Return what these consumers hold."""
+        freed = cls()
+        for consumer in consumers:
+            holder = consumer.holder
+            freed.consumers[holder.consumer_type, holder.project or "unknown"] += 1
+            freed.amounts.update(consumer.amounts)
+            freed.providers.update(held.name or held.provider for held in holder.held.values())
+        return freed
+
+
+def orphans(review: Review) -> list[AgedHolder]:
+    """Return the consumers that nobody knows."""
+    return [one.consumer for one in review.of(DiscrepancyKind.ORPHAN) if one.consumer is not None]
+
+
+def is_most(review: Review, chosen: Sequence[AgedHolder]) -> bool:
+    """Whether these are so many of all consumers that the list is more likely wrong than the consumers."""
+    return len(chosen) > LARGEST_SHARE * review.compared
+
+
+def give_back(
+    database: Database,
+    consumers: Sequence[AgedHolder],
+    released: list[str],
+    advance: Callable[[int], object] = lambda _: None,
+) -> None:
+    """Release consumers, in transactions of bounded size.
+
+    A consumer that was changed since it was read keeps what it holds: somebody knows it.
+
+    Args:
+        database: Where they are.
+        consumers: As they were read.
+        released: Takes the uuids of those that were released, after each transaction.
+        advance: Called with the number of consumers after each transaction.
+    """
+    for start in range(0, len(consumers), release.BATCH):
+        batch = consumers[start : start + release.BATCH]
+        generations: dict[str, int | None] = {one.holder.uuid: one.holder.generation for one in batch}
+        released += database.write(lambda db: release.release(db, generations))  # noqa: B023
+        advance(len(batch))

@@ -1,0 +1,87 @@
+"""A small cloud for the comparison of consumers: hosts, a shared pool, and consumers of any age."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+
+import sqlalchemy as sa
+import yaml
+
+from placement.cmd import manage
+from placement.db.tables import consumers
+from placement.objects import leases
+from placement.objects.claim import Claim
+from placement.objects.claim_set import ClaimSet
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+
+#: What the flavor of the fake nova has a server hold.
+FLAVOR = {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 20}
+
+
+def uuids(number: int) -> list[str]:
+    return [str(uuid.uuid4()) for _ in range(number)]
+
+
+class Cloud:
+    """Three hosts, host1 with a child, and a pool that they share, by name."""
+
+    def __init__(self, database, directory, monkeypatch, in_process) -> None:
+        self.database, self._directory, self._in_process = database, directory, in_process
+        monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", database.url.render_as_string(hide_password=False))
+        monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(directory / "clouds.yaml"))
+        self.providers = {}
+
+        def make(db):
+            for name in ("host1", "host2", "host3", "pool", "numa1"):
+                parent = self.providers["host1"] if name == "numa1" else None
+                made = LockedProvider.create(db, uuid=str(uuid.uuid4()), name=name, parent_uuid=parent)
+                kinds = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "VGPU")
+                made.replace_inventories([Inventory(kind, 2_000_000_000) for kind in kinds])
+                if name == "pool":
+                    made.replace_traits({"MISC_SHARES_VIA_AGGREGATE"})
+                self.providers[name] = made.record.uuid
+
+        database.write(make)
+
+    def run(self, *words):
+        """Run the command."""
+        return self._in_process(manage, "consumers", *words)
+
+    def connect(self, **urls):
+        """Write clouds.yaml: URLs by the names of clouds."""
+        clouds = {name: {"auth_type": "none", "auth": {"endpoint": url}} for name, url in urls.items()}
+        (self._directory / "clouds.yaml").write_text(yaml.safe_dump({"clouds": clouds}))
+
+    def file(self, *lines):
+        """Return the path of a file with these lines."""
+        path = self._directory / "expected"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        return str(path)
+
+    def claim(self, consumer=None, *, kind="INSTANCE", project="red", days=2, generation=None, **held):
+        """Let a consumer hold amounts by provider; return its uuid."""
+        consumer = consumer or str(uuid.uuid4())
+        amounts = {self.providers[name]: found for name, found in (held or {"host1": FLAVOR}).items()}
+        claim = Claim(consumer, amounts, Owner(project, "ann", kind), generation=generation)
+        self.database.write(lambda db: ClaimSet(db, [claim]).place())
+        if days:
+            self.age(consumer, days)
+        return consumer
+
+    def age(self, consumer, days, column=None):
+        """Let a consumer be created and changed so many days ago, by the database's clock; None for never."""
+
+        def work(db):
+            at = None if days is None else leases.now(db) - datetime.timedelta(days=days)
+            columns = (column,) if column else ("created_at", "updated_at")
+            of_consumer = consumers.c.uuid == consumer
+            db.execute(sa.update(consumers).where(of_consumer).values(dict.fromkeys(columns, at)))
+
+        self.database.write(work)
+
+    def held(self):
+        """The uuids of all consumers."""
+        return set(self.database.read(lambda db: db.execute(sa.select(consumers.c.uuid)).scalars().all()))

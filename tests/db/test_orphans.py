@@ -1,0 +1,332 @@
+"""placement-manage consumers, with lists of those that should exist: what nobody knows is found and given back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+import sqlalchemy as sa
+
+from placement.cmd import consumers as command
+from placement.db.tables import allocations, consumers, provider_changes
+from placement.objects import event, holders, release
+from placement.orphans import consumers as reading
+from tests.db import watch
+from tests.db.cloud import FLAVOR, Cloud
+
+OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
+
+
+@pytest.fixture
+def cloud(database, tmp_path, monkeypatch, in_process):
+    return Cloud(database, tmp_path, monkeypatch, in_process)
+
+
+def found(ran):
+    """What was found, by kind: sets of uuids."""
+    document = json.loads(ran.out)
+    kinds = {}
+    for one in document["found"]:
+        kinds.setdefault(one["kind"], set()).add(one["consumer"])
+    return kinds
+
+
+class TestAll:
+    def test_all_consumers_are_shown_with_what_they_hold(self, cloud):
+        first = cloud.claim(host1={"VCPU": 2, "MEMORY_MB": 512}, pool={"DISK_GB": 20})
+        second = cloud.claim(kind=None, project="blue", days=0)
+        ran = cloud.run()
+        assert ran.code == 0
+        header, one, two, number = ran.out.splitlines()
+        assert header.split() == ["consumer", "type", "project", "user", "age", "holds"]
+        assert one.split(None, 5) == [
+            *(first, "INSTANCE", "red", "ann", "2d"),
+            "host1: 2 VCPU, 512 MEMORY_MB; pool: 20 DISK_GB",
+        ]
+        assert two.split()[:5] == [second, "unknown", "blue", "ann", "0m"]
+        assert number == "2 consumers"
+
+    def test_as_json(self, cloud):
+        made = [cloud.claim(), cloud.claim()]
+        documents = json.loads(cloud.run("--json").out)["consumers"]
+        assert [one["consumer"] for one in documents] == made
+        host = cloud.providers["host1"]
+        assert documents[0]["allocations"] == {host: {"name": "host1", "resources": FLAVOR}}
+        assert (documents[0]["type"], documents[0]["project"], documents[0]["user"]) == ("INSTANCE", "red", "ann")
+        assert documents[0]["age_seconds"] == pytest.approx(2 * 86400, abs=3600)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", documents[0]["created_at"])
+        assert documents[0]["expires_at"] is None
+
+    def test_as_comma_separated_values(self, cloud):
+        made = cloud.claim(host1={"VCPU": 2, "MEMORY_MB": 512})
+        rows = [*csv.DictReader(io.StringIO(cloud.run("--csv").out))]
+        assert [(one["consumer"], one["provider_name"], one["resource_class"], one["used"]) for one in rows] == [
+            (made, "host1", "VCPU", "2"),
+            (made, "host1", "MEMORY_MB", "512"),
+        ]
+
+    def test_conditions(self, cloud):
+        red, blue = cloud.claim(), cloud.claim(project="blue")
+        moved, untyped = cloud.claim(kind="MIGRATION", days=40), cloud.claim(kind=None, days=0)
+
+        def shown(*words):
+            return [one["consumer"] for one in json.loads(cloud.run("--json", *words).out)["consumers"]]
+
+        assert shown("--project", "blue") == [blue]
+        assert shown("--project", "nobody") == []
+        assert shown("--type", "MIGRATION") == [moved]
+        assert shown("--type", "MIGRATION", "--type", "unknown") == [moved, untyped]
+        assert shown("--older-than", "30d") == [moved]
+        assert shown("--older-than", "47h") == [red, blue, moved]
+
+    def test_a_consumer_is_as_old_as_its_last_change(self, cloud):
+        one = cloud.claim(days=40)
+        cloud.age(one, 1, "updated_at")
+        assert json.loads(cloud.run("--json", "--older-than", "2d").out)["consumers"] == []
+        cloud.age(one, None)
+        assert json.loads(cloud.run("--json", "--older-than", "1m").out)["consumers"] == []
+        assert json.loads(cloud.run("--json").out)["consumers"][0]["age_seconds"] is None
+
+    def test_control_characters_do_not_reach_the_terminal(self, cloud):
+        cloud.claim(project="re\x1b[31md")
+        assert "\x1b" not in cloud.run().out
+
+    def test_no_statement_reads_more_than_a_page(self, cloud, monkeypatch):
+        monkeypatch.setattr(reading, "PAGE", 2)
+        made = [cloud.claim() for _ in range(5)]
+        seen = []
+        with watch.statements(cloud.database.reading_engine, seen.append):
+            found = [one.holder.uuid for one in reading.read(cloud.database, holders.ConsumerFilter())]
+        assert found == made
+        # The time; then three pages with the names, the bound, the consumers and their trees.
+        selects = [one for one in seen if one.startswith("SELECT")]
+        assert len(selects) == 1 + 3 * 4
+        assert sum("FROM allocations" in one or "JOIN allocations" in one for one in selects) == 3
+
+
+class TestLists:
+    def test_what_a_file_does_not_name_is_an_orphan(self, cloud):
+        known, orphan, young = cloud.claim(), cloud.claim(), cloud.claim(days=0)
+        ran = cloud.run("--not-in", cloud.file("# servers", "", known, OTHER), "--json")
+        assert ran.code == command.FOUND
+        assert found(ran) == {"orphan": {orphan}, "young": {young}}
+        summary = json.loads(ran.out)["summary"]
+        assert (summary["compared"], summary["named_and_hold_nothing"]) == (3, 1)
+        assert summary["found"]["orphan"] == 1
+
+    def test_nothing_found_is_success_and_young_ones_are_no_finding(self, cloud):
+        known = cloud.claim()
+        cloud.claim(days=0)
+        ran = cloud.run("--not-in", cloud.file(known))
+        assert ran.code == 0
+        assert "young" in ran.out
+
+    def test_stdin_and_several_files(self, cloud, monkeypatch):
+        first, second, third = cloud.claim(), cloud.claim(), cloud.claim()
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\n"))
+        ran = cloud.run("--not-in", "-", "--not-in", cloud.file(second), "--json")
+        assert found(ran) == {"orphan": {third}}
+
+    def test_a_uuid_is_recognized_in_another_form(self, cloud):
+        made = [cloud.claim(), cloud.claim(), cloud.claim()]
+        lines = (made[0].upper(), made[1].replace("-", ""), f'"{made[2]}"')
+        assert cloud.run("--not-in", cloud.file(*lines)).code == 0
+        with cloud.database.engine.begin() as connection:
+            for table, column in ((consumers, consumers.c.uuid), (allocations, allocations.c.consumer_id)):
+                connection.execute(sa.update(table).where(column == made[0]).values({column.name: made[0].upper()}))
+        assert cloud.run("--not-in", cloud.file(*made)).code == 0
+
+    @pytest.mark.parametrize("lines", [[], ["", "# none"]])
+    def test_an_empty_file_is_refused(self, cloud, lines):
+        made = cloud.claim()
+        for words in ((), ("--release", "--older-than", "1h", "--yes", "--force")):
+            ran = cloud.run("--not-in", cloud.file(*lines), *words)
+            assert (ran.code, ran.out) == (1, "")
+            assert "names no consumer" in ran.err
+        assert cloud.held() == {made}
+        assert cloud.run("--not-in", cloud.file(*lines), "--allow-empty").code == command.FOUND
+
+    def test_a_line_that_is_no_uuid_is_refused_with_its_number(self, cloud):
+        made = cloud.claim()
+        path = cloud.file(OTHER, "", "ID")
+        ran = cloud.run("--not-in", path, "--release", "--older-than", "1h", "--yes", "--force")
+        assert (ran.code, ran.out, ran.err) == (1, "", f"placement-manage: {path}:3: 'ID' is no uuid\n")
+        assert cloud.held() == {made}
+
+    def test_a_file_that_cannot_be_read_is_one_line(self, cloud, tmp_path):
+        (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+        for path in (tmp_path / "none", tmp_path, tmp_path / "binary"):
+            ran = cloud.run("--not-in", str(path))
+            assert (ran.code, ran.err.count("\n")) == (1, 1)
+            assert "cannot be read" in ran.err
+
+    def test_migrations_are_in_no_list_of_servers(self, cloud):
+        known, move = cloud.claim(), cloud.claim(kind="MIGRATION")
+        ran = cloud.run("--not-in", cloud.file(known), "--json")
+        assert (ran.code, json.loads(ran.out)["summary"]["not_compared"]) == (0, {"MIGRATION": 1})
+        assert found(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
+
+    def test_one_project_and_one_type(self, cloud):
+        cloud.claim()
+        blue, lease = cloud.claim(project="blue"), cloud.claim(kind="LEASE", project="blue")
+        words = ("--not-in", cloud.file(OTHER), "--project", "blue", "--json")
+        assert found(cloud.run(*words)) == {"orphan": {blue, lease}}
+        assert found(cloud.run(*words, "--type", "LEASE")) == {"orphan": {lease}}
+
+    def test_as_text_and_as_comma_separated_values(self, cloud):
+        known, orphan = cloud.claim(), cloud.claim()
+        path = cloud.file(known)
+        text = cloud.run("--not-in", path).out
+        assert f"orphan {orphan} (INSTANCE, project red, age 2d): nobody knows it; holds host1: 2 VCPU" in text
+        assert re.search(r"\| +orphans +\| +1 +\|", text)
+        [row] = csv.DictReader(io.StringIO(cloud.run("--not-in", path, "--csv").out))
+        assert (row["kind"], row["consumer"], row["project"]) == ("orphan", orphan, "red")
+
+
+class TestRelease:
+    WORDS = ("--release", "--older-than", "1d")
+
+    def test_a_dry_run_shows_what_would_be_free_and_writes_nothing(self, cloud):
+        known = [cloud.claim(), cloud.claim(), cloud.claim()]
+        cloud.claim(host2={"VCPU": 7}, pool={"DISK_GB": 3})
+        cloud.claim(project="blue", host2={"VCPU": 1})
+        with watch.writes(cloud.database.engine) as written:
+            ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS)
+        assert (ran.code, written, len(cloud.held())) == (command.FOUND, [], 5)
+        assert "Dry run: nothing was released.  --yes releases 2 consumers.\n" in ran.out
+        for row in (r"INSTANCE +\| +blue +\| +1", r"VCPU +\| +8", r"DISK_GB +\| +3", r"host2 +\| +2", r"pool +\| +1"):
+            assert re.search(rf"\| +{row} +\|", ran.out)
+        document = json.loads(cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--json").out)["release"]
+        assert (document["dry_run"], document["amounts"]) == (True, {"VCPU": 8, "DISK_GB": 3})
+        assert (len(document["consumers"]), document["released"]) == (2, [])
+
+    def test_old_orphans_are_released_in_batches_and_the_feed_has_it(self, cloud, monkeypatch):
+        monkeypatch.setattr(release, "BATCH", 2)
+        known = [cloud.claim() for _ in range(6)]
+        orphans = [cloud.claim(host2={"VCPU": 1}) for _ in range(5)]
+        young = cloud.claim(days=0.5)
+        before = _changes(cloud)
+        ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes")
+        assert ran.code == 0
+        assert "5 of 5 consumers were released.\n" in ran.out
+        assert cloud.held() == {*known, young}
+        # A change of usage for each of the three transactions.
+        assert _changes(cloud) - before == 3
+        again = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
+        assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
+        assert not set(orphans) & cloud.held()
+
+    def test_the_history_says_that_the_command_has_ended_them(self, cloud):
+        known, orphan = cloud.claim(), cloud.claim()
+        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
+        cloud.database.history.order()
+        wanted = event.EventFilter(uuid=orphan)
+        last = cloud.database.snapshot(lambda db: event.page(db, wanted, 1, newest_first=True)).events[0]
+        assert last.generations[1] is None
+        assert (last.request["api"], last.request["route"]) == ("placement-manage", "consumers")
+
+    def test_of_more_than_half_it_is_refused(self, cloud):
+        known, orphans = cloud.claim(), {cloud.claim(), cloud.claim()}
+        words = ("--not-in", cloud.file(known), *self.WORDS, "--yes")
+        ran = cloud.run(*words)
+        assert ran.code == 1
+        assert "2 of 3 consumers would be released, more than half" in ran.err
+        assert "--yes releases" not in ran.out
+        assert cloud.held() == {known, *orphans}
+        assert cloud.run(*words, "--force").code == 0
+        assert cloud.held() == {known}
+
+    def test_of_half_it_is_not(self, cloud):
+        known, _ = cloud.claim(), cloud.claim()
+        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
+        assert cloud.held() == {known}
+
+    def test_what_changed_since_it_was_read_is_kept(self, cloud, monkeypatch):
+        known = [cloud.claim(), cloud.claim()]
+        first, second = cloud.claim(), cloud.claim()
+        give_back = command.releasing.give_back
+
+        def late(*arguments):
+            cloud.claim(first, generation=1, host2={"VCPU": 1})
+            give_back(*arguments)
+
+        monkeypatch.setattr(command.releasing, "give_back", late)
+        ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes")
+        assert ran.code == command.FOUND
+        assert f"kept {first}: it has changed or ended since it was read\n" in ran.out
+        assert cloud.held() == {*known, first}
+        assert second not in cloud.held()
+
+    def test_consumers_of_unknown_age_are_never_released(self, cloud):
+        known, other = cloud.claim(), cloud.claim()
+        cloud.age(other, None)
+        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes", "--force").code == 0
+        assert cloud.held() == {known, other}
+
+    def test_what_may_be_a_migration_stays(self, cloud):
+        known, move, untyped = cloud.claim(), cloud.claim(kind="MIGRATION"), cloud.claim(kind=None)
+        words = ("--not-in", cloud.file(known, OTHER), *self.WORDS, "--yes", "--force")
+        ran = cloud.run(*words)
+        assert ran.code == command.FOUND
+        assert "1 orphans of unknown type stay" in ran.out
+        assert cloud.held() == {known, move, untyped}
+        assert cloud.run(*words, "--type", "unknown").code == 0
+        assert cloud.held() == {known, move}
+
+    def test_a_failure_in_between_shows_what_was_released(self, cloud, monkeypatch):
+        monkeypatch.setattr(release, "BATCH", 1)
+        known = [cloud.claim(), cloud.claim()]
+        orphans = [cloud.claim(), cloud.claim()]
+        end, done = release.end, []
+
+        def fails(db, ending):
+            if done:
+                raise KeyboardInterrupt
+            done.append(ending)
+            end(db, ending)
+
+        monkeypatch.setattr(release, "end", fails)
+        ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
+        assert ran.code == 130
+        assert json.loads(ran.out)["release"]["released"] == orphans[:1]
+        assert cloud.held() == {*known, orphans[1]}
+
+
+def _changes(cloud):
+    counted = sa.select(sa.func.count()).select_from(provider_changes)
+    return cloud.database.read(lambda db: db.execute(counted).scalar_one())
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--release", "--older-than", "1d"], "--release requires --not-in, --nova or --ironic"),
+            (["--release", "--not-in", "x"], "--release requires --older-than"),
+            (["--yes"], "--yes and --force are for --release"),
+            (["--not-in", "-", "--not-in", "-"], "stdin can be read once"),
+            (["--json", "--csv"], "not allowed with"),
+            (["--older-than", "30"], "'30' is no age"),
+            (["--older-than", "0d"], "'0d' is no age"),
+            (["--older-than", "99999999w"], "out of range"),
+            (
+                ["--release", "--older-than", "1d", "--not-in", "x", "--type", "MIGRATION"],
+                "--release of migrations requires --nova",
+            ),
+        ],
+    )
+    def test_arguments_that_do_not_go_together(self, cloud, words, said):
+        ran = cloud.run(*words)
+        assert (ran.code, ran.out) == (2, "")
+        assert said in ran.err
+
+    def test_a_database_without_tables_is_named(self, cloud):
+        with cloud.database.engine.begin() as connection:
+            connection.exec_driver_sql("DROP TABLE alembic_version")
+        ran = cloud.run()
+        assert (ran.code, ran.out) == (1, "")
+        assert "db sync" in ran.err

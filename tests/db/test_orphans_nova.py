@@ -1,0 +1,344 @@
+"""placement-manage consumers --nova: openstacksdk reads a nova whose replies its published schemas allow."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import urllib.parse
+
+import pytest
+
+from placement.cmd import consumers as command
+from placement.cmd.nova import VERSION
+from tests.db.cloud import FLAVOR, Cloud, uuids
+from tests.nova import fake
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+RELEASE = ("--release", "--older-than", "1d", "--yes", "--force")
+#: What does not depend on the kind of database.
+SQLITE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
+
+
+@pytest.fixture
+def nova():
+    with fake.served() as state:
+        yield state
+
+
+@pytest.fixture
+def cloud(database, tmp_path, monkeypatch, in_process, nova):
+    made = Cloud(database, tmp_path, monkeypatch, in_process)
+    made.connect(here=nova.url)
+    return made
+
+
+def compare(cloud, *words):
+    return cloud.run("--nova", "here", *words, "--json")
+
+
+def found(ran):
+    """What was found: the kind and the reason, by consumer."""
+    assert ran.out, ran.err
+    return {one["consumer"]: (one["kind"], one["reason"]) for one in json.loads(ran.out)["found"]}
+
+
+def kinds(ran):
+    return {consumer: kind for consumer, (kind, _) in found(ran).items()}
+
+
+def server(cloud, nova, host="host1", flavor=None, held=None, **fields):
+    """Make a server with the allocations that it should have, or with others; return its uuid."""
+    [uuid] = uuids(1)
+    nova.add(uuid, host, flavor, **fields)
+    if held is None:
+        cloud.claim(uuid, **{host: FLAVOR})
+    elif held:
+        cloud.claim(uuid, **held)
+    return uuid
+
+
+def test_a_cloud_in_order_has_no_findings(cloud, nova):
+    for _ in range(10):
+        server(cloud, nova)
+    ran = compare(cloud)
+    assert (ran.code, found(ran), json.loads(ran.out)["summary"]["compared"]) == (0, {}, 10)
+    # All pages, of all projects, at the one version.
+    pages = [urllib.parse.parse_qs(urllib.parse.urlsplit(path).query) for path in nova.asked if "/detail" in path]
+    assert [page.get("all_tenants") for page in pages] == [["1"]] * 4
+    assert ["marker" in page for page in pages] == [False, True, True, True]
+
+
+def test_an_orphan_is_found_and_released(cloud, nova):
+    known = [server(cloud, nova) for _ in range(4)]
+    orphan, untyped, young = cloud.claim(), cloud.claim(kind=None), cloud.claim(days=0)
+    foreign = cloud.claim(kind="LEASE")
+    ran = compare(cloud)
+    assert (ran.code, kinds(ran)) == (command.FOUND, {orphan: "orphan", untyped: "orphan", young: "young"})
+    assert json.loads(ran.out)["summary"]["not_compared"] == {"LEASE": 1}
+    assert compare(cloud, *RELEASE).code == 0
+    assert cloud.held() == {*known, young, foreign}
+
+
+def test_a_list_and_a_nova_are_one_list(cloud, nova):
+    server(cloud, nova)
+    listed, orphan = cloud.claim(kind="LEASE"), cloud.claim(kind="LEASE")
+    assert kinds(compare(cloud, "--not-in", cloud.file(listed))) == {orphan: "orphan"}
+
+
+def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
+    """One that is deleted and can be restored, or is in a cell that does not answer."""
+    known = server(cloud, nova)
+    hidden = server(cloud, nova, status="SOFT_DELETED")
+    nova.hidden[hidden] = nova.servers.pop(hidden)
+    ran = compare(cloud, *RELEASE)
+    assert (ran.code, found(ran), cloud.held()) == (0, {}, {known, hidden})
+
+
+@pytest.mark.parametrize(
+    "status", ["accepted", "queued", "preparing", "pre-migrating", "running", "post-migrating", "migrating", "finished"]
+)
+def test_what_migrates_is_no_orphan_and_no_double(cloud, nova, status):
+    moving = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
+    [move] = uuids(1)
+    nova.migrate(moving, move, status)
+    cloud.claim(move, kind="MIGRATION")
+    ran = compare(cloud, *RELEASE)
+    assert (ran.code, found(ran), cloud.held()) == (0, {}, {moving, move})
+
+
+def test_more_migrations_than_a_page_are_all_read(cloud, nova):
+    moving = server(cloud, nova)
+    moves = uuids(7)
+    for move in moves:
+        nova.migrate(moving, move, "finished", "resize")
+        cloud.claim(move, kind="MIGRATION")
+    assert compare(cloud, *RELEASE).code == 0
+    assert cloud.held() == {moving, *moves}
+
+
+@pytest.mark.parametrize("status", ["error", "completed", "confirmed", "reverted", "cancelled", "failed"])
+def test_a_migration_that_has_ended_is_an_orphan(cloud, nova, status):
+    stays = server(cloud, nova)
+    [move] = uuids(1)
+    nova.migrate(stays, move, status)
+    cloud.claim(move, kind="MIGRATION")
+    assert kinds(compare(cloud)) == {move: "orphan"}
+    assert compare(cloud, *RELEASE).code == 0
+    assert cloud.held() == {stays}
+
+
+def test_an_evacuated_server_holds_on_both_hosts_until_the_old_one_is_back(cloud, nova):
+    moved = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
+    nova.migrate(moved, uuids(1)[0], "done", "evacuation")
+    assert compare(cloud).code == 0
+    nova.migrations[0]["status"] = "completed"
+    assert kinds(compare(cloud)) == {moved: "double"}
+
+
+def test_an_instance_on_two_hosts_is_a_double(cloud, nova):
+    twice = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
+    ran = compare(cloud)
+    assert found(ran) == {
+        twice: ("double", "holds on host1 and host2; nova has it on host2, and it does not migrate"),
+    }
+    [one] = json.loads(ran.out)["found"]
+    unset = f"openstack resource provider allocation unset --provider {cloud.providers['host1']} {twice}"
+    assert one["hint"] == unset
+    assert f"    mend: {unset}\n" in cloud.run("--nova", "here").out
+
+
+def test_of_a_double_without_anything_on_its_own_host_nothing_is_unset(cloud, nova):
+    lost = server(cloud, nova, "host3", held={"host1": FLAVOR, "host2": FLAVOR})
+    [one] = json.loads(compare(cloud).out)["found"]
+    assert one["kind"] == "double"
+    assert one["hint"] == f"nova-manage placement heal_allocations --force --instance {lost}"
+
+
+def test_a_child_and_a_shared_pool_are_no_second_host(cloud, nova):
+    server(cloud, nova, held={"host1": {"VCPU": 1, "MEMORY_MB": 512}, "numa1": {"VCPU": 1}, "pool": {"DISK_GB": 20}})
+    assert compare(cloud).code == 0
+
+
+def test_another_host(cloud, nova):
+    moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
+    homeless = server(cloud, nova, "host2", held={"pool": {"DISK_GB": 20}})
+    assert found(compare(cloud)) == {
+        moved: ("wrong-host", "holds on host1; nova has it on host2"),
+        homeless: ("wrong-host", "holds on no host; nova has it on host2"),
+    }
+
+
+def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
+    missing = server(cloud, nova, held={})
+    other = server(cloud, nova, held={}, tenant_id="blue")
+    server(cloud, nova, held={}, **{fake.TASK: "deleting"})
+    server(cloud, nova, None, held={}, status="SHELVED_OFFLOADED")
+    server(cloud, nova, None, held={}, status="ERROR")
+    ran = compare(cloud)
+    assert (ran.code, kinds(ran)) == (command.FOUND, {missing: "missing", other: "missing"})
+    assert json.loads(ran.out)["found"][0]["hint"] == f"nova-manage placement heal_allocations --instance {missing}"
+    assert kinds(compare(cloud, "--project", "blue")) == {other: "missing"}
+    assert kinds(compare(cloud, "--type", "MIGRATION")) == {}
+
+
+def test_a_server_without_a_host_should_hold_nothing(cloud, nova):
+    shelved = server(cloud, nova, None, held={"host1": FLAVOR}, status="SHELVED_OFFLOADED")
+    server(cloud, nova, None, held={"host1": FLAVOR}, status="BUILD", **{fake.TASK: "scheduling"})
+    assert found(compare(cloud)) == {shelved: ("no-host", "nova has it on no host (SHELVED_OFFLOADED)")}
+
+
+SPECS = {"hw:cpu_policy": "dedicated"}
+
+
+@pytest.mark.parametrize(
+    ("flavor", "held", "said"),
+    [
+        ({}, {**FLAVOR, "VCPU": 3}, "VCPU+PCPU 3 instead of 2"),
+        ({}, {"VCPU": 2, "MEMORY_MB": 512}, "DISK_GB 0 instead of 20"),
+        ({}, {**FLAVOR, "MEMORY_MB": 1024, "DISK_GB": 1}, "MEMORY_MB 1024 instead of 512, DISK_GB 1 instead of 20"),
+        ({"ephemeral": 5, "swap": 1025}, FLAVOR, "DISK_GB 20 instead of 27"),
+        ({"ephemeral": 5, "swap": 1024}, {**FLAVOR, "DISK_GB": 26}, None),
+        ({"extra_specs": SPECS}, {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 20}, None),
+        ({"extra_specs": SPECS}, {"PCPU": 3, "MEMORY_MB": 512, "DISK_GB": 20}, "VCPU+PCPU 3 instead of 2"),
+        ({"extra_specs": {"resources:VCPU": "4"}}, {**FLAVOR, "VCPU": 4}, None),
+        ({"extra_specs": {"resources:DISK_GB": "0"}}, FLAVOR, "DISK_GB 20 instead of 0"),
+        ({"extra_specs": {"resources:VGPU": "1"}}, FLAVOR, "VGPU 0 instead of 1"),
+        ({"extra_specs": {"resources:VGPU": "1"}}, {**FLAVOR, "VGPU": 2}, None),
+        ({"extra_specs": {"resources1:VCPU": "1"}}, {**FLAVOR, "VCPU": 9}, None),
+        ({"extra_specs": {"trait:HW_CPU_X86_AVX": "required"}}, FLAVOR, None),
+    ],
+)
+def test_amounts_that_differ_from_the_flavor(cloud, nova, flavor, held, said):
+    one = server(cloud, nova, flavor=flavor, held={"host1": held})
+    expected = {} if said is None else {one: ("amounts", f"holds other amounts than its flavor says: {said}")}
+    assert found(compare(cloud)) == expected
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_all_recorded_replies_as_they_are(cloud, nova, more):
+    """Whatever else the schemas allow: flavors of any size, with swap and volumes, and all states."""
+    differing = set()
+    for document in fake.RECORDED["servers"]:
+        uuid = document["id"]
+        nova.servers[uuid] = {**document, **({fake.HOST: "host2", fake.TASK: None} if "flavor" in document else {})}
+        if "flavor" not in document:
+            cloud.claim(uuid)
+            continue
+        flavor = document["flavor"]
+        root = 0 if document["image"] == "" else flavor["disk"]
+        disk = root + flavor["ephemeral"] + math.ceil(flavor["swap"] / 1024)
+        held = {"VCPU": flavor["vcpus"], "MEMORY_MB": flavor["ram"], "DISK_GB": disk + more}
+        if any(held.values()):
+            cloud.claim(uuid, host2={name: amount for name, amount in held.items() if amount})
+        if more and "extra_specs" in flavor:
+            differing.add(uuid)
+    assert kinds(compare(cloud)) == dict.fromkeys(differing, "amounts")
+
+
+def test_a_root_disk_on_a_volume_takes_no_room(cloud, nova):
+    server(cloud, nova, held={"host1": {"VCPU": 2, "MEMORY_MB": 512}}, image="")
+    assert compare(cloud).code == 0
+
+
+def test_what_nova_does_not_tell_is_not_compared(cloud, nova):
+    hidden = server(cloud, nova, held={"host1": {"VCPU": 99}})
+    del nova.servers[hidden]["flavor"]["extra_specs"]
+    # In a cell that does not answer.
+    silent = server(cloud, nova, held={"host1": {"VCPU": 99}, "host2": {"VCPU": 99}})
+    kept = ("id", "created", "links", "tenant_id")
+    nova.servers[silent] = {**{name: nova.servers[silent][name] for name in kept}, "status": "UNKNOWN"}
+    server(cloud, nova, held={"host2": FLAVOR}, **{fake.TASK: "migrating"})
+    assert compare(cloud).code == 0
+
+
+def test_what_changes_meanwhile_is_not_judged(cloud, nova):
+    moved, other = server(cloud, nova, "host2", held={"host1": FLAVOR}), server(cloud, nova, held={})
+    nova.changed.add(moved)
+    ran = compare(cloud)
+    assert (kinds(ran), json.loads(ran.out)["summary"]["changed_meanwhile"]) == ({other: "missing"}, 1)
+
+
+@pytest.mark.parametrize("status", [403, 500])
+@pytest.mark.parametrize(
+    ("path", "at"), [("/servers/detail", 1), ("/servers/detail", 2), ("/os-migrations", 1), ("/os-migrations", 9)]
+)
+def test_a_failure_at_any_page_releases_nothing(cloud, nova, path, at, status):
+    held = {server(cloud, nova) for _ in range(5)} | {cloud.claim()}
+    nova.failing[path] = (at, status)
+    ran = compare(cloud, *RELEASE)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[-1].startswith("placement-manage: nova of here cannot be read: ")
+    assert cloud.held() == held
+
+
+def test_an_orphan_that_nova_cannot_be_asked_for_is_not_released(cloud, nova):
+    known, unclear = server(cloud, nova), cloud.claim()
+    for status in (403, 500, 404):
+        nova.asked.clear()
+        nova.failing[f"/servers/{unclear}"] = (1, status)
+        ran = compare(cloud, *RELEASE)
+        assert (ran.code, ran.out, cloud.held()) == (1, "", {known, unclear})
+
+
+@SQLITE
+def test_a_nova_without_servers_is_refused(cloud, nova):
+    held = {cloud.claim()}
+    ran = compare(cloud, *RELEASE)
+    assert (ran.code, ran.out, cloud.held()) == (1, "", held)
+    assert "nova of here shows no server" in ran.err
+    assert compare(cloud, "--allow-empty").code == command.FOUND
+
+
+@SQLITE
+def test_without_the_rights_of_an_administrator_it_is_refused(cloud, nova):
+    one = server(cloud, nova)
+    del nova.servers[one][fake.HOST]
+    ran = compare(cloud)
+    assert (ran.code, ran.out) == (1, "")
+    assert f"as to an administrator: '{fake.HOST}' is missing" in ran.err
+
+
+@SQLITE
+def test_a_nova_that_is_too_old_is_refused(cloud, nova):
+    server(cloud, nova)
+    nova.newest = (2, 60)
+    ran = compare(cloud)
+    assert (ran.code, ran.out) == (1, "")
+    assert f"Version compute {VERSION} is not supported" in ran.err
+
+
+@SQLITE
+@pytest.mark.parametrize(
+    "replies", [[], {}, {"servers": None}, {"servers": [{}]}, {"servers": [], "servers_links": [{"rel": "next"}]}]
+)
+def test_replies_of_something_else_are_one_line(cloud, nova, monkeypatch, replies):
+    monkeypatch.setattr(nova, "reply", _with(nova.reply, "/servers/detail", replies))
+    ran = compare(cloud)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+
+
+def _with(reply, wanted, document):
+    return lambda path, version: (200, document) if wanted in path else reply(path, version)
+
+
+@SQLITE
+def test_a_next_page_that_repeats_ends_the_command(cloud, nova, monkeypatch):
+    one = nova.add(uuids(1)[0], "host1")
+    page = {"servers": [one], "servers_links": [{"rel": "next", "href": "http://nova.invalid"}]}
+    monkeypatch.setattr(nova, "reply", _with(nova.reply, "/servers/detail", page))
+    ran = compare(cloud)
+    assert (ran.code, ran.out) == (1, "")
+    assert "a next page that does not go on" in ran.err
+
+
+@SQLITE
+def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
+    cloud.connect(here="http://127.0.0.1:1/v2.1")
+    for name in ("here", "nowhere"):
+        ran = cloud.run("--nova", name)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+        assert name in ran.err
+    monkeypatch.setitem(sys.modules, "openstack", None)
+    ran = cloud.run("--nova", "here")
+    assert ran.err == "placement-manage: openstacksdk is missing: install the extra 'orphans'.\n"

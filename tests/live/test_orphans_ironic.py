@@ -1,0 +1,82 @@
+"""placement-manage consumers --ironic: a service with the Bare Metal API stands in for Ironic, as for imports."""
+
+from __future__ import annotations
+
+import json
+
+import openstack
+import pytest
+
+from placement.cmd import consumers as command
+from tests import running
+from tests.db.cloud import Cloud, uuids
+from tests.nova import fake
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # those of the SDK itself
+    # The clients do not depend on the kind of database.
+    pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session"),
+]
+RELEASE = ("--release", "--older-than", "1d", "--yes", "--force")
+
+
+@pytest.fixture(scope="module")
+def ironic(tmp_path_factory):
+    """A service with a node that is allocated, and one in use: its URL, and the two consumers."""
+    database = f"sqlite:///{tmp_path_factory.mktemp('there')}/there.sqlite"
+    with running.embedded(database, {"baremetal": {"enabled": True}}) as found:
+        url = f"{found.url}/baremetal"
+        client = openstack.connect(auth_type="none", endpoint=url).baremetal
+        for name in ("n1", "n2"):
+            client.create_node(driver="redfish", name=name, resource_class=f"bm.{name}")
+            client.set_node_provision_state(name, "manage", wait=True)
+            client.set_node_provision_state(name, "provide", wait=True)
+            client.set_node_power_state(name, "power off")
+        allocated = client.wait_for_allocation(client.create_allocation(resource_class="bm.n1")).id
+        [instance] = uuids(1)
+        client.patch_node("n2", [{"op": "add", "path": "/instance_uuid", "value": instance}])
+        yield url, allocated, instance
+
+
+@pytest.fixture
+def cloud(database, tmp_path, monkeypatch, in_process):
+    return Cloud(database, tmp_path, monkeypatch, in_process)
+
+
+def orphans(ran):
+    assert ran.out, ran.err
+    return {one["consumer"] for one in json.loads(ran.out)["found"] if one["kind"] == "orphan"}
+
+
+def test_what_no_node_is_used_by_is_an_orphan(cloud, ironic):
+    url, allocated, _ = ironic
+    cloud.connect(there=url)
+    cloud.claim(allocated, kind="BAREMETAL")
+    orphan, server = cloud.claim(kind="BAREMETAL"), cloud.claim()
+    ran = cloud.run("--ironic", "there", "--json")
+    assert (ran.code, orphans(ran)) == (command.FOUND, {orphan})
+    assert json.loads(ran.out)["summary"]["not_compared"] == {"INSTANCE": 1}
+    assert cloud.run("--ironic", "there", *RELEASE).code == 0
+    assert cloud.held() == {allocated, server}
+
+
+def test_nova_and_ironic_together(cloud, ironic):
+    url, allocated, instance = ironic
+    with fake.served() as nova:
+        cloud.connect(there=url, here=nova.url)
+        [server] = uuids(1)
+        nova.add(server, "host1")
+        cloud.claim(server)
+        cloud.claim(allocated, kind="BAREMETAL")
+        cloud.claim(instance)
+        orphan = cloud.claim(kind="BAREMETAL")
+        assert orphans(cloud.run("--nova", "here", "--ironic", "there", "--json")) == {orphan}
+        assert orphans(cloud.run("--nova", "here", "--json")) == {instance}
+
+
+def test_an_ironic_that_cannot_be_read_releases_nothing(cloud):
+    cloud.connect(there="http://127.0.0.1:1")
+    made = cloud.claim(kind="BAREMETAL")
+    ran = cloud.run("--ironic", "there", *RELEASE)
+    assert (ran.code, ran.out, cloud.held()) == (1, "", {made})
+    assert "Ironic cannot be read" in ran.err

@@ -1,0 +1,100 @@
+"""Those that should hold something: lines of files, and documents of nova as it may send them."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from placement.orphans.expected import Expected, InvalidNames, NovaServer, named
+from tests.nova import record
+from tests.nova.fake import HOST, RECORDED, VALIDATORS
+
+UUID = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a1"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        UUID,
+        UUID.upper(),
+        UUID.replace("-", ""),
+        f"  {UUID}\t",
+        f'"{UUID}"',
+        f"{UUID} # web1",
+        f"{{{UUID}}}",
+        f"{UUID}\r\n",
+    ],
+)
+def test_spellings_of_a_uuid(line):
+    assert named([line], "file", may_be_empty=False) == {UUID}
+
+
+@pytest.mark.parametrize("line", ["ID", UUID[:-1], f"{UUID},{UUID}", f"{UUID} web1", "| ID |", "\ufeff" + UUID, "\0"])
+def test_what_is_no_uuid(line):
+    with pytest.raises(InvalidNames, match=r"file:3: .* is no uuid"):
+        named([UUID, "", line], "file", may_be_empty=True)
+
+
+@pytest.mark.parametrize("lines", [[], ["", "  \n"], ["# none"]])
+def test_no_uuid_at_all(lines):
+    with pytest.raises(InvalidNames, match="file names no consumer"):
+        named(lines, "file", may_be_empty=False)
+    assert named(lines, "file", may_be_empty=True) == set()
+
+
+@hypothesis.given(st.lists(st.text()))
+def test_any_lines_are_uuids_or_refused(lines):
+    try:
+        found = named(lines, "file", may_be_empty=False)
+    except InvalidNames:
+        return
+    assert all(len(one) == 36 and one == one.lower() for one in found)
+
+
+def test_what_was_recorded_is_what_is_generated_from_the_schemas():
+    schemas = json.loads(record.SCHEMAS.read_text())
+    assert record.replies(schemas) == RECORDED
+    for key in ("servers", "migrations"):
+        VALIDATORS[key].validate({key: RECORDED[key]})
+
+
+def test_the_recorded_replies_have_every_alternative():
+    """Each property that the schema allows, and both kinds of servers; what is not required is missing in some."""
+    full, short = VALIDATORS["servers"].schema["properties"]["servers"]["items"]["oneOf"]
+    servers = [one for one in RECORDED["servers"] if "flavor" in one]
+    unknown = [one for one in RECORDED["servers"] if "flavor" not in one]
+    assert set(full["properties"]) == set().union(*servers)
+    assert set(full["required"]) == set.intersection(*map(set, servers))
+    assert set(short["properties"]) == set().union(*unknown)
+    assert {one["image"] == "" for one in servers} == {True, False}
+    assert {"extra_specs" in one["flavor"] for one in servers} == {True, False}
+
+
+@pytest.mark.parametrize("number", range(record.SERVERS))
+def test_every_server_that_the_schemas_allow_is_understood_or_refused(number):
+    document = copy.deepcopy(RECORDED["servers"][number])
+    if "flavor" in document and HOST not in document:
+        with pytest.raises(KeyError, match=HOST):
+            NovaServer.of(document)
+        return
+    server = NovaServer.of(document)
+    assert (server.uuid, server.status, server.project) == (document["id"], document["status"], document["tenant_id"])
+    if "flavor" not in document:
+        assert (server.in_motion, server.host, server.demand) == (True, None, None)
+        return
+    assert server.host == document[HOST]
+    assert (server.demand is None) == ("extra_specs" not in document["flavor"])
+    if server.demand is not None:
+        assert server.demand.exact["MEMORY_MB"] == document["flavor"]["ram"]
+
+
+def test_migrations_and_their_servers_are_known():
+    expected = Expected()
+    expected.add_migrations(RECORDED["migrations"])
+    assert expected.migrations == {one["uuid"] for one in RECORDED["migrations"]}
+    assert expected.migrating == {one["instance_uuid"] for one in RECORDED["migrations"]}
+    assert all(map(expected.knows, expected.migrations))
