@@ -415,8 +415,19 @@ event_order = sa.Table(
     sa.Index("event_order_at_idx", "at"),
 )
 
+# What all providers together had and what was used of it, at intervals, for pictures of the past.
+usage_samples = sa.Table(
+    "usage_samples",
+    metadata,
+    # By the database's clock, at the beginning of an interval.
+    _precise("at", primary_key=True, nullable=False),
+    sa.Column("resource_class", sa.String(255), primary_key=True, nullable=False),
+    sa.Column("capacity", sa.BigInteger, nullable=False),
+    sa.Column("used", sa.BigInteger, nullable=False),
+)
+
 #: The tables that other implementations do not know.
 OURS = (
     *(change_writers, provider_changes, feed_instance, claims, baremetal_nodes, baremetal_allocations),
-    *(events, event_order),
+    *(events, event_order, usage_samples),
 )

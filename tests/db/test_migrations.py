@@ -118,8 +118,8 @@ def test_bare_metal_adds_tables_to_a_served_database_and_changes_nothing_else(en
         schema.sync(engine)
     after = portrait(engine)
     assert {table: after[table] for table in before} == before
-    assert after.keys() - before.keys() == {*BARE_METAL, "claims", "events", "event_order"}
-    ours = ("baremetal_", "claims", "event", "alembic_version")
+    assert after.keys() - before.keys() == {*BARE_METAL, "claims", "events", "event_order", "usage_samples"}
+    ours = ("baremetal_", "claims", "event", "usage_samples", "alembic_version")
     assert [one for one in statements if not any(name in one for name in ours)] == []
     assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers go on meanwhile"
 

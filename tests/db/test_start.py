@@ -79,7 +79,7 @@ def test_a_later_schema_of_another_placement_is_not_served(database, sync):
     schema.sync(database.engine, schema.COMMON_HEADS[0])
     migrated(database)
     ours = r"baremetal_allocations, baremetal_nodes, change_writers, claims, event_order, events, "
-    ours += r"feed_instance, provider_changes\."
+    ours += r"feed_instance, provider_changes, usage_samples\."
     with pytest.raises(StartError, match=f"It lacks {ours}$"):
         started(database, sync)
     assert len(schema.lacking(database.engine)) == len(tables.OURS), "nothing was created"

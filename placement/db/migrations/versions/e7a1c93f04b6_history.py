@@ -1,4 +1,4 @@
-"""The history: what committed transactions have changed, and their order; tables that other implementations lack."""
+"""The history: what committed transactions have changed, their order, and samples of the usage; tables of our own."""
 
 from __future__ import annotations
 
@@ -46,9 +46,17 @@ def upgrade() -> None:
         sa.UniqueConstraint("writer_id", "seq", name="uniq_event_order0writer_seq"),
     )
     steps.create_index("event_order_at_idx", "event_order", ["at"])
+    steps.create_table(
+        "usage_samples",
+        sa.Column("at", _PRECISE, primary_key=True, nullable=False),
+        sa.Column("resource_class", sa.String(255), primary_key=True, nullable=False),
+        sa.Column("capacity", sa.BigInteger, nullable=False),
+        sa.Column("used", sa.BigInteger, nullable=False),
+    )
 
 
 def downgrade() -> None:
     """Drop the tables."""
+    steps.drop_table("usage_samples")
     steps.drop_table("event_order")
     steps.drop_table("events")
