@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.cmd import consumers as command
+from placement.cmd import manage
 from placement.db.tables import allocations, consumers, provider_changes
 from placement.objects import event, holders, release
 from placement.orphans import consumers as reading
@@ -324,9 +325,8 @@ class TestArguments:
         assert (ran.code, ran.out) == (2, "")
         assert said in ran.err
 
-    def test_a_database_without_tables_is_named(self, cloud):
-        with cloud.database.engine.begin() as connection:
-            connection.exec_driver_sql("DROP TABLE alembic_version")
-        ran = cloud.run()
+    def test_a_database_without_tables_is_named(self, database_url, in_process, monkeypatch):
+        monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", database_url)
+        ran = in_process(manage, "consumers")
         assert (ran.code, ran.out) == (1, "")
         assert "db sync" in ran.err
