@@ -285,6 +285,11 @@ class TestOpenStack:
         code, (found,) = openstack("resource provider consumers --project red")
         assert (code, found["consumer"], found["resources"]) == (0, SERVER, "4 VCPU")
 
+    def test_history(self, openstack):
+        code, (found,) = openstack(f"resource provider history {SERVER}")
+        assert (code, found["who"], found["what"]) == (0, "admin", f"consumer {SERVER} created")
+        openstack("resource provider history nothing", refused="nothing")
+
 
 def test_a_user_of_http_basic(backend, environment, tmp_path):
     (tmp_path / "htpasswd").write_text(f"ada:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")

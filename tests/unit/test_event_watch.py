@@ -1,0 +1,117 @@
+"""Waiting for events: one of those that wait looks, for all of them, and hands over."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from placement import deploy, errors
+from placement.db import event_watch
+from placement.db.event_watch import EventWatch
+
+
+class History:
+    """A newest position that the test sets, and which threads have looked at it."""
+
+    def __init__(self):
+        self.newest, self.lookers, self.failing = 0, [], False
+
+    def look(self):
+        self.lookers.append(threading.get_ident())
+        if self.failing:
+            raise errors.DatabaseUnavailable()
+        return self.newest
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(event_watch, "INTERVAL", 0.01)
+    monkeypatch.setattr(event_watch, "_PAUSE", 0.01)
+
+
+@pytest.fixture
+def history():
+    return History()
+
+
+@pytest.fixture
+def watch(history):
+    return EventWatch(history.look)
+
+
+def waiting(watch, number, seconds=60.0):
+    """Wait in a thread; its result is in the list."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(watch.wait(number, time.monotonic() + seconds)))
+    thread.start()
+    return thread, found
+
+
+def test_there_are_as_many_places_as_may_wait(watch):
+    watch.most = 2
+    assert [watch.enter() for _ in range(3)] == [True, True, False]
+    watch.leave()
+    assert [watch.enter() for _ in range(2)] == [True, False]
+
+
+def test_what_is_there_already_is_found_at_once(watch, history):
+    history.newest = 5
+    assert watch.wait(4, time.monotonic())
+
+
+def test_a_wait_ends_without_an_event(watch):
+    assert not watch.wait(0, time.monotonic() + 0.05)
+
+
+def test_one_thread_looks_for_all(watch, history):
+    crowd = [waiting(watch, 0) for _ in range(5)]
+    while len(history.lookers) < 20:
+        time.sleep(0.01)
+    assert len({*history.lookers}) == 1
+    history.newest = 1
+    for thread, _ in crowd:
+        thread.join()
+    assert [found for _, found in crowd] == [[True]] * 5
+
+
+def test_another_one_looks_when_the_first_has_ended(watch, history):
+    """The first one that waits has less to wait for."""
+    first, found = waiting(watch, 0)
+    while not history.lookers:
+        time.sleep(0.001)
+    later, found_later = waiting(watch, 7)
+    history.newest = 3
+    first.join()
+    assert found == [True]
+    history.newest = 8
+    later.join()
+    assert found_later == [True]
+    assert len({*history.lookers}) == 2
+
+
+def test_a_database_that_is_away_ends_no_wait(watch, history):
+    history.failing = True
+    thread, found = waiting(watch, 0)
+    while len(history.lookers) < 3:
+        time.sleep(0.01)
+    history.failing, history.newest = False, 1
+    thread.join()
+    assert found == [True]
+
+
+def test_what_was_seen_long_ago_wakes_nobody(watch, history):
+    """The database was restored to an earlier state after the last look."""
+    history.newest = 9
+    assert watch.wait(0, time.monotonic())
+    history.newest = 2
+    assert not watch.wait(5, time.monotonic() + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("configured", "threads", "most"),
+    [(None, None, 1), (None, 1, 0), (None, 2, 1), (None, 8, 2), (None, 64, 16), (0, 64, 0), (5, 8, 5), (5, None, 5)],
+)
+def test_a_quarter_of_the_threads_may_wait(configured, threads, most):
+    assert deploy._most_waiting(configured, threads) == most
