@@ -90,7 +90,7 @@ class Sequencer:
             if not is_behind(wanted, newest):
                 return
             try:
-                rows = self._database.snapshot(_unordered)
+                rows = self._database.snapshot(unordered)
                 for start in range(0, len(rows), _BATCH):
                     self._insert(rows[start : start + _BATCH])
             except _Overtaken:
@@ -110,7 +110,7 @@ def newest_numbers(db: Reading) -> Newest:
     return {row.writer: (row.seq, row.ordered or 0) for row in db.execute(_NEWEST, {}) if row.seq is not None}
 
 
-def _unordered(db: Connection) -> list[dict[str, Any]]:
+def unordered(db: Connection) -> list[dict[str, Any]]:
     """Return the rows of all transactions without a position, in their order; ``db`` sees one committed state."""
     newest = {row.writer: (row.seq, row.ordered or 0) for row in db.execute(_NEWEST_PLAIN) if row.seq is not None}
     last = db.execute(NEWEST_POSITION).first()

@@ -36,8 +36,9 @@ Path = tuple[str, ...]
 Pair = tuple[Any, Any]
 Changes = Mapping[Path, Pair]
 
-#: Sets, of which is said what was added and what removed: the pairs are of (was in it, is in it).
-MEMBERS = frozenset({"traits", "aggregates"})
+#: Sets, of which is said what was added and what removed: the pairs are of (was in it, is in it).  Consumers are those
+#: that hold something on a provider.
+MEMBERS = frozenset({"traits", "aggregates", "consumers"})
 
 
 class Notes:

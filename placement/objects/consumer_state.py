@@ -151,7 +151,9 @@ def _note(
         if pair[0] != pair[1] or provider in provider_generations:
             of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
     db.note(CONSUMER, consumer, changes, generations=generations, project=project, by=by)
+    before, after = {key[0] for key in held}, {key[0] for key in holds}
     for provider, of_provider in of_providers.items():
+        of_provider["consumers", consumer] = provider in before, provider in after
         db.note(PROVIDER, provider, of_provider, generations=provider_generations.get(provider), by=by)
 
 

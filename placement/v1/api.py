@@ -60,7 +60,7 @@ V1 = Api(
         failures.UnknownCheck,
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
-        *(failures.InvalidPosition, failures.PositionLost),
+        *(failures.InvalidPosition, failures.PositionLost, failures.TimeUnknown, failures.TooManyChanges),
     ),
     anonymous_is_admin=True,
 )

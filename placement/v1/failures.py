@@ -54,6 +54,20 @@ class PositionLost(errors.Gone):
     )
 
 
+class TimeUnknown(errors.Gone):
+    """A state is asked for of a time before the oldest event."""
+
+    code = "placement.v1.time_unknown"
+    template = "The history does not reach back to that time: it begins with %(begins)s."
+
+
+class TooManyChanges(errors.BadRequest):
+    """A state is asked for of a time since which too much has changed."""
+
+    code = "placement.v1.too_many_changes"
+    template = "There are more than %(most)d events since then, which are not undone in one request."
+
+
 class InvalidEventFilter(errors.BadRequest):
     template = "The conditions on events exclude each other: %(reason)s"
 

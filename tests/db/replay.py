@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db.database import Database
-from placement.db.events import CONSUMER, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
+from placement.db.events import CONSUMER, MEMBERS, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
 from placement.db.tables import (
     allocations,
     baremetal_nodes,
@@ -125,6 +125,7 @@ def _read_consumers(db: Connection, state: State) -> None:
     for row in db.execute(_HELD):
         state.put(CONSUMER, row.consumer, "allocations", row.provider, row.name, value=row.used)
         state.put(PROVIDER, row.provider, "allocations", row.consumer, row.name, value=row.used)
+        state.put(PROVIDER, row.provider, "consumers", row.consumer, value=True)
         for name in ("generation", "project", "user", "type"):
             state.put(CONSUMER, row.consumer, name, value=getattr(row, name))
         if row.lease is not None:
@@ -221,7 +222,7 @@ def _named(state: State, kind: str, old: str | None, new: str | None) -> None:
 def _pairs(changes: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Yield path, old and new value of each pair."""
     for name, value in changes.items():
-        if name in ("traits", "aggregates") and not path:
+        if name in MEMBERS and not path:
             yield from (((name, member), None, True) for member in value.get("added", ()))
             yield from (((name, member), True, None) for member in value.get("removed", ()))
         elif isinstance(value, dict):

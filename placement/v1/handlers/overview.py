@@ -7,31 +7,52 @@ from collections.abc import Mapping, Sequence
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import JSON, NOW, Reply, page, stream
+from placement.index.past import MOST, PastState, state_at
 from placement.index.snapshot import Snapshot
 from placement.objects import holders
+from placement.objects.past_events import TooManyEvents, UnknownTime
 from placement.search.trees import depth_first, find_trees
+from placement.v1.failures import TimeUnknown, TooManyChanges
+from placement.v1.schemas import date, replies
 from placement.v1.schemas import overview as schema
-from placement.v1.schemas import replies
 from placement.v1.schemas.paging import next_page
 
 #: The consumers of so many providers are counted by a statement of their own, and the reply is made at once.
 _MANY = 1000
 
 
-@endpoint(policy="placement:v1:overview:show", query=schema.SHOW, replies=replies.OVERVIEW)
+@endpoint(policy="placement:v1:overview:show", query=schema.SHOW, replies=replies.OVERVIEW, may_be_gone=True)
 def show(req: Request) -> Reply:
     """Show all providers as trees, or a page of them."""
-    parameters, snapshot = req.parameters, req.index.current()
+    parameters = req.parameters
+    past = _past(req)
+    snapshot = req.index.current() if past is None else past.snapshot
     wanted = schema.tree_filter(parameters, snapshot, req.database)
     limit = int(parameters.get("limit")) if "limit" in parameters else None
     trees = find_trees(snapshot, wanted, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
     slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
-    consumers = _consumers(req, snapshot, slots)
+    consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
     following = next_page(req, "/overview", trees.last and schema.text(trees.last))
     pieces = schema.pieces(snapshot, slots, consumers, following)
     reply = stream(pieces, JSON) if len(slots) > _MANY else page(b"".join(pieces), JSON)
     reply.modified = NOW
     return reply
+
+
+def _past(req: Request) -> PastState | None:
+    """Return the state of the time that the query names; None for the present.
+
+    Raises:
+        InvalidDate, TimeUnknown, TooManyChanges: There is no such state.
+    """
+    if "at" not in req.parameters:
+        return None
+    try:
+        return state_at(req.database, date.moment("at", req.parameters.get("at")))
+    except UnknownTime as unknown:
+        raise TimeUnknown(begins=date.precise(unknown.begins) or "no event") from None
+    except TooManyEvents:
+        raise TooManyChanges(most=MOST) from None
 
 
 def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mapping[int, int]:

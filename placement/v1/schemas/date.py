@@ -11,8 +11,9 @@ from placement.v1.failures import InvalidDate
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGE = "[0-9]{1,5}[smhdw]"
+_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?"
 #: A date in UTC, or an age.
-DATE = string(pattern=f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(T[0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}})?Z?)?|{_AGE})$")
+DATE = string(pattern=f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(T{_TIME})?|{_AGE})$")
 
 
 def date(moment: datetime.datetime | None) -> str | None:

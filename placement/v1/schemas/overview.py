@@ -14,6 +14,7 @@ from placement.search.trees import Amount, Mark, TreeFilter, TreeOrder
 from placement.v1 import lookup
 from placement.v1.failures import InvalidMark
 from placement.v1.schemas import paging
+from placement.v1.schemas.date import DATE
 from placement.v1.schemas.provider import documents
 
 #: Providers that are encoded at once.
@@ -34,6 +35,7 @@ SHOW = Query(
             string(pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$"),
             text="The amount of a resource class by which trees are ordered, most first; with a minus least first.",
         ),
+        Field("at", DATE, text="A past time, or how long ago: what was there then."),
         Field(
             "over_committed",
             string(enum=["1", "true"]),

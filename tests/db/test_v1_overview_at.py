@@ -1,0 +1,153 @@
+"""GET /v1/overview?at=: what was shown at a time is shown again, whatever has happened since."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.database import opened
+from placement.db.history import HistorySettings
+from placement.db.tables import event_order
+from placement.index import past
+from placement.objects import leases
+from placement.v1.schemas.date import precise
+from tests.db.calls import Names
+from tests.db.in_process import placement
+from tests.db.writes import ALL, HOST, VARIANTS, claim, provider
+
+STORIES = [write for write in (*ALL, *VARIANTS) if not write.name.startswith("a dry run")]
+
+
+def shown(service, **query):
+    """Return the providers of the overview by uuid, with what they have in no order."""
+    text = "&".join(f"{name}={value}" for name, value in query.items())
+    answer = service("GET", f"/v1/overview?{text}")
+    assert answer.status == 200, answer
+    found = {one["uuid"]: one for one in answer.body["providers"]}
+    assert len(found) == len(answer.body["providers"])
+    return found
+
+
+def moment(database):
+    """Return the present, by the database's clock; every event before is older, every later one newer."""
+    time.sleep(0.003)
+    now = database.read(leases.now)
+    time.sleep(0.003)
+    return precise(now)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_state_can_be_seen_again(database, seed):
+    service, states = placement(database), []
+    for write in random.Random(seed).sample(STORIES, 40):
+        names = Names()
+        for call in (*write.before, write.call):
+            service(*names.fill(call))
+        states.append((moment(database), shown(service)))
+    for at, state in states:
+        assert shown(service, at=at) == state
+    assert len({str(state) for _, state in states}) > 20
+
+
+def test_the_conditions_and_pages_of_the_present_are_those_of_the_past(database):
+    service, names = placement(database), Names()
+    for call in (*HOST, claim(host={"VCPU": 3}), provider("other"), provider("child", "host")):
+        assert service(*names.fill(call)).status < 300
+    at = moment(database)
+    for call in (
+        "DELETE /allocations/$consumer",
+        "DELETE /resource_providers/$child",
+        "DELETE /resource_providers/$host",
+    ):
+        assert service("DELETE", names.filled(call.split()[1]), 39).status == 204
+    assert names["host"] not in shown(service)
+    tree = shown(service, at=at, root=names["host"])
+    assert tree.keys() == {names["host"], names["child"]}
+    assert tree[names["host"]]["inventories"]["VCPU"]["used"] == 3
+    assert tree[names["host"]]["consumers"] == 1
+    assert tree[names["child"]]["root"]["uuid"] == names["host"]
+    first = service("GET", f"/v1/overview?at={at}&limit=1").body
+    following = service("GET", "/v1/" + first["next"].partition("/v1/")[2]).body
+    assert {one["uuid"] for page in (first, following) for one in page["providers"]} == {*tree, names["other"]}
+
+
+def test_a_class_has_the_name_that_it_had(database):
+    service, names = placement(database), Names()
+    assert service("PUT", "/resource_classes/CUSTOM_OLD", 7).status == 201
+    assert service(*names.fill(provider("host"))).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
+    assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+    at = moment(database)
+    assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
+    assert shown(service)[names["host"]]["inventories"].keys() == {"CUSTOM_NEW"}
+    assert shown(service, at=at)[names["host"]]["inventories"].keys() == {"CUSTOM_OLD"}
+    assert shown(service, at=at, **{"class": "CUSTOM_OLD"}).keys() == {names["host"]}
+
+
+def test_a_time_before_the_history_is_gone(database):
+    service, names = placement(database), Names()
+    answer = service("GET", "/v1/overview?at=1h")
+    assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
+    assert "no event" in answer.error["detail"]
+    assert service(*names.fill(provider("host"))).status == 200
+    shown(service, at=moment(database))
+    before = database.read(leases.now) - datetime.timedelta(hours=1)
+    answer = service("GET", f"/v1/overview?at={precise(before)}")
+    assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
+    begins = database.read(lambda db: db.execute(sa.select(event_order.c.at)).scalar())
+    assert precise(begins) in answer.error["detail"]
+
+
+def test_events_that_were_removed_are_not_taken_for_none(database):
+    """A state cannot be known of a time whose events were removed."""
+    service, names = placement(database), Names()
+    assert service(*names.fill(provider("host"))).status == 200
+    at = moment(database)
+    for name in ("second", "third"):
+        assert service(*names.fill(provider(name))).status == 200
+    database.history.order()
+    with opened(database.url, history=HistorySettings(max_events=1)) as small:
+        small.history.prune()
+    assert service("GET", f"/v1/overview?at={at}").status == 410
+
+
+def test_too_many_changes_are_refused(database, monkeypatch):
+    monkeypatch.setattr(past, "MOST", 2)
+    monkeypatch.setattr("placement.v1.handlers.overview.MOST", 2)
+    service, names = placement(database), Names()
+    assert service(*names.fill(provider("host"))).status == 200
+    at = moment(database)
+    for name in ("second", "third"):
+        assert service(*names.fill(provider(name))).status == 200
+    assert shown(service, at=at).keys() == {names["host"]}
+    assert service(*names.fill(provider("fourth"))).status == 200
+    answer = service("GET", f"/v1/overview?at={at}")
+    assert (answer.status, answer.error["code"]) == (400, "placement.v1.too_many_changes")
+
+
+def test_what_is_committed_while_the_past_is_read_changes_nothing(database, monkeypatch):
+    """Events without a position yet are undone, too."""
+    service, names = placement(database), Names()
+    for call in HOST:
+        assert service(*names.fill(call)).status < 300
+    at = moment(database)
+    before = shown(service)
+    monkeypatch.setattr(database.history, "order", lambda: None)
+    for number in range(3):
+        assert service(*names.fill(claim(consumer=f"consumer_{number}", host={"VCPU": 1}))).status == 204
+    assert shown(service)[names["host"]]["consumers"] == 3
+    monkeypatch.undo()
+    database.history.order()
+    monkeypatch.setattr(database.history, "order", lambda: None)
+    assert service("DELETE", names.filled("/allocations/$consumer_1"), 39).status == 204
+    assert shown(service, at=at) == before
+
+
+def test_a_date_that_is_none_is_refused(database):
+    service = placement(database)
+    for text in ("yesterday", "2026-13-01", "2026-11-20T08:11:35.1234567Z"):
+        assert service("GET", f"/v1/overview?at={text}").status == 400
