@@ -399,6 +399,17 @@ def test_everything_at_once_is_mended(database, backend, plant, doctor):
     assert ran.code == 0
 
 
+def test_allocations_of_a_standard_class_that_is_lost_stay(database, plant, doctor):
+    """Its row comes back with the same id, and they are right again."""
+    before = rows(database)
+    plant("lost_class", "standard_names")
+    assert doctor("--check", "lost_allocations", "--fix", "--yes").code == 0
+    standard.insert(database)
+    after = rows(database)
+    assert (after["allocations"], after["consumers"]) == (before["allocations"], before["consumers"])
+    assert examined(database) == []
+
+
 def test_leases_that_are_overdue_are_given_back(database, world, doctor):
     lease.expire(database, LEASED, 60)
     assert examined(database) == [], "requests have some minutes"
