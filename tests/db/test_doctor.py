@@ -381,9 +381,33 @@ def test_what_is_mended_leaves_no_finding_and_all_that_was_right(database, plant
     assert doctor("--fix", "--yes").code == 0, "once more changes nothing"
 
 
-def test_what_is_mended_is_in_the_feed(database, plant, doctor, call):
-    """A worker that has an index sees it by the feed alone, without reading everything again."""
-    plant("rootless", "wrong_root", "lost_class", "idle")
+#: What the feed says once something is mended: the providers by their uuids, or ids.
+RECORDED = {
+    "lost_class": {(HOST, feed.USAGE)},
+    "lost_provider": {(NOWHERE, feed.USAGE)},
+    "rootless": {(OTHER, feed.SHAPE), (GRANDCHILD, feed.SHAPE)},
+    "wrong_root": {(CHILD, feed.SHAPE), (GRANDCHILD, feed.SHAPE)},
+    "orphan": {(OTHER, feed.SHAPE)},
+    "orphan_with_children": {(CHILD, feed.SHAPE), (GRANDCHILD, feed.SHAPE)},
+    "standard_names": {(feed.NO_PROVIDER, feed.NAMES)},
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_mended_is_in_the_feed(database, world, plant, doctor, name):
+    plant(name)
+
+    def recorded():
+        return {tuple(row) for row in database.read(lambda db: db.execute(sa.select(provider_changes)).all())}
+
+    before = recorded()
+    assert doctor("--fix", "--yes").code == 0
+    new = {(provider_id, what) for _, _, provider_id, what in recorded() - before}
+    assert new == {(world.get(provider, provider), what) for provider, what in RECORDED[name]}
+
+
+def test_a_worker_follows_what_is_mended(database, plant, doctor):
+    plant("rootless", "wrong_root", "lost_class", "lost_provider", "idle")
     index = LiveIndex(database)
     index.current()
     assert doctor("--fix", "--yes").code == 0
@@ -503,6 +527,25 @@ def test_roots_are_corrected_beside_moves(database, world, call):
     sum(mending._correct_roots(subject))
     assert examined(database, "roots", "parents") == []
     assert statuses <= {200, 409}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_move_between_the_look_and_the_lock_counts(database, world, call):
+    with unchecked(database) as db:
+        _set(db, GRANDCHILD, root_provider_id=None)
+    statuses = []
+
+    def move(_connection, _cursor, statement, *_):
+        if "FOR" in statement and "UPDATE" in statement and not statuses:
+            statuses.append(None)
+            body = {"name": CHILD, "parent_provider_uuid": OTHER}
+            statuses[0] = call("PUT", f"/resource_providers/{CHILD}", 39, body).status
+
+    with opened(database.url) as other:
+        sa.event.listen(other.engine, "before_cursor_execute", move)
+        assert sum(mending._correct_roots(Subject(web.configuration(), other))) == 1
+    assert statuses == [200]
+    assert examined(database, "roots", "parents") == []
 
 
 @pytest.mark.parametrize(("planted", "moved"), [("loop", CHILD), ("own_parent", OTHER)])
