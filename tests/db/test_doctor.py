@@ -34,7 +34,7 @@ from placement.doctor.finding import Severity
 from placement.index.live import LiveIndex
 from placement.v1.handlers import doctor as handler
 from tests import children, servers, web
-from tests.db import lease
+from tests.db import lease, replay
 from tests.db.in_process import placement
 from tests.index.rewound import unchecked
 from tests.synced import NOWHERE
@@ -46,7 +46,9 @@ IDLE, OWNERLESS, LOST = (str(uuid.UUID(int=number)) for number in range(21, 24))
 #: An id of a custom class that is not there.
 NO_CLASS = standard.FIRST_CUSTOM_ID + NOWHERE
 #: What changes in other ways than what it says.
-_FEED = {"change_writers", "provider_changes", "feed_instance"}
+_FEED = {"change_writers", "provider_changes", "feed_instance"} | {
+    name for name in tables.metadata.tables if "event" in name
+}
 _TIMES = {"created_at", "updated_at", "started_at", "seen_at"}
 
 
@@ -402,8 +404,33 @@ def test_what_is_mended_is_in_the_feed(database, world, plant, doctor, name):
 
     before = recorded()
     assert doctor("--fix", "--yes").code == 0
-    new = {(provider_id, what) for _, _, provider_id, what in recorded() - before}
+    new = {(provider_id, what) for _, _, provider_id, what in recorded() - before if what != feed.EVENTS}
     assert new == {(world.get(provider, provider), what) for provider, what in RECORDED[name]}
+
+
+#: What the history says: kind and uuid, with what has changed of it.
+TOLD = {
+    "lost_class": {("consumer", LOST, "reason: lost"), ("consumer", TWO, "reason: lost")},
+    "lost_provider": {("consumer", LOST, "reason: lost"), ("consumer", ONE, "reason: lost")},
+    "ownerless": {("consumer", OWNERLESS, "")},
+    "idle": {("consumer", IDLE, "reason: idle")},
+    "rootless": {("provider", OTHER, f"root: {OTHER}"), ("provider", GRANDCHILD, f"root: {HOST}")},
+    "wrong_root": {("provider", CHILD, f"root: {HOST}"), ("provider", GRANDCHILD, f"root: {HOST}")},
+    "orphan": {("provider", OTHER, "reason: no parent")},
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_mended_has_an_event(database, plant, doctor, name):
+    plant(name)
+    before = len([*replay.all_events(database)])
+    assert doctor("--fix", "--yes").code == 0
+    told = [*replay.all_events(database)][before:]
+    for kind, key, words in TOLD[name]:
+        [event] = [event for event in told if (event.kind, event.uuid) == (kind, key)][-1:]
+        name_, _, value = words.partition(": ")
+        assert not name_ or event.changes[name_][1] == value, event
+        assert event.request, "who has mended it"
 
 
 def test_a_worker_follows_what_is_mended(database, plant, doctor):
@@ -836,7 +863,7 @@ class TestCommand:
     def test_one_check_is_made(self, doctor, plant):
         plant("idle", "gap")
         ran = doctor("--check", "idle_consumers", "--check", "roots", "--json")
-        assert [check["name"] for check in ran.document["checks"]] == ["idle_consumers", "roots"]
+        assert [check["name"] for check in ran.document["checks"]] == ["roots", "idle_consumers"]
         assert (ran.code, len(ran.document["findings"])) == (0, 1)
 
     def test_one_check_is_fixed(self, database, doctor, plant):
