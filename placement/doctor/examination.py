@@ -23,8 +23,8 @@ from placement.db.driver_errors import ErrorClass
 from placement.doctor.finding import Finding, Severity
 from placement.index.live import LiveIndex
 
-#: Rows of a table that one statement reads.
-_BATCH = 20_000
+#: Rows of a table that one statement reads.  PostgreSQL may read all of the other table for each statement.
+_BATCH = 100_000
 
 
 class OutOfTimeError(Exception):

@@ -62,19 +62,20 @@ def delete_on(db: Transaction, consumer: str, provider_ids: Iterable[int]) -> No
         db.changed(provider_id, feed.USAGE)
 
 
-def delete_lost(db: Transaction, consumers: Collection[str]) -> int:
+def delete_lost(db: Transaction, consumers: Collection[str]) -> list[str]:
     """Delete what these consumers hold of providers and of custom classes that do not exist, and record it in the feed.
 
     What they hold of a standard class stays: its row can come back with the same id (placement/db/standard.py).
 
     Returns:
-        The number of consumers that held such.
+        The consumers that held such.
     """
     lost = db.execute(_LOST, {"consumers": list(consumers)}).all()
     for consumer, provider_id, class_id in lost:
         db.execute(_DELETE_OF_CLASS, {"consumer": consumer, "provider": provider_id, "class_": class_id})
         db.changed(provider_id, feed.USAGE)
-    return len({row.consumer_id for row in lost})
+    # Some collations find a consumer in another case, too.
+    return sorted({row.consumer_id for row in lost} & {*consumers})
 
 
 _A = allocations.c

@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from placement.db.events import CONSUMER
 from placement.db.tables import consumers
 from placement.db.transaction import Transaction
 from placement.objects import allocation_rows
@@ -71,6 +72,8 @@ def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
     Their rows are locked, so none of them comes to hold something meanwhile.
     """
     idle = [consumer for consumer in lock(db, uuids) if not consumer.held_on]
+    for consumer in idle:
+        db.note(CONSUMER, consumer.uuid, {("reason",): (None, "idle")}, generations=(consumer.generation, None))
     end(db, idle)
     return len(idle)
 
@@ -84,10 +87,19 @@ def release_lost(db: Transaction, uuids: Collection[str]) -> int:
     if not uuids:
         return 0
     Consumer.lock_named(db, uuids)
-    number = allocation_rows.delete_lost(db, uuids)
+    before = ConsumerState.read_all(db, uuids) if db.has_history else {}
+    lost = allocation_rows.delete_lost(db, uuids)
     Consumer.delete_created(db, uuids)
-    delete_idle(db, uuids)
-    return number
+    ending = [consumer for consumer in lock(db, lost) if not consumer.held_on]
+    end(db, ending)
+    if before:
+        ended = {consumer.uuid for consumer in ending}
+        for uuid in lost:
+            if uuid in ended:
+                note_end(db, before[uuid], reason="lost")
+            else:
+                db.note(CONSUMER, uuid, {("reason",): (None, "lost")}, project=before[uuid].project)
+    return len(lost)
 
 
 def _among(name: str) -> sa.BindParameter[Any]:

@@ -8,14 +8,14 @@ will write is read once before the locks, too (docs/adr/0011).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.events import PROVIDER
+from placement.db.events import PROVIDER, Changes
 from placement.db.tables import resource_providers, utcnow
 from placement.db.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
@@ -155,6 +155,7 @@ def correct_roots(db: Transaction, most: int) -> int:
     if provider_rows.lock_ends(db, wanted) != {one: (found.parents[one], found.roots[one]) for one in wanted}:
         raise Collision
     provider_rows.touch(db, wanted)
+    _note_roots(db, {one: (found.roots[one], found.right[one]) for one in wrong})
     for root, members in itertools.groupby(sorted(wrong, key=found.right.__getitem__), found.right.__getitem__):
         db.execute(_SET_ROOT, {"ids": list(members), "root": root})
     for provider_id in wrong:
@@ -181,11 +182,28 @@ def cut_orphans(db: Transaction, most: int) -> int:
     orphans = found.orphans[:most]
     if provider_rows.lock_ends(db, orphans) != {one: (found.parents[one], found.roots[one]) for one in orphans}:
         raise Collision
+    _note_roots(db, {one: (found.roots[one], one) for one in orphans}, reason="no parent")
     if orphans:
         db.execute(_MAKE_ROOTS, {"ids": list(orphans), "now": utcnow()})
     for provider_id in orphans:
         db.changed(provider_id, feed.SHAPE)
     return len(orphans)
+
+
+def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], reason: str | None = None) -> None:
+    """Note for the history which roots providers get.
+
+    Args:
+        roots: By the id of a provider, the root that its row has and the one that it gets.
+        reason: Why, if it is not that the root was wrong.
+    """
+    if not db.has_history:
+        return
+    ids = {*roots, *(id_ for pair in roots.values() for id_ in pair if id_ is not None)}
+    uuids: dict[int | None, str] = {row.id: row.uuid for row in db.execute(_UUIDS, {"ids": sorted(ids)})} if ids else {}
+    for provider_id, (old, new) in roots.items():
+        changes: Changes = {("root",): (uuids.get(old), uuids.get(new)), ("reason",): (None, reason)}
+        db.note(PROVIDER, uuids[provider_id], changes)
 
 
 def _find_parent(
@@ -266,6 +284,7 @@ _TAKEN = (
 _ROOT_OF = sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
 #: One statement, so that the root and the members of its tree are of one moment.
 _MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ROOT_OF)
+_UUIDS = sa.select(_P.id, _P.uuid).where(_P.id.in_(sa.bindparam("ids", expanding=True)))
 _MAKE_ROOTS = (
     sa.update(resource_providers)
     .where(_P.id.in_(sa.bindparam("ids", expanding=True)))

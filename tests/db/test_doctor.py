@@ -34,7 +34,7 @@ from placement.doctor.finding import Severity
 from placement.index.live import LiveIndex
 from placement.v1.handlers import doctor as handler
 from tests import children, servers, web
-from tests.db import lease
+from tests.db import lease, replay
 from tests.db.in_process import placement
 from tests.index.rewound import unchecked
 from tests.synced import NOWHERE
@@ -46,7 +46,9 @@ IDLE, OWNERLESS, LOST = (str(uuid.UUID(int=number)) for number in range(21, 24))
 #: An id of a custom class that is not there.
 NO_CLASS = standard.FIRST_CUSTOM_ID + NOWHERE
 #: What changes in other ways than what it says.
-_FEED = {"change_writers", "provider_changes", "feed_instance"}
+_FEED = {"change_writers", "provider_changes", "feed_instance"} | {
+    name for name in tables.metadata.tables if "event" in name
+}
 _TIMES = {"created_at", "updated_at", "started_at", "seen_at"}
 
 
@@ -381,9 +383,58 @@ def test_what_is_mended_leaves_no_finding_and_all_that_was_right(database, plant
     assert doctor("--fix", "--yes").code == 0, "once more changes nothing"
 
 
-def test_what_is_mended_is_in_the_feed(database, plant, doctor, call):
-    """A worker that has an index sees it by the feed alone, without reading everything again."""
-    plant("rootless", "wrong_root", "lost_class", "idle")
+#: What the feed says once something is mended: the providers by their uuids, or ids.
+RECORDED = {
+    "lost_class": {(HOST, feed.USAGE)},
+    "lost_provider": {(NOWHERE, feed.USAGE)},
+    "rootless": {(OTHER, feed.SHAPE), (GRANDCHILD, feed.SHAPE)},
+    "wrong_root": {(CHILD, feed.SHAPE), (GRANDCHILD, feed.SHAPE)},
+    "orphan": {(OTHER, feed.SHAPE)},
+    "orphan_with_children": {(CHILD, feed.SHAPE), (GRANDCHILD, feed.SHAPE)},
+    "standard_names": {(feed.NO_PROVIDER, feed.NAMES)},
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_mended_is_in_the_feed(database, world, plant, doctor, name):
+    plant(name)
+
+    def recorded():
+        return {tuple(row) for row in database.read(lambda db: db.execute(sa.select(provider_changes)).all())}
+
+    before = recorded()
+    assert doctor("--fix", "--yes").code == 0
+    new = {(provider_id, what) for _, _, provider_id, what in recorded() - before if what != feed.EVENTS}
+    assert new == {(world.get(provider, provider), what) for provider, what in RECORDED[name]}
+
+
+#: What the history says: kind and uuid, with what has changed of it.
+TOLD = {
+    "lost_class": {("consumer", LOST, "reason: lost"), ("consumer", TWO, "reason: lost")},
+    "lost_provider": {("consumer", LOST, "reason: lost"), ("consumer", ONE, "reason: lost")},
+    "ownerless": {("consumer", OWNERLESS, "")},
+    "idle": {("consumer", IDLE, "reason: idle")},
+    "rootless": {("provider", OTHER, f"root: {OTHER}"), ("provider", GRANDCHILD, f"root: {HOST}")},
+    "wrong_root": {("provider", CHILD, f"root: {HOST}"), ("provider", GRANDCHILD, f"root: {HOST}")},
+    "orphan": {("provider", OTHER, "reason: no parent")},
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_mended_has_an_event(database, plant, doctor, name):
+    plant(name)
+    before = len([*replay.all_events(database)])
+    assert doctor("--fix", "--yes").code == 0
+    told = [*replay.all_events(database)][before:]
+    for kind, key, words in TOLD[name]:
+        [event] = [event for event in told if (event.kind, event.uuid) == (kind, key)][-1:]
+        name_, _, value = words.partition(": ")
+        assert not name_ or event.changes[name_][1] == value, event
+        assert event.request, "who has mended it"
+
+
+def test_a_worker_follows_what_is_mended(database, plant, doctor):
+    plant("rootless", "wrong_root", "lost_class", "lost_provider", "idle")
     index = LiveIndex(database)
     index.current()
     assert doctor("--fix", "--yes").code == 0
@@ -397,6 +448,17 @@ def test_everything_at_once_is_mended(database, backend, plant, doctor):
     ran = doctor("--fix", "--yes", "--json")
     assert {finding["check"] for finding in ran.document["findings"]} <= {"disabled_providers"}
     assert ran.code == 0
+
+
+def test_allocations_of_a_standard_class_that_is_lost_stay(database, plant, doctor):
+    """Its row comes back with the same id, and they are right again."""
+    before = rows(database)
+    plant("lost_class", "standard_names")
+    assert doctor("--check", "lost_allocations", "--fix", "--yes").code == 0
+    standard.insert(database)
+    after = rows(database)
+    assert (after["allocations"], after["consumers"]) == (before["allocations"], before["consumers"])
+    assert examined(database) == []
 
 
 def test_leases_that_are_overdue_are_given_back(database, world, doctor):
@@ -492,6 +554,25 @@ def test_roots_are_corrected_beside_moves(database, world, call):
     sum(mending._correct_roots(subject))
     assert examined(database, "roots", "parents") == []
     assert statuses <= {200, 409}
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_move_between_the_look_and_the_lock_counts(database, world, call):
+    with unchecked(database) as db:
+        _set(db, GRANDCHILD, root_provider_id=None)
+    statuses = []
+
+    def move(_connection, _cursor, statement, *_):
+        if "FOR" in statement and "UPDATE" in statement and not statuses:
+            statuses.append(None)
+            body = {"name": CHILD, "parent_provider_uuid": OTHER}
+            statuses[0] = call("PUT", f"/resource_providers/{CHILD}", 39, body).status
+
+    with opened(database.url) as other:
+        sa.event.listen(other.engine, "before_cursor_execute", move)
+        assert sum(mending._correct_roots(Subject(web.configuration(), other))) == 1
+    assert statuses == [200]
+    assert examined(database, "roots", "parents") == []
 
 
 @pytest.mark.parametrize(("planted", "moved"), [("loop", CHILD), ("own_parent", OTHER)])
@@ -782,7 +863,7 @@ class TestCommand:
     def test_one_check_is_made(self, doctor, plant):
         plant("idle", "gap")
         ran = doctor("--check", "idle_consumers", "--check", "roots", "--json")
-        assert [check["name"] for check in ran.document["checks"]] == ["idle_consumers", "roots"]
+        assert [check["name"] for check in ran.document["checks"]] == ["roots", "idle_consumers"]
         assert (ran.code, len(ran.document["findings"])) == (0, 1)
 
     def test_one_check_is_fixed(self, database, doctor, plant):
