@@ -100,8 +100,8 @@ def metrics_directory(subject: Subject) -> Iterator[Finding]:
         )
     path = Path(name)
     owner = f"install -d -o <user of the service> -m 0755 {path}"
-    if not path.exists():
-        above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not _exists(path):
+        above = next(parent for parent in path.absolute().parents if _exists(parent))
         if not above.is_dir() or not _may(above, os.W_OK | os.X_OK):
             yield error("The directory of metrics does not exist, and cannot be created there.", (str(path),), owner)
     elif not path.is_dir():
@@ -110,6 +110,14 @@ def metrics_directory(subject: Subject) -> Iterator[Finding]:
         yield error("The directory of metrics cannot be written to by this user.", (str(path),), owner)
     elif path.stat().st_mode & stat.S_IWOTH and not path.stat().st_mode & stat.S_ISVTX:
         yield warning("Every user may change the metrics.", (str(path),), f"chmod o-w {path}")
+
+
+def _exists(path: Path) -> bool:
+    """Return whether this process can see the path."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
 
 
 def _may(path: Path, mode: int) -> bool:
