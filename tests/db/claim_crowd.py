@@ -149,7 +149,7 @@ def waiting_calls(database, monkeypatch):
     # The names of the owner have ids, and the process has a writer of the feed, from here on.
     assert crowd.claim(request(f"resources={FIRST}:1")).status == 200
     yield crowd
-    assert flaws(database.engine) == {}
+    assert flaws(database) == {}
 
 
 def call(asked=None, **options):

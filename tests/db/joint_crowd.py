@@ -131,7 +131,7 @@ def mixed_crowd(database):
         joint = own._joint_writes
         joint._mixed._longest_wait = joint._alike._longest_wait = SOON
         yield Crowd(own, joint._mixed)
-    assert flaws(database.engine) == {}
+    assert flaws(database) == {}
 
 
 def statuses(answers):

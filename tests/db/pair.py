@@ -65,7 +65,7 @@ class Pair:
         In place of a request there may be a function of the database.
         """
         slow, quick = self.databases
-        before = flaws(slow.engine)
+        before = flaws(slow)
         self.occupy()
         behind = []
 
@@ -80,7 +80,7 @@ class Pair:
         finally:
             sa.event.remove(slow.engine, "commit", look)
         self.settle()
-        assert flaws(slow.engine) == flaws(quick.engine) == before
+        assert flaws(slow) == flaws(quick) == before
         if behind != [True]:
             self.patience += 1
             raise Missed

@@ -6,7 +6,6 @@ Each pair of an event is compared with the state before it, so what it says abou
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -238,10 +237,28 @@ def differences(one: State, other: State) -> dict[Fact, tuple[Any, Any]]:
     return {key: (one.get(*key), other.get(*key)) for key in sorted(keys) if one.get(*key) != other.get(*key)}
 
 
-def rising(database: Database) -> dict[tuple[str, str], list[tuple[int | None, int | None]]]:
-    """Return the generations of all events of each object, in the order of the events."""
-    found = defaultdict(list)
-    for one in all_events(database):
-        if one.generations != (None, None):
-            found[one.kind, one.uuid or ""].append(one.generations)
-    return found
+def untruths(database: Database) -> list[str]:
+    """Replay all events; return what they say that is not true of the tables, as sentences."""
+    try:
+        found = differences(replayed(database), read(database))
+    except AssertionError as untrue:
+        return [str(untrue)]
+    return [f"{' '.join(fact)}: {pair[0]} by the events, {pair[1]} in the tables" for fact, pair in found.items()]
+
+
+class Follower:
+    """Follows the events of a database, and compares what they make with the tables."""
+
+    def __init__(self, database: Database) -> None:
+        """Begin with the state that the database has."""
+        self._database = database
+        self._state = read(database)
+        database.history.order()
+        _, self._mark = database.read(event.newest)
+
+    def check(self) -> None:
+        """Apply the events since the last time; raises AssertionError if they do not make what is in the tables."""
+        for one in all_events(self._database, self._mark):
+            apply(self._state, one)
+            self._mark = one.mark
+        assert differences(self._state, read(self._database)) == {}

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from placement import deploy
 from placement.baremetal.objects import candidates
 from tests import caller, servers, web
+from tests.db import replay
 from tests.db.feed_audit import audited
 from tests.model.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
 from tests.model.clients import outcome, when
@@ -417,6 +418,7 @@ class Clients(RuleBasedStateMachine):
             assert shown["consumer_type"] != "BAREMETAL", (consumer, held)
 
     def teardown(self):
+        self.at_end()
         clear(self.call)
 
 
@@ -434,11 +436,12 @@ def clear(call):
         call("DELETE", f"/resource_providers/{one['uuid']}")
 
 
-def run(call, choice, part):
+def run(call, choice, part, at_end):
     """Run the state machine, with a share of the profile's examples.
 
     Args:
         choice: By which the service chooses among the nodes that fit.
+        at_end: Called at the end of each example.
     """
     settings = hypothesis.settings(
         max_examples=int(hypothesis.settings().max_examples * part),
@@ -448,7 +451,7 @@ def run(call, choice, part):
     clear(call)
     for trait in ("CUSTOM_T", "CUSTOM_U"):  # clients of Placement name only traits that exist
         assert call("PUT", f"/traits/{trait}").status in (201, 204)
-    members = {"call": staticmethod(call), "choice": choice}
+    members = {"call": staticmethod(call), "choice": choice, "at_end": staticmethod(at_end)}
     run_state_machine_as_test(type("Run", (Clients,), members), settings=settings)
 
 
@@ -466,4 +469,5 @@ def test_nodes_and_allocations_agree_with_the_model(backend, database, monkeypat
             commits.clear()
             return answer
 
-        run(audited_call, choice, 0.3 if backend.kind == servers.SQLite.kind else 0.1)
+        share = 0.3 if backend.kind == servers.SQLite.kind else 0.1
+        run(audited_call, choice, share, replay.Follower(database).check)

@@ -42,7 +42,7 @@ def crowd(database, monkeypatch):
     with opened(database.url) as own:
         own._joint_writes._alike._longest_wait = SOON
         yield Crowd(own, own._joint_writes._alike)
-    assert flaws(database.engine) == {}
+    assert flaws(database) == {}
 
 
 def test_claims_that_wait_are_placed_with_the_one_that_they_wait_for(crowd):

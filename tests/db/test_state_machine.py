@@ -15,7 +15,7 @@ from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 from placement import deploy
 from tests import caller, servers, web
-from tests.db import lease
+from tests.db import lease, replay
 from tests.db.feed_audit import audited
 from tests.model.clients import Clients, body_of, clear, copied, record, records, when
 from tests.model.picking import Pickers
@@ -359,4 +359,5 @@ else:
 
             part = 0.5 if backend.kind == servers.SQLite.kind else 0.1
             expire = staticmethod(lambda consumer: lease.expire(database, consumer))
-            run(Everyone, audited_call, part, expire=expire)
+            follower = replay.Follower(database)
+            run(Everyone, audited_call, part, expire=expire, at_end=staticmethod(follower.check))

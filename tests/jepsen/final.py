@@ -86,7 +86,7 @@ def of_database(url: str) -> dict[str, Any]:
 def flaws(url: str) -> dict[str, list[str]]:
     """Return the violated invariants of the rows, with the rows."""
     with opened(url) as database:
-        return {flaw: list(map(str, rows)) for flaw, rows in soundness.flaws(database.engine).items()}
+        return {flaw: list(map(str, rows)) for flaw, rows in soundness.flaws(database).items()}
 
 
 def newest_numbers(url: str) -> dict[str, int]:

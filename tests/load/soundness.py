@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from placement.db.database import Database
+from tests.db import replay
+
 _NOWHERE = {
     "a consumer that holds nothing": """
         SELECT uuid FROM consumers WHERE NOT EXISTS (SELECT * FROM allocations WHERE consumer_id = consumers.uuid)""",
@@ -85,8 +88,9 @@ _NOWHERE = {
 }
 
 
-def flaws(engine: sa.Engine) -> dict[str, list[object]]:
-    """Yield the violated invariants, with their rows."""
-    with engine.connect() as connection:
+def flaws(database: Database) -> dict[str, list[object]]:
+    """Return the violated invariants, with their rows, and what the events say that is not true."""
+    with database.engine.connect() as connection:
         found = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
+    found["an event that is not true"] = [*replay.untruths(database)]
     return {flaw: rows for flaw, rows in found.items() if rows}

@@ -297,7 +297,7 @@ def test_all_that_clients_of_both_apis_do_leaves_one_truth(service):
     check_truth(storm, machines)
     assert [event for event in storm.history if event.answer.status >= 500] == []
     with opened(service.database_url) as database:
-        assert flaws(database.engine) == {}
+        assert flaws(database) == {}
 
 
 def check_truth(storm, machines):
@@ -389,4 +389,4 @@ def test_a_worker_that_is_killed_leaves_no_request_half_done(database_url):
         assert keepers.machines.holders() == {}
         check_truth(keepers.storm, keepers.machines)
     with opened(database_url) as database:
-        assert flaws(database.engine) == {}
+        assert flaws(database) == {}

@@ -93,4 +93,4 @@ def test_workers_that_are_killed_in_mid_call(database_url):
         assert callers.lies == []
         assert {*callers.answers} == {0, 200, 204}
     with opened(database_url) as database:
-        assert flaws(database.engine) == {}
+        assert flaws(database) == {}

@@ -76,7 +76,7 @@ def looked_at(service, place):
 def assert_nothing_was_shared(databases, workers):
     for database_url, workers_of_it in zip(databases, workers, strict=True):
         with opened(database_url) as database:
-            assert flaws(database.engine) == {}
+            assert flaws(database) == {}
             rows = database.read(lambda db: db.execute(sa.select(provider_changes)).all())
         processes = collections.defaultdict(set)
         for row in rows:

@@ -70,7 +70,7 @@ def test_workers_that_are_killed_in_mid_claim(database_url):
         assert set(books.answers) == {0, 204}
         assert books.lies() == {}
     with opened(database_url) as database:
-        assert flaws(database.engine) == {}
+        assert flaws(database) == {}
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
@@ -90,4 +90,4 @@ def test_a_database_that_is_killed_in_mid_storm(private_server):
         assert books.answers[503] > 0
         assert books.lies() == {}
     with opened(url) as database:
-        assert flaws(database.engine) == {}
+        assert flaws(database) == {}

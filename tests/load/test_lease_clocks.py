@@ -45,7 +45,7 @@ def storms(database_url):
     except servers.Missing as reason:
         missing(reason)
     with opened(database_url) as database:
-        assert flaws(database.engine) == {}
+        assert flaws(database) == {}
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True, scope="session")

@@ -126,7 +126,11 @@ class Clients(RuleBasedStateMachine):
     def get(self, path: str) -> Any:
         return get(self.call, path)
 
+    #: Called at the end of each example, where the machine has one.
+    at_end: Callable[[], object] = staticmethod(lambda: None)
+
     def teardown(self) -> None:
+        self.at_end()
         clear(self.call)
 
 

@@ -132,7 +132,8 @@ def _vacate(db: Transaction, **wanted: str | None) -> None:
         RecordUuidTaken, RecordNameTaken, NodeTaken: A record that has not ended has it.
     """
     taken = {column: value for column, value in wanted.items() if value is not None}
-    rows = db.execute(_conflicting(tuple(taken)), taken).all()
+    # That of the uuid first: of several failures a client is told that one, on every database.
+    rows = sorted(db.execute(_conflicting(tuple(taken)), taken), key=lambda row: row.uuid != taken.get("uuid"))
     for row in rows:
         if not row.ended:
             _refuse(row, taken)
