@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.db.in_process import placement
-from tests.load.soundness import flaws
+from tests.load.soundness import flaws_of_rows
 from tests.load.storm import Call, claim, new, stock
 
 #: Rows of a table without a key: to apply their change takes a quarter of a second, as each is searched among all.
@@ -65,7 +65,7 @@ class Pair:
         In place of a request there may be a function of the database.
         """
         slow, quick = self.databases
-        before = flaws(slow)
+        before = flaws_of_rows(slow.engine)
         self.occupy()
         behind = []
 
@@ -80,7 +80,7 @@ class Pair:
         finally:
             sa.event.remove(slow.engine, "commit", look)
         self.settle()
-        assert flaws(slow) == flaws(quick) == before
+        assert flaws_of_rows(slow.engine) == flaws_of_rows(quick.engine) == before
         if behind != [True]:
             self.patience += 1
             raise Missed

@@ -90,7 +90,13 @@ _NOWHERE = {
 
 def flaws(database: Database) -> dict[str, list[object]]:
     """Return the violated invariants, with their rows, and what the events say that is not true."""
-    with database.engine.connect() as connection:
+    found = flaws_of_rows(database.engine)
+    untrue: list[object] = [*replay.untruths(database)]
+    return found | {"an event that is not true": untrue} if untrue else found
+
+
+def flaws_of_rows(engine: sa.Engine) -> dict[str, list[object]]:
+    """Return the violated invariants, with their rows."""
+    with engine.connect() as connection:
         found = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
-    found["an event that is not true"] = [*replay.untruths(database)]
     return {flaw: rows for flaw, rows in found.items() if rows}
