@@ -136,13 +136,11 @@ def test_what_is_committed_while_the_past_is_read_changes_nothing(database, monk
         assert service(*names.fill(call)).status < 300
     at = moment(database)
     before = shown(service)
+    database.history.order()
     monkeypatch.setattr(database.history, "order", lambda: None)
     for number in range(3):
         assert service(*names.fill(claim(consumer=f"consumer_{number}", host={"VCPU": 1}))).status == 204
     assert shown(service)[names["host"]]["consumers"] == 3
-    monkeypatch.undo()
-    database.history.order()
-    monkeypatch.setattr(database.history, "order", lambda: None)
     assert service("DELETE", names.filled("/allocations/$consumer_1"), 39).status == 204
     assert shown(service, at=at) == before
 

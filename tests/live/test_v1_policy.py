@@ -122,7 +122,7 @@ def send(port, method, path, sent, body=None):
 
 
 def url(path, query):
-    return f"/v1{path.format(provider='host', consumer=PROVIDER)}" + (f"?{query}" if query else "")
+    return f"/v1{path.format(provider='host', object='host', consumer=PROVIDER)}" + (f"?{query}" if query else "")
 
 
 def answered(method, path, query):
