@@ -94,13 +94,13 @@ class ClaimSet:
     @classmethod
     def release(cls, db: Transaction, consumer_uuid: str) -> None:
         """End a consumer of any generation, without advancing its providers; raises NoAllocations if it has none."""
-        before = ConsumerState.lock_all(db, [consumer_uuid]) if db.has_history else {}
-        consumer = Consumer.delete_row(db, consumer_uuid)
+        before = ConsumerState.lock_all(db, [consumer_uuid]).get(consumer_uuid) if db.has_history else None
+        consumer = Consumer.delete_row(db, consumer_uuid, None if before is None else before.held_on)
         if not consumer.held_on:
             raise errors.NoAllocations(uuid=consumer_uuid)
         allocation_rows.delete_all(db, [consumer])
-        for state in before.values():
-            note_end(db, state)
+        if before is not None:
+            note_end(db, before)
 
     # --- the steps, in their order ---
 

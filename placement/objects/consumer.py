@@ -238,10 +238,17 @@ class Consumer:
             raise Collision
 
     @classmethod
-    def delete_row(cls, db: Transaction, uuid: str) -> Consumer:
-        """Delete the row of the uuid, and return the consumer with what it holds: nothing if there was no row."""
+    def delete_row(cls, db: Transaction, uuid: str, held_on: set[int] | None = None) -> Consumer:
+        """Delete the row of the uuid, and return the consumer with what it holds: nothing if there was no row.
+
+        Args:
+            held_on: Ids of the providers on which it holds something, where this transaction has read them under the
+                lock of the row; None if they are not known.
+        """
         if not db.execute(_DELETE_BY_UUID, {"uuid": uuid}).rowcount:
             return cls(uuid)
+        if held_on is not None:
+            return cls(uuid, held_on=held_on)
         # After the row, so that it cannot change again.  Some collations delete it in another case, too.
         return cls.read_all(db, [uuid])[uuid]
 

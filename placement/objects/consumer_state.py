@@ -43,6 +43,8 @@ class ConsumerState:
     lease: datetime.datetime | None
     #: Amounts, of providers and classes that exist.
     held: dict[_Key, int] = field(default_factory=dict)
+    #: Ids of the providers of all its allocations.
+    held_on: set[int] = field(default_factory=set)
 
     @classmethod
     def lock_all(cls, db: Transaction, uuids: Collection[str]) -> dict[str, Self]:
@@ -65,6 +67,7 @@ class ConsumerState:
                 if state is None:
                     owner = row.project, row.user, row.consumer_type
                     state = found[row.uuid] = cls(row.uuid, row.generation, *owner, row.lease)
+                state.held_on.add(row.provider_id)
                 if row.provider is not None and row.resource_class is not None:
                     key = row.provider, row.resource_class
                     state.held[key] = state.held.get(key, 0) + row.used
@@ -180,6 +183,7 @@ _HELD = (
         claims.c.expires_at.label("lease"),
         resource_providers.c.uuid.label("provider"),
         resource_classes.c.name.label("resource_class"),
+        _A.resource_provider_id.label("provider_id"),
         _A.used,
     )
     .select_from(allocations)
