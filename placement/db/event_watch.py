@@ -50,6 +50,7 @@ class EventWatch:
             self._waiting -= 1
             signals.waiting_changed(self._waiting)
 
+    @signals.timed("wait")
     def wait(self, number: int, until: float) -> bool:
         """Wait for a position beyond a number; the caller has a place, and holds nothing of the database.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 
 import pytest
@@ -335,6 +336,13 @@ def test_waiting_requests_are_published_and_those_that_may_not(received):
     watch.leave()
     assert received.of("waiting_changed") == [(1,), (0,)]
     assert received.of("wait_refused") == [()]
+
+
+def test_the_time_that_a_request_waits_is_published(received):
+    watch = EventWatch(lambda: 7)
+    assert watch.wait(6, time.monotonic() + 60)
+    assert not watch.wait(7, time.monotonic())
+    assert [name for name, _ in received.of("timing")] == ["wait", "wait"]
 
 
 def test_an_examination_publishes_its_findings(database, received):
