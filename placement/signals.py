@@ -108,6 +108,33 @@ leases_expired: Signal[[int]] = Signal()
 #: A worker has looked for expired leases: the number of those that are not given back yet.
 leases_due: Signal[[int]] = Signal()
 
+#: A transaction was committed that recorded events: how many of each kind (``placement.db.events.KINDS``).
+events_recorded: Signal[[Mapping[str, int]]] = Signal()
+
+#: The option of ``[history]`` because of which events are removed.
+PruneCause = Literal["retention_days", "max_events"]
+#: Events were removed from the history, for this cause: how many.
+events_pruned: Signal[[PruneCause, int]] = Signal()
+
+#: A worker has looked how long the history is: its events, and the age of the oldest in seconds; both are 0 if there is
+#: none.
+history_measured: Signal[[int, float]] = Signal()
+
+#: So many committed transactions were found whose events have no position; 0 once those that were found have one.
+transactions_unordered: Signal[[int]] = Signal()
+
+#: The events of so many transactions were given their positions.
+transactions_ordered: Signal[[int]] = Signal()
+
+#: So many requests of this process wait for events, since one came or went.
+waiting_changed: Signal[[int]] = Signal()
+
+#: A request was to wait for events, and had no place among those that do.
+wait_refused: Signal[[]] = Signal()
+
+#: An examination has ended (``placement/doctor``): how many findings there are, by check and severity, also where there
+#: are none.  Checks that were not made to their ends are left out.
+examined: Signal[[Mapping[tuple[str, str], int]]] = Signal()
 
 #: Consumers for which the service was to choose places (docs: v1-claims): how their requests ended, in a word or as the
 #: name of the failure's class, and how many of them did.

@@ -131,10 +131,12 @@ def uwsgi(
 
 
 @contextlib.contextmanager
-def embedded(database_url: str, options: Options | None = None) -> Iterator[Service]:
+def embedded(
+    database_url: str, options: Options | None = None, *, module: str = "placement.cmd.serve"
+) -> Iterator[Service]:
     """The service as placement-serve runs it: one process, several threads, connections kept alive."""
     port, directory = children.free_port(), configured(database_url, options)
-    argv = [sys.executable, "-m", "placement.cmd.serve", "--port", str(port)]
+    argv = [sys.executable, "-m", module, "--port", str(port)]
     yield from run(argv, port, directory, begin=preloaded.service().popen)
 
 

@@ -11,6 +11,7 @@ looks again.  On Galera nodes, too, certification lets one of both commit.
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -18,13 +19,14 @@ from typing import Any, Protocol, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement import errors
+from placement import errors, signals
 from placement.db import retry
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.event_sort import GenerationStep, Numbered, in_order
 from placement.db.tables import change_writers, event_order, events
 from placement.db.transaction import Reading, Transaction
 
+LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 #: Rows of one transaction.
@@ -88,11 +90,17 @@ class Sequencer:
             newest = self._database.read(newest_numbers)
             wanted = newest if wanted is None else wanted
             if not is_behind(wanted, newest):
+                signals.transactions_unordered(0)
                 return
             try:
                 rows = self._database.snapshot(unordered)
+                signals.transactions_unordered(len(rows))
                 for start in range(0, len(rows), _BATCH):
-                    self._insert(rows[start : start + _BATCH])
+                    batch = rows[start : start + _BATCH]
+                    self._insert(batch)
+                    signals.transactions_ordered(len(batch))
+                if len(rows) > _BATCH:
+                    LOG.info("The history has put %d transactions in order, since %s.", len(rows), rows[0]["at"])
             except _Overtaken:
                 retry.pause(number)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -20,32 +20,48 @@ from placement.db.transaction import Transaction
 _BATCH = 1000
 
 
-def prune(db: Transaction, retention: datetime.timedelta, most: int) -> tuple[int, bool]:
+class Pruned(NamedTuple):
+    """What was removed, and what is left."""
+
+    #: Events that were too old.
+    old: int = 0
+    #: Younger ones, of which there were too many.
+    surplus: int = 0
+    #: Events that are left, and the age of the oldest of them in seconds.
+    left: int = 0
+    oldest: float = 0.0
+    #: Whether there may be more to remove.
+    more: bool = False
+
+
+def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
     """Remove some of the oldest events: those of another time, and those above a number.
 
     Args:
         retention: How old events may be.
         most: How many there may be.
-
-    Returns:
-        How many were removed, and whether there may be more to remove.
     """
     newest = db.execute(NEWEST_POSITION).first()
     if newest is None:
-        return 0, False
-    rows = db.execute(_OLDEST, {"newest": newest.position, "most": _BATCH}).all()
-    before = db.execute(sa.select(CLOCK)).scalar_one() - retention
+        return Pruned()
+    rows = [*db.execute(_OLDEST, {"newest": newest.position, "most": _BATCH + 1}), newest]
+    now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
+    before = now - retention
     end = newest.position + newest.events
-    removed = _prefix(rows, before, end - most)
+    removed = _prefix(rows[:-1][:_BATCH], before, end - most)
+    # Positions have no gaps.
+    oldest = rows[len(removed)]
+    left, age = end - oldest.position, (now - oldest.at).total_seconds()
     if not removed:
-        return 0, False
+        return Pruned(left=left, oldest=age)
     number = 0
     # All earlier transactions of a writer have lower positions, and so they are removed by now, or here.
     last = {row.writer_id: row.seq for row in removed}
     for writer, seq in sorted(last.items()):
         number += db.execute(_DELETE_EVENTS, {"writer": writer, "last": seq}).rowcount
     db.execute(_DELETE_ORDER, {"last": removed[-1].position})
-    return number, len(removed) == _BATCH
+    surplus = sum(row.events for row in removed if row.at >= before)
+    return Pruned(number - surplus, surplus, left, age, len(removed) == _BATCH)
 
 
 def _prefix(rows: Sequence[Any], before: datetime.datetime, first: int) -> Sequence[Any]:

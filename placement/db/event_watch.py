@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from placement import errors
+from placement import errors, signals
 
 LOG = logging.getLogger(__name__)
 
@@ -38,15 +38,19 @@ class EventWatch:
         """Take a place among those that wait, until ``leave``; return False if there is none."""
         with self._changed:
             if self._waiting >= self.most:
+                signals.wait_refused()
                 return False
             self._waiting += 1
+            signals.waiting_changed(self._waiting)
             return True
 
     def leave(self) -> None:
         """Give the place back."""
         with self._changed:
             self._waiting -= 1
+            signals.waiting_changed(self._waiting)
 
+    @signals.timed("wait")
     def wait(self, number: int, until: float) -> bool:
         """Wait for a position beyond a number; the caller has a place, and holds nothing of the database.
 

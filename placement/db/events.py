@@ -11,7 +11,7 @@ path that ends as it began is left out.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -82,8 +82,8 @@ class Notes:
     def __bool__(self) -> bool:
         return bool(self._noted)
 
-    def insert(self, connection: Connection, writer_id: int, seq: int) -> None:
-        """Insert the events, under the number of the transaction in the feed."""
+    def insert(self, connection: Connection, writer_id: int, seq: int) -> Sequence[Mapping[str, Any]]:
+        """Insert the events, under the number of the transaction in the feed; return their rows."""
         rows: list[dict[str, Any]] = []
         first: dict[Origin | None, int] = {}
         for (origin, kind, key), noted in self._noted.items():
@@ -112,6 +112,7 @@ class Notes:
             )
         if rows:
             _INSERT.execute(connection, rows)
+        return rows
 
 
 @dataclasses.dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
-from placement import errors
+from placement import errors, signals
 from placement.db import event_pruning, retry
 from placement.db.event_order import NEWEST_POSITION, Sequencer, Used
 from placement.db.event_watch import EventWatch
@@ -65,15 +65,18 @@ class EventHistory:
         Returns:
             The number of events that were removed.
         """
-        removed, more = 0, True
-        while more and steps != 0:
-            number, more = self._database.write(
+        removed, pruned = 0, event_pruning.Pruned(more=True)
+        while pruned.more and steps != 0:
+            pruned = self._database.write(
                 lambda db: event_pruning.prune(
                     db, datetime.timedelta(days=self._settings.retention_days), self._settings.max_events
                 ),
                 attempts=retry.ATTEMPTS,
                 exhausted=errors.TooManyConflicts,
             )
-            removed += number
+            removed += pruned.old + pruned.surplus
+            signals.events_pruned("retention_days", pruned.old)
+            signals.events_pruned("max_events", pruned.surplus)
+            signals.history_measured(pruned.left, pruned.oldest)
             steps = None if steps is None else steps - 1
         return removed

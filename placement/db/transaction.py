@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy.engine import Connection, CursorResult
 
+from placement import signals
 from placement.db import dialects, feed, origin
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.events import Changes, Notes
@@ -150,5 +152,7 @@ class Transaction(Reader):
             return writer.seq
         seq = writer.record(self._connection, self._changes)
         if self._notes:
-            self._notes.insert(self._connection, writer.id, seq)
+            rows = self._notes.insert(self._connection, writer.id, seq)
+            if rows and signals.events_recorded.connected:
+                self.on_commit(lambda: signals.events_recorded(Counter(row["kind"] for row in rows)))
         return seq

@@ -17,6 +17,7 @@ from oslo_config import cfg
 from oslo_policy.policy import RuleDefault
 from sqlalchemy import exc
 
+from placement import signals
 from placement.db import driver_errors, retry, schema
 from placement.db.database import Database
 from placement.db.driver_errors import ErrorClass
@@ -153,7 +154,19 @@ def examine(
             results.append(CheckResult(check.name, 0.0, not_made=missing))
         else:
             results.append(run(check, subject))
+    if signals.examined.connected:
+        signals.examined(_counts(results))
     return Examination(results)
+
+
+def _counts(results: Iterable[CheckResult]) -> dict[tuple[str, str], int]:
+    """Return the numbers of findings by check and severity; what a check has found that was not made says little."""
+    made = [result for result in results if result.not_made is None]
+    counts = {(result.check, severity.name.lower()): 0 for result in made for severity in Severity}
+    for result in made:
+        for finding in result.findings:
+            counts[result.check, finding.severity.name.lower()] += 1
+    return counts
 
 
 def lacking(subject: Subject) -> str:

@@ -11,7 +11,7 @@ import logging
 import platform
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -24,6 +24,9 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 _COUNTS = (0, 1, 10, 100, 1000, 10000)
 _FEW = (1, 2, 3, 4, 6, 8, 12, 16, 32)
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
+
+#: Which values of a gauge are shown: of processes that run ("live"), the newest, the largest, or the sum.
+_GaugeMode = Literal["mostrecent", "livemostrecent", "livemax", "livesum"]
 
 #: The label of a request that writes allocations and succeeds.
 CLAIMS = {
@@ -55,6 +58,9 @@ class Metrics:
         def histogram(name: str, what: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
             return Histogram(f"placement_{name}", what, labels, buckets=buckets, registry=registry)
 
+        def gauge(name: str, what: str, mode: _GaugeMode, *labels: str) -> Gauge:
+            return Gauge(f"placement_{name}", what, labels, registry=registry, multiprocess_mode=mode)
+
         requests = histogram("request_seconds", "Requests answered", _SECONDS, "route", "method", "status")
         claims = counter("claims", "Writes of allocations, by how they ended", "outcome")
         self._joint = histogram("claims_per_transaction", "Writes of allocations that one transaction did", _FEW)
@@ -65,6 +71,10 @@ class Metrics:
         nodes = counter("baremetal_allocations", "Requests for bare metal nodes, by how they ended", "outcome")
         self._lost = counter("baremetal_lost_nodes", "Nodes that were taken while a request for them was served")
         expired = counter("leases_expired", "Leases whose time was over, and that were given back")
+        recorded = counter("events_recorded", "Changes of objects that were recorded in the history", "kind")
+        pruned = counter("events_pruned", "Events that were removed from the history", "cause")
+        ordered = counter("transactions_ordered", "Transactions whose events were given their positions")
+        refused = counter("waits_refused", "Requests that were to wait for events, and had no place to")
         reloads = counter("index_reloads", "Times that a worker read all providers", "cause")
         # The library takes long to find the metric for some labels, so the result is cached.
         self._request = functools.cache(requests.labels)
@@ -75,25 +85,24 @@ class Metrics:
         self._search = functools.cache(searches.labels)
         self._reload = functools.cache(reloads.labels)
         self._node = functools.cache(nodes.labels)
+        self._recorded = functools.cache(recorded.labels)
+        self._pruned = functools.cache(pruned.labels)
         self._search_seconds = histogram("candidate_search_seconds", "Time to search for candidates", _SECONDS)
         self._found = histogram("candidates_found", "Candidates found by a search", _COUNTS)
         self._refresh_seconds = histogram("index_refresh_seconds", "Time to bring the index up to date", _SECONDS)
         self._missed = histogram("index_missed_transactions", "Transactions that a refresh made up for", _COUNTS)
-        self._providers = Gauge(
-            "placement_index_providers",
-            "Providers in the index",
-            registry=registry,
-            multiprocess_mode="livemostrecent",
-        )
-        due = Gauge(
-            "placement_leases_due",
-            "Leases whose time is over, and that are not given back yet",
-            registry=registry,
-            multiprocess_mode="livemostrecent",
-        )
+        self._providers = gauge("index_providers", "Providers in the index", "livemostrecent")
+        due = gauge("leases_due", "Leases whose time is over, and that are not given back yet", "livemostrecent")
+        unordered = gauge("transactions_unordered", "Transactions whose events have no position yet", "livemostrecent")
+        waiting = gauge("waiting_requests", "Requests that wait for events", "livesum")
+        # Kept when a process ends: they are about the database.
+        self._events = gauge("history_events", "Events in the history", "mostrecent")
+        self._oldest = gauge("history_oldest_seconds", "Age of the oldest event in the history", "mostrecent")
+        findings = gauge("doctor_findings", "What the doctor has found", "mostrecent", "check", "severity")
+        self._findings = functools.cache(findings.labels)
         # Kept when a process ends: until another one has read the index, its numbers are the newest.
         self._amounts = [
-            Gauge(f"placement_{name}", what, ("resource_class",), registry=registry, multiprocess_mode="mostrecent")
+            gauge(name, what, "mostrecent", "resource_class")
             for name, what in (
                 ("capacity", "What consumers can hold together, in units of the class"),
                 ("used", "What consumers hold, in units of the class"),
@@ -102,13 +111,8 @@ class Metrics:
         ]
         #: The classes whose gauges this process has set; None: none yet.
         self._classes: set[str] | None = None
-        Gauge(
-            "placement_build_info",
-            "1, with the version of the service and of Python",
-            ("version", "python"),
-            registry=registry,
-            multiprocess_mode="livemax",
-        ).labels(package.version(), platform.python_version()).set(1)
+        build = gauge("build_info", "1, with the version of the service and of Python", "livemax", "version", "python")
+        build.labels(package.version(), platform.python_version()).set(1)
         # A counter's first value is an increase for Prometheus only if it was exported as 0 before.
         for error in get_args(signals.ErrorLabel):
             self._error(error)
@@ -118,6 +122,8 @@ class Metrics:
             self._reload(cause)
         for outcome in get_args(signals.NodeOutcome):
             self._node(outcome)
+        for cause in get_args(signals.PruneCause):
+            self._pruned(cause)
         self._subscriptions: list[tuple[signals.Signal[Any], Callable[..., None]]] = [
             (signals.answered, self._guarded(self._answered)),
             (signals.driver_error, self._guarded(lambda error: self._error(error).inc())),
@@ -132,6 +138,14 @@ class Metrics:
             (signals.leases_due, self._guarded(due.set)),
             (signals.node_requested, self._guarded(self._node_requested)),
             (signals.places_claimed, self._guarded(self._places_claimed)),
+            (signals.events_recorded, self._guarded(self._events_recorded)),
+            (signals.events_pruned, self._guarded(lambda cause, events: self._pruned(cause).inc(events))),
+            (signals.history_measured, self._guarded(self._history_measured)),
+            (signals.transactions_unordered, self._guarded(unordered.set)),
+            (signals.transactions_ordered, self._guarded(ordered.inc)),
+            (signals.waiting_changed, self._guarded(waiting.set)),
+            (signals.wait_refused, self._guarded(refused.inc)),
+            (signals.examined, self._guarded(self._examined)),
         ]
 
     def connect(self) -> None:
@@ -182,6 +196,18 @@ class Metrics:
 
     def _places_claimed(self, outcome: str, number: int) -> None:
         self._claim(_in_lower_case(outcome)).inc(number)
+
+    def _events_recorded(self, kinds: Mapping[str, int]) -> None:
+        for kind, number in kinds.items():
+            self._recorded(kind).inc(number)
+
+    def _history_measured(self, events: int, oldest: float) -> None:
+        self._events.set(events)
+        self._oldest.set(oldest)
+
+    def _examined(self, counts: Mapping[tuple[str, str], int]) -> None:
+        for (check, severity), number in counts.items():
+            self._findings(check, severity).set(number)
 
     def _refreshed(self, seconds: float, missed: int, providers: int) -> None:
         self._refresh_seconds.observe(seconds)

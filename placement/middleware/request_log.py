@@ -66,7 +66,8 @@ class RequestLog:
 
     def _write(self, environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]], seconds: float) -> None:
         """Log the line of a request."""
-        slow = 0 < self._slow <= seconds
+        # A request that was asked to wait is not slow for that.
+        slow = 0 < self._slow <= seconds and self._slow <= seconds - TIMINGS.seconds("wait")
         level = logging.WARNING if slow else logging.INFO
         if not LOG.isEnabledFor(level):
             return

@@ -27,6 +27,10 @@ class Timings(threading.local):
         """Forget the timings of the request before."""
         self._timings = {}
 
+    def seconds(self, name: str) -> float:
+        """Return the seconds of a part; 0 if it did not run."""
+        return self._timings.get(name, (0.0, 0))[0]
+
     def totals(self) -> dict[str, dict[str, float | int]]:
         """Return ``{"sql": {"seconds": 0.7, "times": 9}, ...}``, in the order in which the parts first ended."""
         return {

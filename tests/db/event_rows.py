@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import uuid
 
 import sqlalchemy as sa
@@ -31,6 +32,13 @@ def chain(database, key, number, start=0):
     """Write transactions that take a provider from one generation to the next."""
     for generation in range(start, start + number):
         write(database, (key, generation, generation + 1))
+
+
+def aged(database, last, days):
+    """Make the transactions up to a position older."""
+    at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=days)
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(event_order).where(event_order.c.position <= last).values(at=at))
 
 
 def key(number):

@@ -16,7 +16,7 @@ from placement.db.database import opened
 from placement.db.history import HistorySettings
 from placement.db.tables import change_writers, event_order, events
 from tests.db import event_rows as rows
-from tests.db.event_rows import chain, key, write
+from tests.db.event_rows import aged, chain, key, write
 
 
 def test_events_have_the_order_of_their_commits(database):
@@ -149,13 +149,6 @@ def test_maintenance_orders_events_before_writers_are_ended(database):
 
 def positions(database):
     return database.read(lambda db: db.execute(sa.select(event_order.c.position)).scalars().all())
-
-
-def aged(database, last, days):
-    """Make the transactions up to a position older."""
-    at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=days)
-    with database.engine.begin() as connection:
-        connection.execute(sa.update(event_order).where(event_order.c.position <= last).values(at=at))
 
 
 def test_events_are_removed_after_their_time(database):

@@ -50,7 +50,7 @@ def labels():
     database = children.run_directory() / f"dashboard-{secrets.token_hex(4)}.sqlite"
     page = Shown(directory)
     options = {"metrics": {"directory": directory}, "baremetal": {"enabled": True}}
-    with running.embedded(f"sqlite:///{database}", options) as service:
+    with running.embedded(f"sqlite:///{database}", options, module="tests.maintained") as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=2)
         for amount in (1, 2):
@@ -58,6 +58,7 @@ def labels():
             storm.together(Call("GET", f"/allocation_candidates?resources=VCPU:{amount}"))
         lease_and_wait_for_its_end(storm)
         storm.together(Call("GET", "/v1/capacity?resources=VCPU:1"), Call("DELETE", f"/allocations/{new()}"))
+        storm.together(Call("GET", "/v1/events?after=7000000-0badcafe"), Call("GET", "/v1/doctor"))
         text = page.text()
     page.child.stop()
     found = defaultdict(lambda: defaultdict(set))

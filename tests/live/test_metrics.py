@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import sqlite3
 import sys
 import urllib.error
 import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -133,6 +136,45 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
     assert not counting(directory)
     kept = [f"{kind}_ended.db" for kind in ("counter", "gauge_mostrecent", "histogram")]
     assert sorted(path.name for path in directory.iterdir()) == [*kept, "lock"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_the_history_and_its_readers_are_counted(database_url, directory, shown):
+    options = {"metrics": {"directory": directory}, "history": {"max_waiting_requests": 1}}
+    with running.embedded(database_url, options, module="tests.maintained") as service:
+        storm = Storm(service.url)
+        provider = storm.provider(VCPU=20)
+        assert statuses(storm.together(claim([provider]))) == {204: 1}
+        events = storm.ask("GET", "/v1/events?limit=1000").body["events"]
+        assert len(events) > 2
+        kinds = Counter(event["kind"] for event in events)
+        assert {kind: shown.sum("events_recorded_total", kind=kind) for kind in kinds} == kinds
+        assert shown.sum("events_recorded_total") == shown.sum("history_events") == len(events)
+        assert 0 < shown.sum("transactions_ordered_total") <= len(events)
+        assert shown.sum("transactions_unordered") == 0
+        assert 0 < shown.sum("history_oldest_seconds") < 600
+        assert shown.sum("events_pruned_total") == 0
+
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(storm.ask, "GET", "/v1/events?after=now&wait=60")
+            service.wait_until(lambda: shown.sum("waiting_requests") == 1)
+            assert storm.ask("GET", "/v1/events?after=now&wait=60").body["events"] == []
+            assert shown.sum("waits_refused_total") == 1
+            assert statuses(storm.together(claim([provider]))) == {204: 1}
+            assert waiting.result().body["events"]
+        service.wait_until(lambda: shown.sum("waiting_requests") == 0)
+
+        assert storm.ask("GET", "/v1/events?after=7000000-0badcafe").status == 410
+        assert shown.sum("request_seconds_count", route="/v1/events", status="410") == 1
+
+        assert shown.sum("doctor_findings") == 0
+        with contextlib.closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as connection, connection:
+            connection.execute("UPDATE inventories SET total = 1")
+        assert storm.ask("GET", "/v1/doctor?check=over_commitment").status == 200
+        assert shown.sum("doctor_findings", check="over_commitment", severity="warning") == 1
+    # What is said of the database stays.
+    assert shown.sum("doctor_findings", check="over_commitment") == 1
+    assert shown.sum("history_events") == len(events) + 2
 
 
 def test_the_page_speaks_both_forms_and_has_no_neighbours(shown):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from placement import errors, routes, signals
+from placement.db.events import KINDS
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
 from placement.metrics import definitions
@@ -149,6 +150,19 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.leases_expired(2)
     signals.leases_due(4)
     signals.leases_due(1)
+    signals.events_recorded({"provider": 2, "consumer": 1})
+    signals.events_recorded({"consumer": 1})
+    signals.events_pruned("retention_days", 7)
+    signals.events_pruned("max_events", 2)
+    signals.history_measured(400, 86400.5)
+    signals.transactions_unordered(3)
+    signals.transactions_ordered(2)
+    signals.transactions_ordered(1)
+    signals.waiting_changed(2)
+    signals.waiting_changed(1)
+    signals.wait_refused()
+    signals.examined({("roots", "error"): 2, ("roots", "warning"): 0, ("leases", "warning"): 1})
+    signals.examined({("leases", "warning"): 0})
     assert samples(registry, "database_errors_total") == {("deadlock",): 1}
     assert samples(registry, "retries_total") == {("changed",): 1, ("deadlock",): 1}
     assert samples(registry, "claims_per_transaction_count") == {(): 2}
@@ -168,6 +182,16 @@ def test_events_of_lower_layers_are_counted(registry):
     assert samples(registry, "claims_total") == {("released",): 5}
     assert samples(registry, "leases_expired_total") == {(): 5}
     assert samples(registry, "leases_due") == {(): 1}
+    assert samples(registry, "events_recorded_total") == {("provider",): 2, ("consumer",): 2}
+    assert samples(registry, "events_pruned_total") == {("retention_days",): 7, ("max_events",): 2}
+    assert samples(registry, "history_events") == {(): 400}
+    assert samples(registry, "history_oldest_seconds") == {(): 86400.5}
+    assert samples(registry, "transactions_unordered") == {(): 3}
+    assert samples(registry, "transactions_ordered_total") == {(): 3}
+    assert samples(registry, "waiting_requests") == {(): 1}
+    assert samples(registry, "waits_refused_total") == {(): 1}
+    assert samples(registry, "doctor_findings") == {("roots", "error"): 2}
+    assert registry.get_sample_value("placement_doctor_findings", {"check": "leases", "severity": "warning"}) == 0
 
 
 def test_amounts_are_shown_by_class(registry):
@@ -193,14 +217,16 @@ def test_amounts_outlive_their_process_and_the_size_of_its_index_does_not(regist
     gauges = [metric for metric in registry._collector_to_names if metric._type == "gauge"]
     modes = {metric._name.removeprefix("placement_"): metric._multiprocess_mode for metric in gauges}
     amounts = dict.fromkeys(("capacity", "used", "reserved"), "mostrecent")
-    of_live = dict.fromkeys(("index_providers", "leases_due"), "livemostrecent")
-    assert modes == {**amounts, **of_live, "build_info": "livemax"}
+    history = dict.fromkeys(("history_events", "history_oldest_seconds", "doctor_findings"), "mostrecent")
+    of_live = dict.fromkeys(("index_providers", "leases_due", "transactions_unordered"), "livemostrecent")
+    assert modes == {**amounts, **history, **of_live, "build_info": "livemax", "waiting_requests": "livesum"}
 
 
 def test_counters_of_rare_events_start_at_zero(registry):
     assert registry.get_sample_value("placement_index_reloads_total", {"cause": "feed_lost"}) == 0
     assert registry.get_sample_value("placement_database_errors_total", {"error": "lost"}) == 0
     assert registry.get_sample_value("placement_baremetal_allocations_total", {"outcome": "contended"}) == 0
+    assert registry.get_sample_value("placement_events_pruned_total", {"cause": "max_events"}) == 0
 
 
 def test_a_process_without_metrics_still_serves(app, caplog):
@@ -242,7 +268,11 @@ def test_every_documented_metric_exists():
 
 
 @pytest.mark.parametrize(
-    "word", [*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, *signals.NodeOutcome.__args__, "changed"]
+    "word",
+    [
+        *(*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, *signals.NodeOutcome.__args__, "changed"),
+        *(*signals.PruneCause.__args__, *KINDS),
+    ],
 )
 def test_every_label_value_is_documented(word):
     assert f"``{word}``" in DOCUMENT

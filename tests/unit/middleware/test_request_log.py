@@ -40,6 +40,13 @@ def laborious(_req):
 
 
 @endpoint()
+def waiting(_req):
+    """A handler that was asked to wait for an hour."""
+    signals.timing("wait", 3600.0)
+    return no_content()
+
+
+@endpoint()
 def searching(req, found):
     req.log_search(int(found), "" if int(found) else "resources")
     return ok({})
@@ -55,6 +62,7 @@ TABLE = {
     "/ids": {"GET": ids},
     "/nothing": {"GET": nothing},
     "/laborious": {"GET": laborious},
+    "/waiting": {"GET": waiting},
     "/missing/{name}": {"GET": missing},
     "/searching/{found}": {"GET": searching},
 }
@@ -240,6 +248,17 @@ def test_timings_of_an_earlier_request_are_not_reported_again(clocked, caplog):
     web.ask(slow, "GET", "/missing/x", ADMIN)
     (line,) = lines(caplog, logging.WARNING)
     assert line.endswith("parts: -")
+
+
+def test_a_request_is_not_slow_because_it_was_asked_to_wait(clocked, caplog):
+    caplog.set_level(logging.INFO)
+    slow = clocked(1e-9)
+    web.ask(slow, "GET", "/waiting", ADMIN)
+    (line,) = lines(caplog, logging.INFO)
+    assert line.endswith("microversion: 1.0")
+    caplog.clear()
+    web.ask(slow, "GET", "/nothing", ADMIN)
+    assert len(lines(caplog, logging.WARNING)) == 1
 
 
 def test_a_request_below_the_threshold_is_logged_without_timings(clocked, caplog):

@@ -1,0 +1,77 @@
+"""Pages whose commands are run: ``$ command`` in blocks of the language console, and what it prints below it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_BLOCK = re.compile(r"^( *)\.\. code-block:: (\w+)\n((?:\1   :\w+: .*\n)*)\n((?:\1   .*\n|\n)+)", re.MULTILINE)
+_COMMANDS = {"placement-ask": "placement.ask.main", "placement-manage": "placement.cmd.manage"}
+_END = "@ the end of a command @"
+#: Seconds that the commands of a page may take.
+_LONGEST = 300
+
+
+def blocks(page: str, language: str) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield the options and the text of each block in a language."""
+    for _, kind, options, text in _BLOCK.findall(page):
+        if kind == language:
+            yield dict(re.findall(r":(\w+): (.*)", options)), textwrap.dedent(text)
+
+
+def steps(text: str) -> list[tuple[str, str]]:
+    """Return the commands of a block, each with the text that is shown below it."""
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append((line.removeprefix("$ "), []))
+        else:
+            found[-1][1].append(line)
+    return [(command, "\n".join(shown).strip("\n")) for command, shown in found]
+
+
+def install(directory: Path) -> None:
+    """Put the commands of this package into a directory."""
+    directory.mkdir(parents=True)
+    for name, module in _COMMANDS.items():
+        (directory / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
+        (directory / name).chmod(0o755)
+
+
+def environment() -> dict[str, str]:
+    """Return an environment without settings of a client."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    return {**kept, "PYTHONPATH": os.getcwd()}
+
+
+def run(commands: list[str], directory: Path, environment: Mapping[str, str]) -> tuple[list[str], str]:
+    """Run commands in one shell; return what each has printed, and what all have printed on stderr."""
+    done = subprocess.run(
+        ["bash", "-uc", "\n".join(f"{command}\necho '{_END}'" for command in commands)],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_LONGEST,
+        check=False,
+    )
+    printed = done.stdout.split(f"{_END}\n")
+    assert len(printed) == len(commands) + 1, done.stderr
+    return printed[:-1], done.stderr
+
+
+def pattern(shown: str) -> re.Pattern[str]:
+    """Return the regular expression of what is shown.
+
+    ``...`` stands for anything, on a line of its own for any lines; nothing shown is nothing printed.
+    """
+    lines = [
+        ".*" if line == "..." else re.escape(line).replace(re.escape("..."), "[^\n]*") for line in shown.split("\n")
+    ]
+    expression = "\n".join(lines)
+    return re.compile(re.sub(r"\n\.\*$", r"(\n.*)?", expression), re.DOTALL)
