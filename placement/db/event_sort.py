@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 #: The generation of an object; None if there is no such object.
 State = int | None
 
-#: Placements of the search for each transaction, until it gives up.
-_EFFORT = 8
+#: Placements of the search for each transaction, and beside those, until it gives up.
+_EFFORT, _LEAST_EFFORT = 8, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +222,14 @@ class _Search:
         for each in self._objects.values():
             each.states = each.starts()
         self._placed: list[_Placement] = []
+        #: The objects whose states do not follow from what was placed: it may be a circle, or have breaks.
+        self._loose = [each for each in self._objects.values() if len(each.states) > 1 or each.breaks]
+        #: What choices have led to; what was in vain once is so again.
+        self._seen: set[Hashable] = set()
 
     def found(self) -> list[Numbered]:
         """Return an order of all transactions; an empty list if none was found."""
-        effort = _EFFORT * self._number + 1000
+        effort = _EFFORT * self._number + _LEAST_EFFORT
         asleep: frozenset[int] = frozenset()
         while len(self._placed) < self._number:
             effort -= 1
@@ -270,7 +274,12 @@ class _Search:
         self._next[writer] += 1
         self._placed.append(placement)
         keys = {step.key for step in transaction.steps}
-        return fits, frozenset(other for other in asleep if keys.isdisjoint(self._keys(other)))
+        asleep = frozenset(other for other in asleep if keys.isdisjoint(self._keys(other)))
+        if contested and not self._forced:
+            reached = (tuple(self._next.values()), asleep, *((each.states, each.breaks) for each in self._loose))
+            fits = fits and reached not in self._seen
+            self._seen.add(reached)
+        return fits, asleep
 
     def _keys(self, writer: int) -> set[Hashable]:
         """Return the objects of the next transaction of a writer."""
