@@ -55,8 +55,20 @@ def number_of(database, table):
     return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
 
 
+#: What other programs may write, by kind of database: ratios that are no numbers, and more reserved than there is.
+ODD = {
+    "mysql": [(3e38, 10, 10), (0.3, 1, 6)],
+    "postgresql": [(float("nan"), 10, 0), (float("inf"), 10, 10), (float("-inf"), 10, 10), (0.3, 1, 6)],
+    "sqlite": [(float("inf"), 10, 10), (float("-inf"), 10, 10), (0.3, 1, 6)],
+}
+
+
 def test_a_sample_is_what_the_index_says(database):
     fill(database)
+    for provider, (ratio, total, reserved) in enumerate(ODD[database.url.get_backend_name()], 1):
+        odd = sa.update(inventories).where(inventories.c.resource_provider_id == provider)
+        values = {"allocation_ratio": ratio, "total": total, "reserved": reserved}
+        database.write(lambda db, odd=odd, values=values: db.execute(odd.values(values)))
     database.history.maintain()
     taken = found(database)
     snapshot = LiveIndex(database).current()
