@@ -1,4 +1,4 @@
-"""Samples of the usage (placement/db/usage_samples.py): what all providers together had of each class, and what was used."""
+"""Samples of the usage, as they are read: what all providers together had of each class, and what was used of it."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ _DAY = datetime.timedelta(days=1)
 
 SHOW = Query(
     Object(
-        Field("since", DATE, text="Not before this date (UTC), or not longer ago than this age; a day if there is none."),
-        Field("until", DATE, text="Before this date (UTC), or longer ago than this age; the present if there is none."),
+        Field("since", DATE, text="Not before this date (UTC), or not longer ago than this age: 7d. Usually a day."),
+        Field("until", DATE, text="Before this date (UTC), or longer ago than this age. Usually the present."),
         Field("class", IDENTIFIER, text="Of this resource class only."),
         Field(
             "limit",
