@@ -23,12 +23,14 @@ _KINDS = {
     RESOURCE_CLASS: "Resource class",
     TRAIT: "Trait",
 }
-#: What takes or gets an allocation, as seen from the object of the event: where all of it is new, where nothing is left, else.
+#: Words for an allocation, as its consumer and its provider see it: if all of it is new, if nothing is left, or else.
 _ALLOCATIONS = {
     CONSUMER: ("Takes from", "Gives back to", "Holds otherwise of"),
     PROVIDER: ("Given to", "Given back by", "Held otherwise by"),
 }
 _INVENTORIES = ("New inventory of", "Inventory is gone of", "Inventory of")
+#: What the verb of an event says.
+_SAID = frozenset({"reason"})
 #: Names of the spans of time, and their lengths in seconds.
 _SPANS = (("day", 86400), ("hour", 3600), ("minute", 60))
 
@@ -133,23 +135,23 @@ class _Words:
     def _lines(self, event: Event) -> Iterator[Line]:
         for what, value in event.changes.items():
             if what == "inventories":
-                for name, fields in value.items():
-                    pairs = _pairs({column.replace("_", " "): pair for column, pair in fields.items()})
-                    yield Line(f"{_of(_INVENTORIES, pairs)} {name}", pairs=pairs)
+                yield from map(_inventory, value.items())
             elif what == "allocations":
-                for uuid, amounts in value.items():
-                    pairs = _pairs(amounts)
-                    thing = self._provider(uuid) if event.kind == CONSUMER else self._consumer(uuid)
-                    yield Line(_of(_ALLOCATIONS[event.kind], pairs), thing, pairs)
+                yield from self._allocations(event.kind, value)
             elif what in MEMBERS:
-                for how, members in value.items():
-                    yield Line(f"{what.capitalize()} {how}", names=tuple(members))
+                yield from (Line(f"{what.capitalize()} {how}", names=tuple(names)) for how, names in value.items())
             elif what == "details":
                 yield Line("Details changed", names=tuple(value))
             elif what == "parent":
                 yield Line("Parent", pairs=(Pair("", *(uuid and self._provider(uuid) for uuid in value)),))
-            elif what != "reason" and not (what == "name" and None in value):
+            elif what not in _SAID and (what != "name" or None not in value):
                 yield Line(what.replace("_", " ").capitalize(), pairs=_pairs({"": value}))
+
+    def _allocations(self, kind: str, changes: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[Line]:
+        for uuid, amounts in changes.items():
+            pairs = _pairs(amounts)
+            thing = self._provider(uuid) if kind == CONSUMER else self._consumer(uuid)
+            yield Line(_of(_ALLOCATIONS[kind], pairs), thing, pairs)
 
     def _provider(self, uuid: str) -> Thing:
         slot = self._snapshot.by_uuid.get(uuid)
@@ -159,6 +161,12 @@ class _Words:
     @staticmethod
     def _consumer(uuid: str) -> Thing:
         return Thing("consumers", uuid, uuid)
+
+
+def _inventory(change: tuple[str, Mapping[str, Sequence[Any]]]) -> Line:
+    name, fields = change
+    pairs = _pairs({column.replace("_", " "): pair for column, pair in fields.items()})
+    return Line(f"{_of(_INVENTORIES, pairs)} {name}", pairs=pairs)
 
 
 def _pairs(fields: Mapping[str, Sequence[Any]]) -> tuple[Pair, ...]:

@@ -27,7 +27,7 @@ SHOW = Query(
         Field(
             "limit",
             string(pattern="^([1-9][0-9]{0,2}|1000)$"),
-            text="The most samples of a class: of more, the last in each of as many equal spans of time.",
+            text="The most samples of a class: of more, those of the last moment in each of as many spans of time.",
         ),
     )
 )
