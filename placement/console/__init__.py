@@ -3,6 +3,7 @@
     api         routes, open paths, headers of every reply
     handlers    one module for each page: what it is asked, and what its template gets
     dry_runs    writes of Placement that a page tries
+    timeline    what has happened to a provider or a consumer
     views       what pages show, as frozen values that are made from a snapshot
     pages       templates to replies
     templates   HTML, by Jinja2

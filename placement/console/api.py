@@ -6,7 +6,7 @@ and the description of the API are open.
 
 from __future__ import annotations
 
-from placement.console.handlers import asset, consumer, overview, provider, query, reference
+from placement.console.handlers import asset, consumer, doctor, event, overview, provider, query, reference, usage
 from placement.console.pages import ErrorPages
 from placement.http.api import Api, Table
 from placement.http.versioning import Unversioned
@@ -21,6 +21,11 @@ TABLE: Table = {
     "/query": {"GET": query.show, "POST": query.try_claim},
     "/query/form": {"GET": query.show_form},
     "/consumers": {"GET": consumer.list_consumers},
+    "/consumers/{consumer}": {"GET": consumer.show},
+    "/usage": {"GET": usage.show},
+    "/events": {"GET": event.list_events},
+    "/events/rows": {"GET": event.follow},
+    "/doctor": {"GET": doctor.show},
     "/api": {"GET": reference.show},
     "/assets/{name}": {"GET": asset.show},
 }

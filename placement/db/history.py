@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from placement import errors, signals
-from placement.db import event_pruning, retry
+from placement.db import driver_errors, event_pruning, retry, usage_samples
 from placement.db.event_order import NEWEST_POSITION, Sequencer, Used
 from placement.db.event_watch import EventWatch
+from placement.db.transaction import Transaction
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 #: Transactions by which one maintenance prunes, at most.
 _STEPS = 10
@@ -19,8 +26,8 @@ class HistorySettings:
     """The options of ``[history]`` that a database needs.
 
     Args:
-        enabled: Whether writes record events.
-        retention_days: How old events may be.
+        enabled: Whether writes record events, and samples of the usage are taken.
+        retention_days: How old events and samples may be.
         max_events: How many there may be.
     """
 
@@ -50,14 +57,24 @@ class EventHistory:
         return 0 if row is None else row.position + row.events - 1
 
     def maintain(self) -> bool:
-        """Order events, and prune a few of them; return False if another thread does so."""
+        """Order events, prune a few of them, and sample the usage; return False if another thread does so."""
         if not self._sequencer.order(wait=False):
             return False
         self.prune(_STEPS)
+        if self._settings.enabled:
+            self._sample()
         return True
 
+    def _sample(self) -> None:
+        """Take the sample of the present interval; without it a picture has a gap, and nothing else suffers."""
+        try:
+            if self._database.read(usage_samples.due) is not None:
+                self._write(usage_samples.take)
+        except Exception as error:
+            LOG.warning("No sample of the usage was taken: %s", driver_errors.message(error))
+
     def prune(self, steps: int | None = None) -> int:
-        """Remove events that are too old, or too many.
+        """Remove events that are too old, or too many, and samples of the usage that are too old.
 
         Args:
             steps: The largest number of transactions; None to remove all of these events.
@@ -65,18 +82,17 @@ class EventHistory:
         Returns:
             The number of events that were removed.
         """
+        retention = datetime.timedelta(days=self._settings.retention_days)
         removed, pruned = 0, event_pruning.Pruned(more=True)
         while pruned.more and steps != 0:
-            pruned = self._database.write(
-                lambda db: event_pruning.prune(
-                    db, datetime.timedelta(days=self._settings.retention_days), self._settings.max_events
-                ),
-                attempts=retry.ATTEMPTS,
-                exhausted=errors.TooManyConflicts,
-            )
+            pruned = self._write(lambda db: event_pruning.prune(db, retention, self._settings.max_events))
             removed += pruned.old + pruned.surplus
             signals.events_pruned("retention_days", pruned.old)
             signals.events_pruned("max_events", pruned.surplus)
             signals.history_measured(pruned.left, pruned.oldest)
             steps = None if steps is None else steps - 1
+        self._write(lambda db: usage_samples.prune(db, retention))
         return removed
+
+    def _write(self, work: Callable[[Transaction], Result]) -> Result:
+        return self._database.write(work, attempts=retry.ATTEMPTS, exhausted=errors.TooManyConflicts)

@@ -23,6 +23,7 @@ from placement.v1.handlers import (
     provider,
     release,
     root,
+    usage,
 )
 from placement.version_history import OLDEST
 
@@ -39,6 +40,7 @@ TABLE: Table = {
     "/consumers": {"GET": consumer.list_consumers},
     "/events": {"GET": event.list_events},
     "/history/{object}": {"GET": history.show},
+    "/usage": {"GET": usage.show},
     "/openapi.json": {"GET": openapi.show},
     "/openapi-placement.json": {"GET": openapi.showing(PLACEMENT)},
 }
@@ -61,6 +63,7 @@ V1 = Api(
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
         *(failures.InvalidPosition, failures.PositionLost, failures.TimeUnknown, failures.TooManyChanges),
+        failures.InvalidPeriod,
     ),
     anonymous_is_admin=True,
 )

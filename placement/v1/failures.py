@@ -76,6 +76,10 @@ class InvalidPosition(errors.BadRequest):
     template = "The header Last-Event-ID is no position of an event: %(given)s"
 
 
+class InvalidPeriod(errors.BadRequest):
+    template = "The period ends before it begins: from %(since)s to %(until)s."
+
+
 class NothingKnown(errors.NotFound):
     """The path names nothing that is there, or of which the history has an event."""
 

@@ -35,6 +35,7 @@ _RULES = (
         "GET",
         "/history/{object}",
     ),
+    ("usage:show", _ADMIN_OR_SERVICE, "Show capacity and usage of all providers over time.", "GET", "/usage"),
     ("claims:create", _ADMIN_OR_SERVICE, "Find places for consumers and claim them.", "POST", "/claims"),
     ("claims:show", _ADMIN_OR_SERVICE, "Show what a consumer holds, and when that ends.", "GET", "/claims/{consumer}"),
     (

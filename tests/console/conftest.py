@@ -30,6 +30,8 @@ def console(url, **options):
 
 
 @pytest.fixture(scope="module")
-def uuids(app):
-    """The uuids of the providers of the cloud, by name."""
-    return fleet.fill(app)
+def uuids(app, module_database_url):
+    """The uuids of the providers of the cloud, by name; it has samples of a month."""
+    found = fleet.fill(app)
+    fleet.sample(module_database_url)
+    return found

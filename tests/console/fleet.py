@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import uuid
 from typing import Any
 
+import sqlalchemy as sa
+
+from placement.db.database import opened
+from placement.db.tables import usage_samples, utcnow
 from tests import web
 
 ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
 #: A name that would be a script, a tag or an expression where it is not escaped.
 HOSTILE = "<script>document.title='caught'</script>\"'&{{7*7}}"
 CONSUMER = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a001"
+#: A provider that was deleted, by name, and a consumer that has given back what it held.
+GONE = "<b>gone</b>"
+GONE_CONSUMER = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a002"
 
 
 def send(app: Any, method: str, path: str, body: Any = None) -> Any:
@@ -78,6 +86,31 @@ def fill(app: Any) -> dict[str, str]:
     send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": held, **owner})
     path = f"/resource_providers/{uuids[HOSTILE]}"
     generation = send(app, "GET", path)["generation"]
+    send(app, "DELETE", f"/resource_providers/{provider(app, GONE, VGPU=1)}")
+    left = {"allocations": {uuids["pool"]: {"resources": {"DISK_GB": 7}}}, **owner}
+    send(app, "PUT", f"/allocations/{GONE_CONSUMER}", left)
+    send(app, "DELETE", f"/allocations/{GONE_CONSUMER}")
     cut = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": 12}}}
     send(app, "PUT", f"{path}/inventories", cut)
     return uuids
+
+
+def sample(url: str) -> None:
+    """Insert samples of the usage of a month, and of a class that is gone; VCPU is used ever more, up to 64 of 140.
+
+    They take the place of those that the service has taken while the cloud was made.
+    """
+    now = utcnow().replace(minute=0, second=0, microsecond=0)
+    rows = [
+        {
+            "at": now - hours * datetime.timedelta(hours=1),
+            "resource_class": "VCPU",
+            "capacity": 140,
+            "used": 64 - hours // 12,
+        }
+        for hours in range(1, 30 * 24)
+    ]
+    rows.append({"at": rows[0]["at"], "resource_class": "CUSTOM_GONE", "capacity": 1, "used": 1})
+    with opened(url) as database:
+        database.write(lambda db: db.execute(sa.delete(usage_samples)))
+        database.write(lambda db: db.execute(sa.insert(usage_samples), rows))

@@ -6,6 +6,7 @@ import html
 import json
 import re
 import shlex
+import uuid
 from importlib import metadata, resources
 from urllib.parse import parse_qsl, quote
 
@@ -20,11 +21,14 @@ from placement.routes import PLACEMENT
 from placement.v1.api import V1
 from placement.version_history import OLDEST
 from tests import servers, web
-from tests.console.fleet import CONSUMER, HOSTILE
+from tests.console.fleet import CONSUMER, GONE, GONE_CONSUMER, HOSTILE, send
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
-PAGES = ["", "/", "/providers", "/query", "/query?resources=VCPU:1", "/consumers", "/api", "/?class=DISK_GB"]
+PAGES = [
+    *("", "/", "/providers", "/query", "/query?resources=VCPU:1", "/consumers", "/api", "/?class=DISK_GB"),
+    *(f"/consumers/{CONSUMER}", "/usage", "/usage?period=month&class=VCPU", "/events", "/events?kind=trait", "/doctor"),
+]
 ESCAPED = str(html.escape(HOSTILE)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
 
 
@@ -123,6 +127,12 @@ TYPED = [
         f"/consumers?{name}={{}}"
         for name in ("project", "user", "type", "provider", "class", "older_than", "newer_than", "after", "{}")
     ),
+    "/consumers/{}",
+    "/providers/pool?after={}",
+    "/usage?class={}",
+    "/usage?period={}",
+    *(f"/events?{name}={{}}" for name in ("kind", "provider", "consumer", "project", "after", "position", "{}")),
+    *(f"/events/rows?{name}={{}}" for name in ("kind", "provider", "consumer", "after", "position", "{}")),
     "/api?of={}",
     "/api?of=placement&version={}",
     "/api?version={}",
@@ -140,12 +150,17 @@ def test_what_was_typed_never_becomes_an_element(app, uuids, path):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/?class=VCPU", "/providers", "/providers/{}", "/consumers", "/query?resources=VCPU:9999"]
+    "path",
+    [
+        *("/", "/?class=VCPU", "/providers", "/providers/{}", "/consumers", "/query?resources=VCPU:9999"),
+        *(f"/consumers/{CONSUMER}", "/events", "/events?provider={}", "/events/rows?provider={}", "/doctor"),
+    ],
 )
 def test_a_name_never_becomes_an_element(app, uuids, path):
     text = page(app, path.format(uuids[HOSTILE]))
     assert ESCAPED in text
-    assert re.findall("<script[^>]*>", text) == ['<script type="module" src="/console/assets/console.js">']
+    scripts = [] if "rows" in path else ['<script type="module" src="/console/assets/console.js">']
+    assert re.findall("<script[^>]*>", text) == scripts
 
 
 def test_no_template_can_leave_out_the_escape(backend):
@@ -322,6 +337,239 @@ def test_a_policy_may_let_a_reader_see_the_consumers_of_the_own_project_and_of_n
     assert 'value="blue"' in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
     assert CONSUMER not in page(app, "/consumers", **{"x-auth-token": "ann:red"}, **reader)
     assert CONSUMER not in page(app, "/consumers?project=blue", 403, **{"x-auth-token": "ann:red"}, **reader)
+
+
+@pytest.mark.parametrize("given", [CONSUMER, CONSUMER.upper(), CONSUMER.replace("-", "")])
+def test_a_consumer_has_a_page_with_all_that_it_holds(app, uuids, given):
+    text = page(app, f"/consumers/{given}")
+    held = text.partition('<h2 id="held">')[2].partition("</section>")[0]
+    assert re.sub(r"\s+", " ", re.sub("<[^>]*>", "", held)).strip().endswith(f"{ESCAPED}: VCPU 16")
+    assert f'<a href="/console/providers/{uuids["pool"]}">pool</a>: DISK_GB 500' in held
+    assert '<a href="/console/consumers?project=blue">blue</a>' in text
+    assert f'<a href="/console/consumers/{CONSUMER}"><code>{CONSUMER}</code></a>' in page(app, "/consumers")
+
+
+@pytest.mark.parametrize("given", ["nobody", "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8afff"])
+def test_a_consumer_that_never_was_has_no_page(app, uuids, given):
+    assert "the history has no event of one" in page(app, f"/consumers/{given}", 404)
+
+
+def test_a_provider_has_no_page_as_a_consumer_and_a_consumer_none_as_a_provider(app, uuids):
+    page(app, f"/consumers/{uuids['pool']}", 404)
+    page(app, f"/providers/{CONSUMER}", 404)
+
+
+# --- what has happened ---
+
+
+def words(text):
+    """Return the text of HTML, without its elements."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", text))).strip()
+
+
+def told(text):
+    """Return what each event of a page says: what has happened, its lines, and who asked for it."""
+    shown = text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
+    return [words(each.partition("</p>")[2]) for each in shown.split('<p class="when">')[1:]]
+
+
+def test_a_provider_has_its_history_the_newest_first(app, uuids):
+    found = told(page(app, "/providers/pool"))
+    inventory = "total 10 000, reserved 0, min unit 1, max unit 2 147 483 647, step size 1, allocation ratio 1.0"
+    assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(" by admin")[0] for each in found] == [
+        f"Provider pool changed Given back by {GONE_CONSUMER}: DISK_GB 7 is gone",
+        f"Provider pool changed Given to {GONE_CONSUMER}: DISK_GB 7",
+        f"Provider pool changed Given to {CONSUMER}: DISK_GB 500",
+        "Provider pool changed Aggregates added: c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111",
+        "Provider pool changed Traits added: MISC_SHARES_VIA_AGGREGATE",
+        f"Provider pool changed New inventory of DISK_GB: {inventory}",
+        "Provider pool created",
+    ]
+    asked = "by admin of project admin PUT /allocations/{consumer_uuid} (placement) Request id req-"
+    assert asked in found[2]
+
+
+def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
+    newest = told(page(app, f"/providers/{uuids[HOSTILE]}"))[0]
+    assert "Inventory of VCPU: total 16 → 12" in newest
+    assert "Inventory is gone of MEMORY_MB: total 32" in newest
+    links = re.findall(r'href="([^"]*)"', page(app, "/providers/pool").partition('id="history"')[2])
+    assert {f"/console/consumers/{CONSUMER}", f"/console/providers/{uuids['pool']}"} <= {*links}
+
+
+def test_a_consumer_has_its_history(app, uuids):
+    [event] = told(page(app, f"/consumers/{CONSUMER}"))
+    assert event.startswith(f"Consumer {CONSUMER} claimed Project: blue User: ann Type: INSTANCE Takes from ")
+    assert f"Takes from {HOSTILE}: VCPU 16" in event
+
+
+@pytest.mark.parametrize(
+    ("path", "verbs"),
+    [
+        (f"/providers/{quote(GONE, safe='')}", ["deleted", "changed", "changed", "created"]),
+        (f"/providers/{uuid.uuid5(uuid.NAMESPACE_URL, GONE)}", ["deleted", "changed", "changed", "created"]),
+        (f"/consumers/{GONE_CONSUMER}", ["gave back all that it held", "claimed"]),
+    ],
+)
+def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, verbs):
+    text = page(app, path)
+    name = GONE if "providers" in path else GONE_CONSUMER
+    assert f"<h1>{html.escape(name)}</h1>" in text
+    assert '<strong class="flag bad">gone</strong>' in text
+    heads = re.findall(r'<p class="what">(.*?)</p>', text)
+    kind = "Provider" if "providers" in path else "Consumer"
+    assert [words(head) for head in heads] == [f"{kind} {name} {verb}" for verb in verbs]
+
+
+def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
+    everything = told(page(app, "/providers/pool"))
+    monkeypatch.setattr("placement.console.timeline._ROWS", 3)
+    address, found, steps = "/providers/pool", [], 0
+    while address:
+        text = page(app, address)
+        found += told(text)
+        assert ("Newest</a>" in text) == (steps > 0)
+        older = re.search(r'rel="next" href="/console([^"#]*)#history"', text)
+        address, steps = html.unescape(older[1]) if older else "", steps + 1
+    assert found == everything
+    assert steps >= 3
+
+
+def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch):
+    monkeypatch.setattr("placement.console.handlers.event._ROWS", 7)
+    listed = web.ask(app, "GET", "/v1/events?limit=1000", {"x-auth-token": "admin"}).json["events"]
+    address, heads = "/events", []
+    while address:
+        text = page(app, address)
+        heads += re.findall(r'<p class="what">(\w+)', text)
+        older = re.search(r'rel="next" href="/console([^"]*)"', text)
+        address = html.unescape(older[1]) if older else ""
+    assert heads == [each["kind"].partition("_")[0].capitalize() for each in reversed(listed)]
+
+
+@pytest.mark.parametrize(
+    ("query", "heads"),
+    [
+        ("kind=trait", ["Trait CUSTOM_RED created"]),
+        ("kind=trait&provider=&project=+", ["Trait CUSTOM_RED created"]),
+        (f"consumer={CONSUMER}", [f"Consumer {CONSUMER} claimed"]),
+        ("project=blue&kind=consumer&consumer=" + GONE_CONSUMER, [
+            f"Consumer {GONE_CONSUMER} gave back all that it held",
+            f"Consumer {GONE_CONSUMER} claimed",
+        ]),
+        ("project=red", []),
+        ("provider=empty", ["Provider empty changed"] * 2 + ["Provider empty created"]),
+        ("kind=node", []),
+    ],
+)  # fmt: skip
+def test_events_are_found(app, uuids, query, heads):
+    text = page(app, f"/events?{query}")
+    assert [words(head) for head in re.findall(r'<p class="what">(.*?)</p>', text)] == heads
+    assert ("No event here meets the conditions." in text) is not bool(heads)
+
+
+@pytest.mark.parametrize(
+    "query", ["kind=cloud", "provider=nothing", "consumer=x", "colour=red", "after=x", "kind=trait&provider=pool"]
+)
+def test_a_search_for_events_that_makes_no_sense_is_shown_with_the_reason(app, uuids, query):
+    text = page(app, f"/events?{query}", 400)
+    assert 'role="alert"' in text
+    assert "timeline" not in text
+
+
+@pytest.mark.parametrize("path", ["/events?after=7000000-0badcafe", "/providers/pool?after=7000000-0badcafe"])
+def test_a_page_of_events_that_were_removed_says_so(app, uuids, path):
+    assert "The history has no such position" in page(app, path, 410)
+
+
+def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(app, uuids, monkeypatch):
+    waited = []
+    monkeypatch.setattr("placement.db.event_watch.EventWatch.wait", lambda *_: waited.append(1))
+    monkeypatch.setattr("placement.console.handlers.event._WAIT", 0.01)
+    text = page(app, "/events")
+    position = re.search(r'data-position="([^"]*)"', text)[1]
+    assert 'data-follow="/console/events/rows?"' in text
+    rows = page(app, f"/events/rows?position={position}")
+    assert waited
+    assert told(rows) == told(text)
+    assert f'data-position="{position}"' in rows
+    waited.clear()
+    send(app, "PUT", "/traits/CUSTOM_NEWS")
+    rows = page(app, f"/events/rows?position={position}")
+    assert not waited
+    assert told(rows)[0].startswith("Trait CUSTOM_NEWS created")
+    assert f'data-position="{position}"' not in rows
+    send(app, "DELETE", "/traits/CUSTOM_NEWS")
+
+
+def test_older_events_are_not_followed(app, uuids, monkeypatch):
+    monkeypatch.setattr("placement.console.handlers.event._ROWS", 3)
+    first = page(app, "/events?kind=provider")
+    assert 'data-follow="/console/events/rows?kind=provider"' in first
+    older = html.unescape(re.search(r'rel="next" href="/console([^"]*)"', first)[1])
+    assert "data-follow=" not in page(app, older)
+
+
+# --- usage ---
+
+
+def test_usage_is_shown_in_numbers_and_as_a_picture(app, uuids):
+    text = page(app, "/usage?period=month")
+    rows = re.findall(r'<tr><th scope="row"><a href="([^"]*)"[^>]*>(\w+)</a></th>(.*?)</tr>', text)
+    numbers = {name: re.findall(r'class="number">([^<]*)', cells) for _, name, cells in rows}
+    assert numbers["VCPU"] == ["64", "140", "5", "64"]
+    assert numbers["CUSTOM_GONE"] == ["1", "1", "1", "1"]
+    assert numbers["VGPU"] == ["0", "8", "0", "0"]
+    assert 'aria-label="VCPU over the month: used last 64 of 140, at least 5, at most 64."' in text
+    text = page(app, "/usage?period=month&class=VCPU")
+    [line] = re.findall(r'class="capacity" points="([^"]*)"', text)
+    assert {point.partition(",")[2] for point in line.split()} == {"0.0"}
+    [line] = re.findall(r'class="edge" points="([^"]*)"', text)
+    heights = [float(point.partition(",")[2]) for point in line.split()]
+    assert heights == sorted(heights, reverse=True)
+    assert heights[-1] == pytest.approx(200 - 200 * 64 / 140, abs=0.1)
+    assert len(heights) <= 151
+
+
+@pytest.mark.parametrize(("period", "least"), [("day", 63), ("week", 51), ("month", 5)])
+def test_a_period_is_chosen(app, uuids, period, least):
+    text = page(app, f"/usage?period={period}&class=VCPU")
+    assert f"at least {least}, at most 64." in text
+    assert f'period={period}&amp;class=VCPU" aria-current="true"' in text
+
+
+def test_the_samples_of_one_class_are_a_table_too(app, uuids):
+    text = page(app, "/usage?class=VCPU")
+    table = text.partition("<summary>Table</summary>")[2]
+    used = [int(each) for each in re.findall(r'</time></th><td class="number">(\d+)</td>', table)]
+    assert used[0] == 64
+    assert used == sorted(used, reverse=True)
+    assert 23 <= len(used) <= 26
+    assert "DISK_GB" not in text
+    assert "Nothing is known of NOTHING" in page(app, "/usage?class=NOTHING")
+
+
+def test_a_period_that_there_is_not_is_refused(app):
+    page(app, "/usage?period=century", 400)
+
+
+# --- the doctor ---
+
+
+def test_the_doctor_shows_what_the_api_finds(app, uuids):
+    found = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
+    text = page(app, "/doctor")
+    shown = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> (\w+)</h2>\n<p>([^<]*)</p>', text)
+    assert [(severity, check, html.unescape(what)) for severity, check, what in shown] == [
+        (each["severity"], each["check"], each["what"]) for each in found["findings"]
+    ]
+    assert "over_commitment" in {each["check"] for each in found["findings"]}
+    for each in found["findings"]:
+        for place in (*each["where"], each["mend"]):
+            assert html.unescape(text).count(place)
+    for check in found["checks"]:
+        assert check["name"] in text
+        assert (check["not_made"] or "") in html.unescape(text)
 
 
 # --- queries ---

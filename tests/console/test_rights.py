@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from typing import NamedTuple
+from urllib.parse import quote
 
 import bcrypt
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from placement.console.api import CONSOLE
 from tests import servers, web
 from tests.console.conftest import console
-from tests.console.fleet import CONSUMER, HOSTILE
+from tests.console.fleet import CONSUMER, GONE, GONE_CONSUMER, HOSTILE
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
@@ -22,6 +23,10 @@ OVERVIEW, PROVIDER = "placement:v1:overview:show", "placement:v1:providers:show"
 CANDIDATES, CONSUMERS = "placement:allocation_candidates:list", "placement:v1:consumers:list"
 CLAIM, INVENTORY = "placement:allocations:update", "placement:resource_providers:inventories:update"
 CHOICE = "placement:v1:claims:create"
+HELD, USAGE = "placement:v1:claims:show", "placement:v1:usage:show"
+EVENTS, HISTORY, DOCTOR = "placement:v1:events:list", "placement:v1:history:show", "placement:v1:doctor"
+#: The roles that have a rule, if they are not both.
+ROLES = {DOCTOR: {"admin"}}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
@@ -55,12 +60,25 @@ PAGES = [
     Page("GET", "/consumers", "/consumers", (CONSUMERS,)),
     Page("GET", "/consumers?project=blue", "/consumers", (CONSUMERS,)),
     Page("GET", "/consumers?project=red", "/consumers", (CONSUMERS,)),
+    Page("GET", f"/consumers/{CONSUMER}", "/consumers/{consumer}", (HELD,)),
+    Page("GET", "/consumers/nobody", "/consumers/{consumer}", (HELD,)),
+    Page("GET", "/usage", "/usage", (USAGE,)),
+    Page("GET", "/usage?period=week&class=VCPU", "/usage", (USAGE,)),
+    Page("GET", "/events", "/events", (EVENTS,)),
+    Page("GET", "/events?kind=nothing", "/events", (EVENTS,)),
+    Page("GET", "/events/rows?kind=consumer", "/events/rows", (EVENTS,)),
+    Page("GET", "/doctor", "/doctor", (DOCTOR,)),
     Page("GET", "/api", "/api", ()),
     Page("GET", "/api?of=placement", "/api", ()),
     Page("GET", "/assets/console.js", "/assets/{name}", ()),
 ]
 #: The status of a caller that has the rights, where it is not 200.
-STATUSES = {"/providers/nothing": 404, "/query?resources=VCPU:x": 400}
+STATUSES = {
+    "/providers/nothing": 404,
+    "/consumers/nobody": 404,
+    "/events?kind=nothing": 400,
+    "/query?resources=VCPU:x": 400,
+}
 
 ADMIN, MANAGER = "admin,manager,member,reader", "manager,member,reader"
 #: Roles as Keystone assigns them, with those that they imply, and the project.
@@ -101,7 +119,7 @@ def test_every_route_is_in_the_table(backend):
 def test_each_caller_sees_what_the_table_says(app, uuids, page, name):
     roles, project = CALLERS[name]
     reply = ask(app, page, {"x-auth-token": f"caller:{project}", "x-roles": roles})
-    if not page.rules or {"admin", "service"} & {*roles.split(",")}:
+    if all(ROLES.get(rule, {"admin", "service"}) & {*roles.split(",")} for rule in page.rules):
         assert reply.status_int == STATUSES.get(page.path, 200)
     else:
         assert reply.status_int == 403
@@ -156,6 +174,47 @@ def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(grant
         assert ("It fits" in found, "Try this claim" in found, "Rule by rule" in none) == (whole, whole, whole)
         assert ("Let the service choose" in found) is whole
         assert ("The obstacle is <code>" in none) is not whole
+
+
+@pytest.mark.parametrize(
+    ("path", "rule", "gone"),
+    [
+        ("/providers/pool", PROVIDER, False),
+        (f"/providers/{quote(GONE, safe='')}", PROVIDER, True),
+        (f"/consumers/{CONSUMER}", HELD, False),
+        (f"/consumers/{GONE_CONSUMER}", HELD, True),
+    ],
+)
+def test_the_history_of_a_thing_needs_its_own_rule(granting, uuids, path, rule, gone):
+    reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
+    without = web.ask(granting(rule), "GET", f"/console{path}", reader)
+    assert without.status_int == (404 if gone else 200)
+    assert "PUT /allocations" not in without.text
+    told = web.ask(granting(rule, HISTORY), "GET", f"/console{path}", reader)
+    assert told.status_int == 200
+    assert ('<h2 id="history">' in told.text, "by admin" in told.text) == (True, True)
+
+
+def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_other(
+    module_database_url, tmp_path, uuids
+):
+    path = tmp_path / "policy.yaml"
+    path.write_text(f'"{EVENTS}": "rule:admin_or_project_reader_or_service_api"\n')
+    app = console(module_database_url, oslo_policy__policy_file=str(path))
+    reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
+    statuses = {}
+    for query in ("project=blue", "project=+blue+", "project=red", "project=", "", "kind=consumer"):
+        for page in ("/events", "/events/rows"):
+            if query == "project=red" and page == "/events/rows":
+                continue
+            statuses[page, query] = web.ask(app, "GET", f"/console{page}?{query}", reader).status_int
+    assert {key for key, status in statuses.items() if status == 200} == {
+        (page, query) for page in ("/events", "/events/rows") for query in ("project=blue", "project=+blue+")
+    }
+    assert {*statuses.values()} == {200, 403}
+    shown = web.ask(app, "GET", "/console/events?project=blue", reader).text
+    assert CONSUMER in shown
+    assert "Aggregates added" not in shown
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from placement.doctor import checks, examination, mending, server
 from placement.doctor.examination import Subject, examine
 from placement.doctor.finding import Severity
 from placement.index.live import LiveIndex
-from placement.v1.handlers import doctor as handler
+from placement.v1 import examining
 from tests import children, servers, web
 from tests.db import lease, replay
 from tests.db.in_process import placement
@@ -821,7 +821,7 @@ def test_a_worker_without_a_database_still_looks_at_its_configuration():
 
 
 def test_a_worker_ends_in_time(database, monkeypatch):
-    monkeypatch.setattr(handler, "_LONGEST", 0.0)
+    monkeypatch.setattr(examining, "_LONGEST", 0.0)
     answer = placement(database)("GET", "/v1/doctor")
     reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
     assert reasons == {"The time of the request is over. placement-manage doctor has no limit."}

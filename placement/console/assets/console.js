@@ -1,4 +1,5 @@
-// Progressive enhancement of the pages: the theme, sign-in by token, the heat map, and the form of a query.
+// Progressive enhancement of the pages: the theme, sign-in by token, the heat map, the form of a query, and events that
+// are followed.
 // Without a token links and forms work as the browser has them.  With one, each page is fetched with it.
 
 import { forget, keep, load, token } from "./session.js";
@@ -14,6 +15,9 @@ function enhance() {
   }
   for (const element of main.querySelectorAll("[data-query]")) {
     import("./query.js").then((module) => module.start(element)).catch(console.error);
+  }
+  for (const element of main.querySelectorAll("[data-follow]")) {
+    import("./follow.js").then((module) => module.start(element)).catch(console.error);
   }
   const form = main.querySelector("[data-token-form]");
   if (form) signIn(form);

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 from urllib.parse import urlencode
 
 from placement import errors
-from placement.console import pages
+from placement.console import pages, timeline
 from placement.console.views.cloud import class_names
 from placement.console.views.query_form import without_blanks
+from placement.db.events import CONSUMER
 from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.request import Request
 from placement.http.response import Reply
 from placement.objects import holders
+from placement.objects.claim_record import HeldClaim
+from placement.objects.event import EventFilter
 from placement.schemas.document import Parameters
+from placement.v1.failures import NothingKnown
 from placement.v1.schemas import consumer as schema
 from placement.version_history import OLDEST
 
@@ -52,6 +57,22 @@ def list_consumers(req: Request) -> Reply:
     found = req.read(lambda db: holders.page(db, wanted, _ROWS, int(given.get("after", 0))))
     following = "" if found.next is None else urlencode({**given, "after": found.next})
     return pages.show(req, "consumers.html", sentence="", found=found.holders, next=following, **shown)
+
+
+@endpoint(policy="placement:v1:claims:show", query=timeline.QUERY, negotiates=False)
+def show(req: Request, consumer: str) -> Reply:
+    """Show a consumer: what it holds on which providers, until when, and its history; also one that is gone."""
+    try:
+        named = str(uuid.UUID(consumer))
+    except ValueError:
+        raise NothingKnown(object=consumer) from None
+    held = req.read(lambda db: HeldClaim.of_consumers(db, [named])).get(named)
+    told = timeline.of(req, EventFilter(uuid=named, kinds=(CONSUMER,)))
+    if held is not None:
+        return pages.show(req, "consumer.html", page="consumers", held=held, timeline=told)
+    if told is None or told.is_empty:
+        raise NothingKnown(object=consumer)
+    return pages.show(req, "gone.html", page="consumers", what="consumer", uuid=named, name=named, timeline=told)
 
 
 def _authorize(req: Request, given: dict[str, str]) -> None:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import contextlib
 from urllib.parse import urlencode
 
-from placement.console import dry_runs, pages
+from placement.console import dry_runs, pages, timeline
 from placement.console.views import search, tree
 from placement.console.views.cloud import class_names, named
 from placement.console.views.dry_run import DryRunAnswer
+from placement.db.events import NODE, PROVIDER
 from placement.db.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
 from placement.objects import holders
+from placement.objects.event import EventFilter
 from placement.objects.holders import ConsumerFilter, ConsumerPage
 from placement.objects.inventory import AMOUNTS, Inventory
 from placement.objects.provider import ResourceProvider
 from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.search.trees import shared_by, shares_with
-from placement.v1 import lookup
+from placement.v1 import lookup, story
+from placement.v1.failures import NoSuchProvider
 from placement.version_history import OLDEST
 
 #: Providers on one page of the list, and names that a field suggests.
@@ -66,9 +69,14 @@ def list_providers(req: Request) -> Reply:
     )
 
 
-@endpoint(policy="placement:v1:providers:show", negotiates=False)
+@endpoint(policy="placement:v1:providers:show", query=timeline.QUERY, negotiates=False)
 def show(req: Request, ident: str) -> Reply:
-    """Show a provider: its tree, traits, aggregates, what it shares with whom, and who holds what in the tree."""
+    """Show a provider: its tree, traits, aggregates, what it shares with whom, who holds what in the tree, its history.
+
+    Of one that is gone its history is shown, to those who may see that.
+    """
+    if lookup.find(req.index.current(), ident) is None:
+        return _page_of_history(req, ident)
     return _page_of(req, ident)
 
 
@@ -120,9 +128,25 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         served=[named(snapshot, each) for each in served[:_NAMED]],
         inventories=_inventories(req, uuid) if may_try else [],
         tried=tried,
+        timeline=timeline.of(req, _told_of(uuid)),
         serving_count=len(serving),
         served_count=len(served),
     )
+
+
+def _page_of_history(req: Request, ident: str) -> Reply:
+    """Return the page of a provider that is gone, or of a node without a provider; raises NoSuchProvider."""
+    uuid = story.find(req, ident)
+    told = None if uuid is None else timeline.of(req, _told_of(uuid))
+    if uuid is None or told is None or told.is_empty:
+        raise NoSuchProvider(provider=ident)
+    name = next((each.name for each in told.entries if each.name), uuid)
+    return pages.show(req, "gone.html", page="providers", what="provider", uuid=uuid, name=name, timeline=told)
+
+
+def _told_of(uuid: str) -> EventFilter:
+    """Return what the history of a provider has: also what happened to its node."""
+    return EventFilter(uuid=uuid, kinds=(PROVIDER, NODE))
 
 
 def _inventories(req: Request, uuid: str) -> list[Inventory]:

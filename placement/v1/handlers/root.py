@@ -15,6 +15,7 @@ _LINKS = {
     "overview": "/overview",
     "consumers": "/consumers",
     "events": "/events",
+    "usage": "/usage",
     "openapi": "/openapi.json",
     "openapi-placement": "/openapi-placement.json",
 }

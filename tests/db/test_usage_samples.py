@@ -1,0 +1,175 @@
+"""Samples of the usage: one for each class and interval, with what the index says."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import usage_samples as samples
+from placement.db.database import opened
+from placement.db.history import HistorySettings
+from placement.db.tables import allocations, event_order, events, inventories, provider_changes, usage_samples
+from placement.index.live import LiveIndex
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from tests.db.event_rows import key
+
+#: Ratios that single precision does not hold exactly; with the totals below some products are whole, others just not.
+RATIOS = (0.1, 0.3, 0.7, 0.9, 1.0, 1.1, 1.5, 2.3, 16.0)
+CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
+
+
+def fill(database, seed=1):
+    """Make providers with inventories of all kinds, and give some of them away."""
+    chance = random.Random(seed)
+
+    def work(db):
+        for number in range(1, 31):
+            made = LockedProvider.create(db, uuid=key(number), name=f"host{number}")
+            made.replace_inventories([
+                Inventory(name, total, chance.randrange(total + 1), 1, total, 1, chance.choice(RATIOS))
+                for name in CLASSES
+                for total in (chance.choice((1, 10, 20, 30, 997, 2_000_000_000)),)
+            ])  # fmt: skip
+
+    database.write(work)
+    rows = [
+        {"resource_provider_id": 1 + number % 30, "consumer_id": key(number), "resource_class_id": 0, "used": 7}
+        for number in range(40)
+    ]
+    database.write(lambda db: db.execute(sa.insert(allocations), rows))
+
+
+def found(database):
+    """Return capacity and usage of the samples, by time and class."""
+    rows = database.read(lambda db: db.execute(sa.select(usage_samples)).all())
+    return {(row.at, row.resource_class): (row.capacity, row.used) for row in rows}
+
+
+def number_of(database, table):
+    return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
+
+
+#: What other programs may write, by kind of database: ratios that are no numbers, and more reserved than there is.
+ODD = {
+    "mysql": [(3e38, 10, 10), (0.3, 1, 6)],
+    "postgresql": [(float("nan"), 10, 0), (float("inf"), 10, 10), (float("-inf"), 10, 10), (0.3, 1, 6)],
+    "sqlite": [(float("inf"), 10, 10), (float("-inf"), 10, 10), (0.3, 1, 6)],
+}
+
+
+def test_a_sample_is_what_the_index_says(database):
+    fill(database)
+    for provider, (ratio, total, reserved) in enumerate(ODD[database.url.get_backend_name()], 1):
+        odd = sa.update(inventories).where(inventories.c.resource_provider_id == provider)
+        values = {"allocation_ratio": ratio, "total": total, "reserved": reserved}
+        database.write(lambda db, odd=odd, values=values: db.execute(odd.values(values)))
+    database.history.maintain()
+    taken = found(database)
+    snapshot = LiveIndex(database).current()
+    assert {name: amounts for (_, name), amounts in taken.items()} == {
+        name: (int(column.totals().capacity), int(column.totals().used))
+        for name in CLASSES
+        for column in (snapshot.column(name),)
+    }
+    assert taken
+    [at] = {at for at, _ in taken}
+    assert (at.minute % 10, at.second, at.microsecond) == (0, 0, 0)
+
+
+def test_sums_are_never_below_nothing_and_never_too_great(database):
+    fill(database)
+    ratio = 3e38 if database.url.get_backend_name() in ("mysql", "mariadb") else float("inf")
+    spoilt = (
+        (inventories.c.resource_class_id == 0, {"reserved": 2_000_000_000, "total": 1}),
+        (inventories.c.resource_class_id == 1, {"allocation_ratio": ratio, "reserved": 0}),
+    )
+    for condition, values in spoilt:
+        database.write(
+            lambda db, condition=condition, values=values: db.execute(
+                sa.update(inventories).where(condition).values(values)
+            )
+        )
+    database.history.maintain()
+    capacities = {name: capacity for (_, name), (capacity, _) in found(database).items()}
+    assert capacities["VCPU"] == 0
+    assert capacities["MEMORY_MB"] == 2**62
+
+
+def test_an_interval_has_one_sample_and_it_is_neither_an_event_nor_in_the_feed(database):
+    fill(database)
+    database.history.order()
+    before = [number_of(database, table) for table in (events, event_order, provider_changes)]
+    database.history.maintain()
+    first = found(database)
+    assert first
+    database.write(lambda db: db.execute(sa.update(allocations).values(used=9)))
+    database.history.maintain()
+    later = found(database)
+    assert {name: later[name] for name in first} == first
+    assert [number_of(database, table) for table in (events, event_order, provider_changes)] == before
+
+
+def test_the_next_interval_has_a_sample_of_its_own(database):
+    fill(database)
+    database.history.maintain()
+    ten_minutes = datetime.timedelta(minutes=10)
+    for (at, _), _ in found(database).items():
+        database.write(
+            lambda db, at=at: db.execute(
+                sa.update(usage_samples).where(usage_samples.c.at == at).values(at=at - ten_minutes)
+            )
+        )
+    database.history.maintain()
+    assert len(found(database)) == 2 * len(CLASSES)
+
+
+def test_several_processes_take_one_sample(database):
+    fill(database)
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(5):
+            database.write(lambda db: db.execute(sa.delete(usage_samples)))
+            [*threads.map(take_elsewhere, [database.url] * 4)]
+            assert len(found(database)) % len(CLASSES) == 0
+            assert found(database)
+
+
+def take_elsewhere(url):
+    with opened(url) as other:
+        other.write(samples.take)
+
+
+def test_nothing_is_sampled_where_the_history_is_off(database):
+    fill(database)
+    with opened(database.url, history=HistorySettings(enabled=False)) as other:
+        other.history.maintain()
+    assert found(database) == {}
+
+
+def test_samples_are_removed_with_the_events(database):
+    fill(database)
+    database.history.maintain()
+    now = next(iter(found(database)))[0]
+    for days in (1, 29, 31, 400):
+        row = {"at": now - datetime.timedelta(days=days), "resource_class": "VCPU", "capacity": 1, "used": 1}
+        database.write(lambda db, row=row: db.execute(sa.insert(usage_samples).values(row)))
+    database.history.prune()
+    assert {(now - at).days for at, _ in found(database)} - {0} == {1, 29}
+
+
+def test_a_sample_that_cannot_be_taken_stops_nothing(database, caplog):
+    fill(database)
+    database.write(lambda db: db.execute(sa.text("DROP TABLE usage_samples")))
+    with caplog.at_level(logging.WARNING):
+        database.history._sample()
+    assert "No sample of the usage was taken" in caplog.text
+
+
+@pytest.mark.parametrize("moment", ["2026-11-23T18:30:00", "2026-11-23T18:39:59.999999"])
+def test_an_interval_begins_at_ten_minutes(moment):
+    assert samples.beginning(datetime.datetime.fromisoformat(moment)).isoformat() == "2026-11-23T18:30:00"
