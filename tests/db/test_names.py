@@ -361,17 +361,17 @@ def stored(database):
 
 def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, cloud, unused):
     swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
-    assert swept == [(0, 1)] * 4 + [(0, 0)]
+    assert swept == [(0, 1)] * 4 + [(0, 0)] * 2
     assert stored(database) == unused
     swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
-    assert swept == [(1, 0)] * 4 + [(0, 0)]
+    assert swept == [(1, 0)] * 4 + [(0, 0)] * 2
     assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
 
 
 def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud, unused):
     database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
     swept = {of.table: of.marked for of in sweep.sweep(database, grace=0)}
-    assert swept == {"projects": 1, "users": 1, "consumer_types": 2, "placement_aggregates": 1, RECORDS.name: 0}
+    assert swept == {"projects": 1, "users": 1, "consumer_types": 2, "placement_aggregates": 1, RECORDS.name: 0, "events": 0}
 
 
 def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
@@ -379,8 +379,8 @@ def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
     monkeypatch.setattr(sweep, "_BATCH", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
-    assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8, 0]
-    assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8, 0]
+    assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8, 0, 0]
+    assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8, 0, 0]
 
 
 def test_a_mark_lasts_longer_than_any_attempt():
@@ -391,7 +391,7 @@ def test_a_mark_lasts_longer_than_any_attempt():
 def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unused):
     for _ in range(2):
         swept = sweep.sweep(database)
-        assert [of.removed for of in swept] == [0] * 5
+        assert [of.removed for of in swept] == [0] * 6
     assert stored(database) == unused
 
 
@@ -400,7 +400,7 @@ def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, u
     ahead = tables.utcnow() + datetime.timedelta(days=1)
     for module in (tables, sweep):
         monkeypatch.setattr(module, "utcnow", lambda: ahead, raising=False)
-    assert [of.removed for of in sweep.sweep(database)] == [0] * 5
+    assert [of.removed for of in sweep.sweep(database)] == [0] * 6
     assert stored(database) == unused
 
 
@@ -409,7 +409,7 @@ def test_what_is_used_again_is_not_removed(database, cloud, unused):
     status, consumer = cloud.claim("GONE")
     assert status == 204
     assert cloud.gather(AGGREGATES, cloud.generation()) == 200
-    assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 5
+    assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 6
     assert cloud.owner(consumer) == ["GONE"] * 3
     assert cloud.aggregates() == AGGREGATES
 
