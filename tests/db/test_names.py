@@ -371,7 +371,14 @@ def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, clou
 def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud, unused):
     database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
     swept = {of.table: of.marked for of in sweep.sweep(database, grace=0)}
-    assert swept == {"projects": 1, "users": 1, "consumer_types": 2, "placement_aggregates": 1, RECORDS.name: 0, "events": 0}
+    assert swept == {
+        "projects": 1,
+        "users": 1,
+        "consumer_types": 2,
+        "placement_aggregates": 1,
+        RECORDS.name: 0,
+        "events": 0,
+    }
 
 
 def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
