@@ -67,7 +67,7 @@ class RequestLog:
     def _write(self, environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]], seconds: float) -> None:
         """Log the line of a request."""
         # A request that was asked to wait is not slow for that.
-        slow = 0 < self._slow <= seconds and self._slow <= seconds - TIMINGS.seconds("wait")
+        slow = 0 < self._slow <= seconds - TIMINGS.seconds("wait")
         level = logging.WARNING if slow else logging.INFO
         if not LOG.isEnabledFor(level):
             return
