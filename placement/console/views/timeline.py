@@ -64,7 +64,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimelineEntry:
     """One event.
 
     Args:
@@ -87,7 +87,7 @@ class Entry:
     request: Mapping[str, str] | None
 
 
-def entries(events: Sequence[Event], snapshot: Snapshot, now: datetime.datetime) -> list[Entry]:
+def entries(events: Sequence[Event], snapshot: Snapshot, now: datetime.datetime) -> list[TimelineEntry]:
     """Return events in words.
 
     Args:
@@ -116,13 +116,13 @@ class _Words:
     def __init__(self, snapshot: Snapshot, names: Mapping[str, str]) -> None:
         self._snapshot, self._names = snapshot, names
 
-    def entry(self, event: Event, now: datetime.datetime) -> Entry:
+    def entry(self, event: Event, now: datetime.datetime) -> TimelineEntry:
         verb = _verb(event)
         lines = [*self._lines(event, verb)]
         thing = None
         if event.uuid is not None:
             thing = self._consumer(event.uuid) if event.kind == CONSUMER else self._provider(event.uuid)
-        return Entry(
+        return TimelineEntry(
             at=event.at,
             ago=ago(event.at, now),
             kind=_KINDS.get(event.kind, event.kind),
