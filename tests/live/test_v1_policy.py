@@ -55,8 +55,6 @@ OPEN = V1.open_paths
 RULES = {
     ("GET", "/capacity"): "placement:v1:capacity:show",
     ("GET", "/doctor"): "placement:v1:doctor",
-    ("GET", "/events"): "placement:v1:events:list",
-    ("GET", "/history/{object}"): "placement:v1:history:show",
     ("GET", "/explain"): "placement:v1:explain",
     ("GET", "/overview"): "placement:v1:overview:show",
     ("GET", "/providers/{provider}"): "placement:v1:providers:show",
