@@ -111,7 +111,8 @@ _HISTORY = [
         "retention_days",
         default=30,
         min=1,
-        help="Days after which events are removed. Workers do so in small steps, as does 'placement-manage db sweep'.",
+        help="Days after which events and samples of the usage are removed. Workers do so in small steps, as does "
+        "'placement-manage db sweep'.",
     ),
     cfg.IntOpt(
         "max_events",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placement.console.views import timeline
-from placement.console.views.timeline import Entry
+from placement.console.views.timeline import TimelineEntry
 from placement.db.tables import utcnow
 from placement.http.request import Request
 from placement.objects.event import MARK, EventFilter
@@ -25,7 +25,7 @@ QUERY = Query(Object(Field("after", string(pattern=f"^{MARK}$"), since=OLDEST)))
 class Timeline:
     """Events, the newest first."""
 
-    entries: list[Entry]
+    entries: list[TimelineEntry]
     #: The mark of the older ones; None if there are none.
     next: str | None
     #: Whether these are the newest.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -53,8 +52,6 @@ class Attempts:
         self._on_lost = on_lost
         self._history = history
         self._maintain_history = maintain_history
-        #: Whether a thread is in a maintenance, whose transactions begin no other one.
-        self._thread = threading.local()
 
     def commit(self, work: Work[Result], number: int) -> Result:
         """Return what ``work(db)`` returns, once that is committed.
@@ -138,12 +135,8 @@ class Attempts:
         """Maintain the feed: this writer, and those whose leases have expired; and the history.
 
         Events are in order before writers are ended: of a writer that is cleared none could be found.  It is done after
-        a request's COMMIT; an error is logged, and does not fail the request.  Its own transactions begin no
-        other maintenance.
+        a request's COMMIT; an error is logged, and does not fail the request.
         """
-        if getattr(self._thread, "maintains", False):
-            return
-        self._thread.maintains = True
         try:
             with self._lock:
                 expired = writer.maintain(self._engine)
@@ -152,8 +145,6 @@ class Attempts:
                 self.commit(lambda db: expired_writers.end(db, expired), 1)
         except Exception as error:
             LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))
-        finally:
-            self._thread.maintains = False
 
 
 @signals.timed("sql")

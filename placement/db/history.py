@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -43,6 +44,7 @@ class EventHistory:
         self._settings = settings
         self._database = database
         self._sequencer = Sequencer(database)
+        self._maintained = threading.Lock()
         #: Requests of this process that wait for events.
         self.watch = EventWatch(self._newest)
 
@@ -57,12 +59,20 @@ class EventHistory:
         return 0 if row is None else row.position + row.events - 1
 
     def maintain(self) -> bool:
-        """Order events, prune a few of them, and sample the usage; return False if another thread does so."""
-        if not self._sequencer.order(wait=False):
+        """Order events, prune a few of them, and sample the usage; return False if that is being done already.
+
+        It may be called by one of its own writes, whose writer is due for maintenance.
+        """
+        if not self._maintained.acquire(blocking=False):
             return False
-        self.prune(_STEPS)
-        if self._settings.enabled:
-            self._sample()
+        try:
+            if not self._sequencer.order(wait=False):
+                return False
+            self.prune(_STEPS)
+            if self._settings.enabled:
+                self._sample()
+        finally:
+            self._maintained.release()
         return True
 
     def _sample(self) -> None:

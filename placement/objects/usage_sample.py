@@ -36,8 +36,8 @@ class UsageSample:
         Args:
             since: Its beginning (naive, UTC).
             until: Its end, which is no part of it; later than its beginning.
-            most: How many samples of a class at most.  Of more there are those of the last moment in each of so many
-                spans.
+            most: How many samples of a class at most.  Of more there are those of the last
+                moment in each of so many equal spans.
             resource_class: The name of the only class.
         """
         condition = _S.resource_class == resource_class if resource_class is not None else sa.true()

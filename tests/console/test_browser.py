@@ -16,7 +16,7 @@ import pytest
 from tests import children, identity, running, servers
 from tests.conftest import missing
 from tests.console import chromium
-from tests.console.fleet import HOSTILE
+from tests.console.fleet import CONSUMER, GONE_CONSUMER, HOSTILE, send
 
 pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
@@ -35,6 +35,12 @@ PAGES = {
     "none": "/query?resources=VCPU:4000",
     "refused": "/query?resources=VCPU:x",
     "consumers": "/consumers",
+    "consumer": f"/consumers/{CONSUMER}",
+    "gone": f"/consumers/{GONE_CONSUMER}",
+    "usage": "/usage?period=week",
+    "usage of one class": "/usage?period=month&class=VCPU",
+    "events": "/events",
+    "doctor": "/doctor",
     "api": "/api",
     "placement": "/api?of=placement&version=1.4",
     "missing": "/nothing",
@@ -128,11 +134,14 @@ def test_a_page_fits_each_width(open_page, name):
     assert page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)") >= 20  # at 4K
 
 
-@pytest.mark.parametrize("name", ["overview", "providers", "provider", "candidates", "consumers"])
+@pytest.mark.parametrize(
+    "name", ["overview", "providers", "provider", "candidates", "consumers", "consumer", "events", "usage"]
+)
 def test_a_page_can_be_read_without_javascript(open_page, name):
     with_scripts, without = (
         open_page(PAGES[name], java_script_enabled=enabled).inner_text("main") for enabled in (True, False)
     )
+    with_scripts, without = (re.sub(r"\d+ \w+ ago|just now", "", text) for text in (with_scripts, without))
     lines = [line for line in without.splitlines() if line.strip()]
     assert len(lines) > 5
     assert [line for line in lines if line not in with_scripts] == []
@@ -238,6 +247,59 @@ def test_ten_thousand_cells_have_a_place_each(open_page, width):
     row, column = divmod(count - 1 - columns, columns)
     canvas.hover(position={"x": column * cell + 2, "y": row * cell + 2})
     assert page.inner_text("[data-tip]").startswith(f"h{count - 1 - columns}:")
+
+
+# --- events ---
+
+
+def test_events_are_followed_and_the_page_ends_to_follow(open_page, app):
+    from playwright.sync_api import expect
+
+    page = open_page("/events?kind=trait")
+    first = page.locator(".timeline .what").first
+    button = page.get_by_role("button", name="Follow")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    try:
+        send(app, "PUT", "/traits/CUSTOM_FOLLOWED")
+        expect(first).to_have_text("Trait CUSTOM_FOLLOWED created", timeout=60_000)
+        assert button.get_attribute("aria-pressed") == "true"
+        assert page.inner_text("[data-follow-status]") == "Something has changed."
+        assert violations(page) == []
+        button.click()
+        assert button.get_attribute("aria-pressed") == "false"
+    finally:
+        send(app, "DELETE", "/traits/CUSTOM_FOLLOWED")
+    page.wait_for_timeout(1500)
+    expect(first).to_have_text("Trait CUSTOM_FOLLOWED created")
+    page.reload()
+    expect(first).to_have_text("Trait CUSTOM_FOLLOWED deleted")
+
+
+def test_what_has_the_focus_stays_while_events_come(open_page, app):
+    page = open_page("/events?kind=provider")
+    page.get_by_role("button", name="Follow").click()
+    link = page.locator(".timeline a").first
+    link.focus()
+    with page.expect_response("**/events/rows?**"):
+        made = send(app, "POST", "/resource_providers", {"name": "short-lived"})
+    page.wait_for_timeout(500)
+    assert page.evaluate("document.activeElement.closest('.timeline') !== null")
+    send(app, "DELETE", f"/resource_providers/{made['uuid']}")
+
+
+def test_events_that_cannot_be_followed_say_so(open_page):
+    page = open_page("/events")
+    page.route("**/events/rows?**", lambda route: route.fulfill(status=410, body=""))
+    page.get_by_role("button", name="Follow").click()
+    page.get_by_text("Nothing more can be followed (410).").wait_for()
+    assert page.get_by_role("button", name="Follow").get_attribute("aria-pressed") == "false"
+
+
+def test_older_events_are_reached_without_javascript(open_page, app, uuids):
+    page = open_page("/events", java_script_enabled=False)
+    assert page.get_by_role("button", name="Follow").count() == 0
+    assert page.locator(".timeline .what").count() > 20
 
 
 # --- form and text ---

@@ -364,7 +364,7 @@ def test_a_provider_has_no_page_as_a_consumer_and_a_consumer_none_as_a_provider(
 
 def words(text):
     """Return the text of HTML, without its elements."""
-    return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", text))).strip()
+    return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", text.replace("<br>", " ")))).strip()
 
 
 def told(text):

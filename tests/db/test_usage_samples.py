@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
+from placement.db import feed
 from placement.db import usage_samples as samples
 from placement.db.database import opened
 from placement.db.history import HistorySettings
@@ -168,6 +169,24 @@ def test_a_sample_that_cannot_be_taken_stops_nothing(database, caplog):
     with caplog.at_level(logging.WARNING):
         database.history._sample()
     assert "No sample of the usage was taken" in caplog.text
+
+
+def test_maintenance_does_not_maintain_what_it_writes_itself(database, monkeypatch):
+    """A writer may be due for maintenance at each write."""
+    orders = []
+    order = database.history._sequencer.order
+
+    def counted(*, wait):
+        orders.append(wait)
+        assert len(orders) < 5
+        return order(wait=wait)
+
+    monkeypatch.setattr(database.history._sequencer, "order", counted)
+    monkeypatch.setattr(feed.Writer, "maintenance_due", lambda _: True)
+    database.history.maintain()
+    assert len(orders) == 1
+    database.history.maintain()
+    assert len(orders) == 2
 
 
 @pytest.mark.parametrize("moment", ["2026-11-23T18:30:00", "2026-11-23T18:39:59.999999"])

@@ -55,12 +55,13 @@ OPEN = V1.open_paths
 RULES = {
     ("GET", "/capacity"): "placement:v1:capacity:show",
     ("GET", "/doctor"): "placement:v1:doctor",
-    ("GET", "/events"): "placement:v1:events:list",
-    ("GET", "/history/{object}"): "placement:v1:history:show",
     ("GET", "/explain"): "placement:v1:explain",
     ("GET", "/overview"): "placement:v1:overview:show",
     ("GET", "/providers/{provider}"): "placement:v1:providers:show",
     ("GET", "/consumers"): "placement:v1:consumers:list",
+    ("GET", "/events"): "placement:v1:events:list",
+    ("GET", "/history/{object}"): "placement:v1:history:show",
+    ("GET", "/usage"): "placement:v1:usage:show",
     ("POST", "/claims"): "placement:v1:claims:create",
     ("DELETE", "/claims"): "placement:v1:claims:delete",
     ("GET", "/claims/{consumer}"): "placement:v1:claims:show",
@@ -78,6 +79,7 @@ ANSWERED = {
 #: Requests that name a provider.
 NAMING = (
     *("/v1/providers/%s", "/v1/overview?root=%s", "/v1/consumers?provider=%s"),
+    *("/v1/history/%s", "/v1/events?provider=%s"),
     *("/v1/explain?resources=VCPU:1&in_tree=%s", "/v1/capacity?resources=VCPU:1&in_tree=%s"),
 )
 REQUESTS = [(method, path, query) for path in TABLE for method in TABLE[path] for query in QUERIES.get(path, [""])]

@@ -29,8 +29,9 @@ _ALLOCATIONS = {
     PROVIDER: ("Given to", "Given back by", "Held otherwise by"),
 }
 _INVENTORIES = ("New inventory of", "Inventory is gone of", "Inventory of")
-#: What the verb of an event says.
-_SAID = frozenset({"reason"})
+#: Changes that the verb of an event says, beside the reason.
+_REASON = frozenset({"reason"})
+_SAID = dict.fromkeys(("created", "deleted"), _REASON | {"name"})
 #: Names of the spans of time, and their lengths in seconds.
 _SPANS = (("day", 86400), ("hour", 3600), ("minute", 60))
 
@@ -63,7 +64,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimelineEntry:
     """One event.
 
     Args:
@@ -86,7 +87,7 @@ class Entry:
     request: Mapping[str, str] | None
 
 
-def entries(events: Sequence[Event], snapshot: Snapshot, now: datetime.datetime) -> list[Entry]:
+def entries(events: Sequence[Event], snapshot: Snapshot, now: datetime.datetime) -> list[TimelineEntry]:
     """Return events in words.
 
     Args:
@@ -115,24 +116,25 @@ class _Words:
     def __init__(self, snapshot: Snapshot, names: Mapping[str, str]) -> None:
         self._snapshot, self._names = snapshot, names
 
-    def entry(self, event: Event, now: datetime.datetime) -> Entry:
-        lines = [*self._lines(event)]
+    def entry(self, event: Event, now: datetime.datetime) -> TimelineEntry:
+        verb = _verb(event)
+        lines = [*self._lines(event, verb)]
         thing = None
         if event.uuid is not None:
             thing = self._consumer(event.uuid) if event.kind == CONSUMER else self._provider(event.uuid)
-        return Entry(
+        return TimelineEntry(
             at=event.at,
             ago=ago(event.at, now),
             kind=_KINDS.get(event.kind, event.kind),
             name=event.name or (thing.name if thing else ""),
             thing=thing,
-            verb=_verb(event),
+            verb=verb,
             lines=tuple(lines[:_MOST]),
             more=max(len(lines) - _MOST, 0),
             request=event.request,
         )
 
-    def _lines(self, event: Event) -> Iterator[Line]:
+    def _lines(self, event: Event, verb: str) -> Iterator[Line]:
         for what, value in event.changes.items():
             if what == "inventories":
                 yield from map(_inventory, value.items())
@@ -144,7 +146,7 @@ class _Words:
                 yield Line("Details changed", names=tuple(value))
             elif what == "parent":
                 yield Line("Parent", pairs=(Pair("", *(uuid and self._provider(uuid) for uuid in value)),))
-            elif what not in _SAID and (what != "name" or None not in value):
+            elif what not in _SAID.get(verb, _REASON):
                 yield Line(what.replace("_", " ").capitalize(), pairs=_pairs({"": value}))
 
     def _allocations(self, kind: str, changes: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[Line]:

@@ -1,0 +1,154 @@
+"""Events in words."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from placement.console.views import timeline
+from placement.console.views.timeline import Line, Pair, Thing
+from placement.objects.event import Event
+from tests.world import World
+
+NOW = datetime.datetime(2026, 11, 23, 12)
+GONE, CLAIMED = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+
+def said(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
+    """Return an event in words, in a cloud with the provider host."""
+    world = World()
+    world.host("host", VCPU=1)
+    event = Event(1, "1-00000000", NOW, kind, uuid, name, generations, changes, None, None)
+    [entry] = timeline.entries([event], world.snapshot(), NOW)
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "generations", "verb"),
+    [
+        ("provider", {"name": [None, "x"]}, (None, 0), "created"),
+        ("provider", {"name": ["x", None]}, (4, None), "deleted"),
+        ("provider", {"name": ["x", "y"]}, (4, 4), "renamed"),
+        ("provider", {"traits": {"added": ["A"]}}, (4, 5), "changed"),
+        ("provider", {"allocations": {CLAIMED: {"VCPU": [2, None]}}}, (None, None), "changed"),
+        ("consumer", {"project": [None, "p"]}, (None, 1), "claimed"),
+        ("consumer", {"project": ["p", None]}, (1, None), "gave back all that it held"),
+        ("consumer", {"reason": [None, "expired"]}, (1, None), "ended, since its time was over"),
+        ("consumer", {"lease": [None, "2026-11-23T12:00:00.000000Z"]}, (None, None), "changed"),
+        ("node", {"driver": [None, "fake"], "name": [None, "n"]}, (None, None), "created"),
+        ("node", {"driver": ["fake", None]}, (None, None), "deleted"),
+        ("node", {"name": ["n", "m"]}, (None, None), "renamed"),
+        ("node", {"name": [None, "m"]}, (None, None), "changed"),
+        ("trait", {"name": [None, "CUSTOM_A"]}, (None, None), "created"),
+        ("resource_class", {"name": ["CUSTOM_A", None]}, (None, None), "deleted"),
+        ("resource_class", {"name": ["CUSTOM_A", "CUSTOM_B"]}, (None, None), "renamed"),
+    ],
+)
+def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb):
+    assert said(kind, changes, generations).verb == verb
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "lines"),
+    [
+        ("provider", {"name": [None, "x"]}, []),
+        ("provider", {"name": ["x", "y"]}, [Line("Name", pairs=(Pair("", "x", "y"),))]),
+        (
+            "provider",
+            {"parent": [None, "host"]},
+            [Line("Parent", pairs=(Pair("", None, Thing("providers", "host", "host")),))],
+        ),
+        (
+            "provider",
+            {"inventories": {"VCPU": {"total": [8, 16], "max_unit": [8, 16]}}},
+            [Line("Inventory of VCPU", pairs=(Pair("total", 8, 16), Pair("max unit", 8, 16)))],
+        ),
+        (
+            "provider",
+            {"inventories": {"VCPU": {"total": [None, 16]}, "CUSTOM_A_B": {"total": [16, None]}}},
+            [
+                Line("New inventory of VCPU", pairs=(Pair("total", None, 16),)),
+                Line("Inventory is gone of CUSTOM_A_B", pairs=(Pair("total", 16, None),)),
+            ],
+        ),
+        (
+            "provider",
+            {"traits": {"added": ["A", "B"], "removed": ["C"]}},
+            [Line("Traits added", names=("A", "B")), Line("Traits removed", names=("C",))],
+        ),
+        (
+            "provider",
+            {"allocations": {CLAIMED: {"DISK_GB": [2, 3], "VCPU": [1, None]}}},
+            [
+                Line(
+                    "Held otherwise by",
+                    Thing("consumers", CLAIMED, CLAIMED),
+                    (Pair("DISK_GB", 2, 3), Pair("VCPU", 1, None)),
+                )
+            ],
+        ),
+        (
+            "consumer",
+            {"allocations": {"host": {"VCPU": [None, 2]}, GONE: {"VCPU": [2, None]}}},
+            [
+                Line("Takes from", Thing("providers", "host", "host"), (Pair("VCPU", None, 2),)),
+                Line("Gives back to", Thing("providers", GONE, GONE), (Pair("VCPU", 2, None),)),
+            ],
+        ),
+        ("consumer", {"reason": [None, "expired"]}, []),
+        (
+            "node",
+            {"maintenance": [False, True], "provision_state": ["a", "b"], "details": {"driver_info": ["present", "x"]}},
+            [
+                Line("Maintenance", pairs=(Pair("", "no", "yes"),)),
+                Line("Provision state", pairs=(Pair("", "a", "b"),)),
+                Line("Details changed", names=("driver_info",)),
+            ],
+        ),
+        ("node", {"name": [None, "x"]}, [Line("Name", pairs=(Pair("", None, "x"),))]),
+        ("provider", {"of_tomorrow": [[1], {"a": 2}]}, [Line("Of tomorrow", pairs=(Pair("", "[1]", '{"a":2}'),))]),
+    ],
+)
+def test_each_change_is_a_line(kind, changes, lines):
+    assert [*said(kind, changes).lines] == lines
+
+
+def test_lines_that_are_left_out_are_counted():
+    entry = said("provider", {"allocations": {str(number): {"VCPU": [None, 1]} for number in range(50)}})
+    assert (len(entry.lines), entry.more) == (20, 30)
+    entry = said("provider", {"allocations": {str(number): {"VCPU": [None, 1]} for number in range(20)}})
+    assert (len(entry.lines), entry.more) == (20, 0)
+
+
+def test_a_name_is_that_of_the_event_or_of_now_or_the_uuid():
+    assert said("provider", {}, uuid="host", name="former").name == "former"
+    assert said("provider", {}, uuid="host").name == "host"
+    assert said("provider", {}).name == GONE
+    trait = said("trait", {"name": [None, "CUSTOM_A"]}, uuid=None, name="CUSTOM_A")
+    assert (trait.kind, trait.name, trait.thing) == ("Trait", "CUSTOM_A", None)
+
+
+def test_a_provider_that_is_gone_has_the_name_that_an_event_of_the_page_says():
+    events = [
+        Event(2, "2-00000000", NOW, "provider", GONE, "former", (4, None), {"name": ["former", None]}, None, None),
+        Event(1, "1-00000000", NOW, "consumer", CLAIMED, None, (None, 1), {"allocations": {GONE: {}}}, None, None),
+    ]
+    shown = timeline.entries(events, World().snapshot(), NOW)
+    assert shown[1].lines[0].thing == Thing("providers", GONE, "former")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-5, "just now"),
+        (59, "just now"),
+        (60, "1 minute ago"),
+        (3599, "59 minutes ago"),
+        (3600, "1 hour ago"),
+        (2 * 86400 - 1, "1 day ago"),
+        (30 * 86400, "30 days ago"),
+    ],
+)
+def test_how_long_ago_it_was_is_said_in_the_greatest_span_that_fits(seconds, words):
+    assert timeline.ago(NOW - datetime.timedelta(seconds=seconds), NOW) == words
