@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 from placement.cmd import serve
 from placement.db import feed
+from placement.db.attempt import Attempts
+
+_maintain = Attempts.maintain
+_thread = threading.local()
+
+
+def maintain(attempts: Attempts, writer: feed.Writer) -> None:
+    """Maintain as usual; the writes of a maintenance are followed by no other one."""
+    _thread.maintains = True
+    try:
+        _maintain(attempts, writer)
+    finally:
+        _thread.maintains = False
+
 
 if __name__ == "__main__":
-    feed._MAINTENANCE_INTERVAL = 0.0
+    Attempts.maintain = maintain  # type: ignore[method-assign]
+    feed.Writer.maintenance_due = lambda _writer: not getattr(_thread, "maintains", False)  # type: ignore[method-assign]
     sys.exit(serve.main())
