@@ -29,9 +29,9 @@ _ALLOCATIONS = {
     PROVIDER: ("Given to", "Given back by", "Held otherwise by"),
 }
 _INVENTORIES = ("New inventory of", "Inventory is gone of", "Inventory of")
-#: Changes that the verb of an event says, beside the reason.
-_REASON = frozenset({"reason"})
-_SAID = dict.fromkeys(("created", "deleted"), _REASON | {"name"})
+#: Changes that the verb of an event, or another change, says; and those of what is new or gone.
+_SAID = frozenset({"reason", "consumers"})
+_SAID_BY = dict.fromkeys(("created", "deleted"), _SAID | {"name"})
 #: Names of the spans of time, and their lengths in seconds.
 _SPANS = (("day", 86400), ("hour", 3600), ("minute", 60))
 
@@ -135,7 +135,10 @@ class _Words:
         )
 
     def _lines(self, event: Event, verb: str) -> Iterator[Line]:
+        said = _SAID_BY.get(verb, _SAID)
         for what, value in event.changes.items():
+            if what in said:
+                continue
             if what == "inventories":
                 yield from map(_inventory, value.items())
             elif what == "allocations":
@@ -146,7 +149,7 @@ class _Words:
                 yield Line("Details changed", names=tuple(value))
             elif what == "parent":
                 yield Line("Parent", pairs=(Pair("", *(uuid and self._provider(uuid) for uuid in value)),))
-            elif what not in _SAID.get(verb, _REASON):
+            else:
                 yield Line(what.replace("_", " ").capitalize(), pairs=_pairs({"": value}))
 
     def _allocations(self, kind: str, changes: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[Line]:

@@ -98,6 +98,11 @@ def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb
         ),
         ("consumer", {"reason": [None, "expired"]}, []),
         (
+            "provider",
+            {"allocations": {CLAIMED: {"VCPU": [None, 2]}}, "consumers": {"added": [CLAIMED]}},
+            [Line("Given to", Thing("consumers", CLAIMED, CLAIMED), (Pair("VCPU", None, 2),))],
+        ),
+        (
             "node",
             {"maintenance": [False, True], "provision_state": ["a", "b"], "details": {"driver_info": ["present", "x"]}},
             [
