@@ -164,6 +164,8 @@ def _changes(event: Document) -> Iterator[str]:
         elif name in ("traits", "aggregates"):
             yield from (f"{name} +{each}" for each in value.get("added", ()))
             yield from (f"{name} -{each}" for each in value.get("removed", ()))
+        elif name == "consumers":
+            pass  # those that came and went are in the allocations
         elif name != "name" or None not in value:
             yield from _pairs((name,), value)
 

@@ -55,6 +55,10 @@ def event(number=1, **facts):
             f"{HOST} changed",
             "VCPU.total 8 -> 16, VCPU.reserved 0, DISK_GB.total 5 -> none",
         ),
+        (
+            {"changes": {"allocations": {"c-1": {"VCPU": [None, 2]}}, "consumers": {"added": ["c-1"]}}},
+            *(f"{HOST} changed", "VCPU 2 for c-1"),
+        ),
         ({"changes": {"traits": {"added": ["A"], "removed": ["B"]}}}, f"{HOST} changed", "traits +A, traits -B"),
         ({"changes": {"allocations": {SERVER: {"VCPU": [None, 2]}}}}, f"{HOST} changed", f"VCPU 2 for {SERVER}"),
     ],
