@@ -93,11 +93,18 @@ class ClaimSet:
 
     @classmethod
     def release(cls, db: Transaction, consumer_uuid: str) -> None:
-        """End a consumer of any generation, without advancing its providers; raises NoAllocations if it has none."""
+        """End a consumer of any generation, without advancing its providers.
+
+        Raises:
+            NoAllocations: It has none.
+            Collision: For the history it has to be read once more.
+        """
         before = ConsumerState.lock_all(db, [consumer_uuid]).get(consumer_uuid) if db.has_history else None
         consumer = Consumer.delete_row(db, consumer_uuid, None if before is None else before.held_on)
         if not consumer.held_on:
             raise errors.NoAllocations(uuid=consumer_uuid)
+        if before is None and db.has_history:
+            raise Collision  # the consumer was created after it was looked for
         allocation_rows.delete_all(db, [consumer])
         if before is not None:
             note_end(db, before)
@@ -280,10 +287,10 @@ class ClaimSet:
         advanced |= {provider.uuid: provider.generation for provider in ended}
         moved = {uuid: (generation - 1, generation) for uuid, generation in advanced.items()}
         for claim in self._claims:
-            generation = self._consumers[claim.consumer].generation
-            note_claim(
-                self._db, claim, self._before.get(claim.consumer), 1 if generation is None else generation + 1, moved
-            )
+            before = self._before.get(claim.consumer)
+            # Where the client states no generation, the one under the lock may be newer than the one that was read.
+            generation = self._consumers[claim.consumer].generation if before is None else before.generation
+            note_claim(self._db, claim, before, 1 if generation is None else generation + 1, moved)
 
 
 def _may_stay(claim: Claim) -> bool:

@@ -21,7 +21,8 @@ _NOWHERE = {
     "a consumer of no user": """
         SELECT uuid FROM consumers WHERE user_id NOT IN (SELECT id FROM users)""",
     "a consumer of a type that is none": """
-        SELECT uuid FROM consumers WHERE consumer_type_id NOT IN (SELECT id FROM consumer_types)""",
+        SELECT uuid FROM consumers
+        WHERE consumer_type_id IS NOT NULL AND consumer_type_id NOT IN (SELECT id FROM consumer_types)""",
     "the same allocation twice": """
         SELECT consumer_id FROM allocations
         GROUP BY consumer_id, resource_provider_id, resource_class_id HAVING COUNT(*) > 1""",
