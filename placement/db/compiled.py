@@ -156,14 +156,18 @@ class _RowsText:
         before, values, self._row = one.text.partition(" VALUES ")
         self._before = before + values
         self._texts: dict[int, str] = {}
-        #: Where drivers put the values into the text: the names in the row's text, in their order.
-        self._places = _NAMED.findall(self._row) if dialect.name in ("mysql", "mariadb") else []
+        #: Where a driver written in Python puts the values into the text: what is around the values of a row, and their
+        #: places among the columns.
+        in_text = self._named and dialect.name in ("mysql", "mariadb")
+        pieces = _NAMED.split(self._row) if in_text else []
+        self._around = pieces[::2]
+        self._order = [self._names.index(name) for name in pieces[1::2]]
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         given = [[row[name] if of is None else of(row[name]) for name, of in self._columns] for row in rows]
-        if len(rows) > _FEW_ROWS and self._places:
+        if self._around:
             for start in range(0, len(given), _MOST_ROWS):
-                run(connection, *self._of_many(given[start : start + _MOST_ROWS]))
+                run(connection, *self._in_text(given[start : start + _MOST_ROWS]))
             return
         if len(rows) > _FEW_ROWS:
             each = [dict(zip(self._names, row, strict=True)) for row in given] if self._named else map(tuple, given)
@@ -184,26 +188,31 @@ class _RowsText:
             text = self._texts[number] = self._before + ", ".join(rows)
         return text
 
-    def _of_many(self, rows: Sequence[Sequence[Any]]) -> tuple[str, dict[str, Any]]:
-        """Return the text for many rows, and its values: equal values of a column are one parameter.
+    def _in_text(self, rows: Sequence[Sequence[Any]]) -> tuple[str, dict[str, Any]]:
+        """Return the text for these rows, and its values: those that are no numbers, equal ones of a column once.
 
-        The driver converts each parameter, which takes most of its time.
+        The driver converts each value by itself, which takes most of its time.
         """
-        order = [self._names.index(name) for name in self._places]
         values: dict[str, Any] = {}
-        parameters: dict[tuple[int, Any], str] = {}
-        places = []
+        names: dict[tuple[int, Any], str] = {}
+        before, *around = self._around
+        texts = []
         for row in rows:
-            for column in order:
+            text = before
+            for column, after in zip(self._order, around, strict=True):
                 value = row[column]
-                parameter = parameters.get((column, value))
-                if parameter is None:
-                    name = f"p{len(values)}"
-                    values[name] = value
-                    parameter = parameters[column, value] = f"%({name})s"
-                places.append(parameter)
-        text = ", ".join([_NAMED.sub("%s", self._row)] * len(rows))
-        return self._before + text % tuple(places), values
+                if type(value) is int:
+                    text += f"{value}{after}"
+                elif value is None:
+                    text += f"NULL{after}"
+                else:
+                    name = names.get((column, value))
+                    if name is None:
+                        name = names[column, value] = f"p{len(values)}"
+                        values[name] = value
+                    text += f"%({name})s{after}"
+            texts.append(text)
+        return self._before + ", ".join(texts), values
 
 
 def _maker(columns: Sequence[Any], dialect: Dialect, types: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
