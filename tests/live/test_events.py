@@ -180,6 +180,18 @@ def test_a_stream_has_each_event_when_it_is_committed(serve, start):
         assert source.next()[1]["uuid"] == missed
 
 
+def test_a_proxy_passes_each_event_on(serve):
+    """Apache before uWSGI, as the sample in etc/ has it."""
+    try:
+        with web_servers.mod_proxy_uwsgi(serve(web_servers.uwsgi, history={"max_waiting_requests": 2})) as proxy:
+            with EventSource(proxy, "/v1/events?after=now&kind=provider") as source:
+                for _ in range(2):
+                    created = create(proxy)
+                    assert source.next()[1]["uuid"] == created
+    except servers.Missing as reason:
+        pytest.skip(str(reason))
+
+
 def test_streams_beyond_the_bound_have_what_is_there_and_end(serve):
     service = serve(history={"max_waiting_requests": 1})
     position = now(service)
