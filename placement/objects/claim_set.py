@@ -79,8 +79,7 @@ class ClaimSet:
         """
         self._read(provider_ids, created)
         if self._db.has_history:
-            present = [uuid for uuid, consumer in self._consumers.items() if consumer.id or consumer.held_on]
-            self._before = ConsumerState.lock_all(self._db, present)
+            self._read_before()
         self._write_consumers()
         if prepare is not None:
             prepare(self._named_provider_ids | self._ended_provider_ids)
@@ -125,12 +124,34 @@ class ClaimSet:
         owners = {claim.consumer: claim.owner if _may_stay(claim) else None for claim in self._claims}
         unknown = self._named_providers if provider_ids is None else ()
         self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
+        if self._db.has_history and self._db.attempt == 1 and any(map(self._is_present, unchecked)):
+            # The history has what they held, which must not change once it is read.
+            Consumer.lock_all(self._db, unchecked)
+            self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = found if provider_ids is None else provider_ids
         leases.give_back_over(self._consumers.values())
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
                 self._consumers[claim.consumer].check_generation(claim.generation)
         self._check_providers(created)
+
+    def _is_present(self, uuid: str) -> bool:
+        """Return whether a consumer has a row, or holds something."""
+        return self._consumers[uuid].id is not None or bool(self._consumers[uuid].held_on)
+
+    def _read_before(self) -> None:
+        """Read for the history what the consumers hold.
+
+        No row is locked for it, since rows are only locked in the order in which they are written.  Where the client
+        states a generation, the write fails if that has moved.
+
+        Raises:
+            Collision: A consumer has changed since ``_read``.
+        """
+        self._before = ConsumerState.read_all(self._db, [*filter(self._is_present, self._consumers)])
+        for uuid, state in self._before.items():
+            if state.generation != self._consumers[uuid].generation:
+                raise Collision
 
     @property
     def _named_providers(self) -> Collection[str]:
@@ -159,6 +180,8 @@ class ClaimSet:
                 if claim.resources or self._kept_on(claim):
                     consumer.advance(self._db, as_read=claim.checks_generation)
                 else:
+                    if claim.consumer in self._before:
+                        self._before[claim.consumer].lock_lease(self._db)
                     consumer.delete(self._db, as_read=claim.checks_generation)
         unchecked = [self._consumers[claim.consumer] for claim in self._claims if not claim.checks_generation]
         Consumer.read_again(self._db, [consumer for consumer in unchecked if consumer.id is not None])

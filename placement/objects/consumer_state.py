@@ -55,6 +55,11 @@ class ConsumerState:
             db.execute(_LOCK, {"uuids": batch}).all()
         return cls.read_all(db, uuids)
 
+    def lock_lease(self, db: Transaction) -> None:
+        """Lock the row of the consumer, and read the end of its lease: an extension does not move the generation."""
+        db.execute(_LOCK, {"uuids": [self.uuid]}).all()
+        self.lease = db.execute(_LEASE, {"uuid": self.uuid}).scalar()
+
     @classmethod
     def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Self]:
         """Return those of the consumers that hold something, by uuid."""
@@ -173,6 +178,8 @@ def _batches(uuids: Collection[str]) -> list[list[str]]:
 _A, _C = allocations.c, consumers.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _LOCK = sa.select(_C.id).where(_C.uuid.in_(_UUIDS)).order_by(_C.uuid).with_for_update()
+_LEASE = sa.select(claims.c.expires_at).join(consumers, _C.id == claims.c.consumer_id)
+_LEASE = _LEASE.where(_C.uuid == sa.bindparam("uuid"))
 _HELD = (
     sa.select(
         _A.consumer_id.label("uuid"),

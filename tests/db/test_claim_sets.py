@@ -7,6 +7,8 @@ import uuid
 import pytest
 
 from placement import errors
+from placement.db.database import opened
+from placement.db.history import HistorySettings
 from placement.db.transaction import Collision
 from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claim import ANY_GENERATION, Claim
@@ -105,24 +107,32 @@ def test_inventory_that_is_added_between_the_steps_counts_for_the_claims(databas
 
 
 @pytest.mark.usefixtures("host")
-@pytest.mark.parametrize(("generation", "locking"), [(ANY_GENERATION, [2, 3]), (1, [])])
-def test_without_a_generation_the_consumer_is_locked_from_the_second_attempt_on(database, generation, locking):
-    """Otherwise a claim could collide in every attempt where others write the same consumer all the time."""
+@pytest.mark.parametrize(
+    ("generation", "history", "locking"),
+    [(ANY_GENERATION, True, [1, 2, 3]), (ANY_GENERATION, False, [2, 3]), (1, True, []), (1, False, [])],
+)
+def test_without_a_generation_a_consumer_is_locked_from_the_second_attempt_on(database, generation, history, locking):
+    """Otherwise a claim could collide in every attempt where others write the same consumer all the time.
+
+    With the history one that exists is locked from the first attempt on, since what it held is recorded.
+    """
     known, locked = str(uuid.uuid4()), []
     place(database, claim(1, known))
-
-    def attempt(db):
-        with watch.writes(database.engine) as written:
-            ClaimSet(db, [claim(2, known, generation=generation)]).place()
-        # Only the lock inserts a row that may exist.
-        if any(statement.startswith("INSERT INTO consumers") for statement in written):
-            locked.append(db.attempt)
-        if db.attempt < 3:
-            raise Collision
-
-    database.write(attempt)
+    with opened(database.url, history=HistorySettings(enabled=history)) as writing:
+        writing.write(lambda db: _attempt(db, writing, known, generation, locked))
     assert locked == locking
     assert held(database, known) == 2
+
+
+def _attempt(db, database, known, generation, locked):
+    """Claim, and note the number of the attempt if it locks the consumer; two attempts collide."""
+    with watch.writes(database.engine) as written:
+        ClaimSet(db, [claim(2, known, generation=generation)]).place()
+    # Only the lock inserts a row that may exist.
+    if any(statement.startswith("INSERT INTO consumers") for statement in written):
+        locked.append(db.attempt)
+    if db.attempt < 3:
+        raise Collision
 
 
 @pytest.mark.usefixtures("host")
