@@ -183,11 +183,13 @@ def test_a_stream_has_each_event_when_it_is_committed(serve, start):
 def test_a_proxy_passes_each_event_on(serve):
     """Apache before uWSGI, as the sample in etc/ has it."""
     try:
-        with web_servers.mod_proxy_uwsgi(serve(web_servers.uwsgi, history={"max_waiting_requests": 2})) as proxy:
-            with EventSource(proxy, "/v1/events?after=now&kind=provider") as source:
-                for _ in range(2):
-                    created = create(proxy)
-                    assert source.next()[1]["uuid"] == created
+        with (
+            web_servers.mod_proxy_uwsgi(serve(web_servers.uwsgi, history={"max_waiting_requests": 2})) as proxy,
+            EventSource(proxy, "/v1/events?after=now&kind=provider") as source,
+        ):
+            for _ in range(2):
+                created = create(proxy)
+                assert source.next()[1]["uuid"] == created
     except servers.Missing as reason:
         pytest.skip(str(reason))
 
