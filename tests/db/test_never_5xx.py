@@ -18,12 +18,14 @@ from placement.db.database import opened
 from placement.db.tables import (
     change_writers,
     consumer_types,
+    event_order,
     metadata,
     placement_aggregates,
     projects,
     provider_changes,
     resource_classes,
     traits,
+    usage_samples,
     users,
 )
 from tests import caller, servers, web
@@ -42,8 +44,11 @@ from tests.nonsense.things import (
 )
 
 #: Names are created when first used, even if the request is refused then (docs: api-consumers), as aggregates are;
-#: and the feed has its own housekeeping.
-NOT_STATE = {projects, users, consumer_types, placement_aggregates, change_writers, provider_changes}
+#: and the feed and the history have their own housekeeping: who reads events puts them in order.
+NOT_STATE = {
+    *(projects, users, consumer_types, placement_aggregates),
+    *(change_writers, provider_changes, event_order, usage_samples),
+}
 #: Where every service has hundreds of rows: the custom ones, and the number of all.
 STATE = [
     *(sa.select(table) for table in metadata.sorted_tables if table not in {*NOT_STATE, traits, resource_classes}),
