@@ -253,7 +253,7 @@ class TestOpenStack:
         commands = list(metadata.entry_points(group="openstack.placement.v1"))
         names = {point.name for point in commands if point.module.startswith("placement.osc.")}
         others = {point.name for point in commands if not point.module.startswith("placement.osc.")}
-        assert len(names) == 7
+        assert len(names) == 8
         assert "allocation_candidate_list" in others
         assert not names & others
 
