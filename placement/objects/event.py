@@ -106,7 +106,7 @@ def page(
     Raises:
         UnknownMark: The mark is of no position, or of one that is lost.
     """
-    last, first = db.execute(NEWEST_POSITION).first(), db.execute(_OLDEST).first()
+    last, first = db.execute(NEWEST_POSITION).first(), db.execute(OLDEST).first()
     if last is None or first is None:
         if after not in (None, ORIGIN):
             raise UnknownMark
@@ -122,7 +122,7 @@ def page(
         return EventPage([], number, after or _mark_of(db, number), False)
     conditions = [*_conditions(wanted)]
     if wanted.uuid is not None and _is_rare(db, wanted.uuid):
-        conditions += (events.c.uuid == wanted.uuid, _POSITION.between(lowest, highest))
+        conditions += (events.c.uuid == wanted.uuid, POSITION.between(lowest, highest))
     else:
         window = limit if wanted == _ALL else WINDOW
         lowest, highest = (
@@ -199,8 +199,10 @@ def _before(db: Reading, since: datetime.datetime, last: Any) -> int:
 # --- statements ------------------------------------------------------------------------------------------------------
 
 _ALL = EventFilter()
-_POSITION = event_order.c.position + events.c.ordinal
-_OLDEST = sa.select(event_order).order_by(event_order.c.position).limit(1)
+#: The position of an event whose transaction is joined by OF_ORDER.
+POSITION = event_order.c.position + events.c.ordinal
+#: The oldest transaction that is left.
+OLDEST = sa.select(event_order).order_by(event_order.c.position).limit(1)
 #: The transaction that has a position, if any has it.
 _HOLDER = (
     sa.select(event_order)
@@ -214,12 +216,12 @@ _SINCE = (
     .order_by(event_order.c.at, event_order.c.position)
     .limit(1)
 )
-_OF_ORDER = sa.and_(event_order.c.writer_id == events.c.writer_id, event_order.c.seq == events.c.seq)
+OF_ORDER = sa.and_(event_order.c.writer_id == events.c.writer_id, event_order.c.seq == events.c.seq)
 _NAMED = (
     sa.select(events.c.uuid)
-    .join(event_order, _OF_ORDER)
+    .join(event_order, OF_ORDER)
     .where(events.c.kind.in_((PROVIDER, NODE)))
-    .order_by(_POSITION.desc())
+    .order_by(POSITION.desc())
     .limit(1)
 )
 _FIRST = events.alias("of_request")
@@ -245,7 +247,7 @@ def _within(lowest: int, highest: int) -> Iterator[sa.ColumnElement[bool]]:
     begin = sa.select(sa.func.max(event_order.c.position)).where(event_order.c.position <= lowest).scalar_subquery()
     yield event_order.c.position >= sa.func.coalesce(begin, 0)
     yield event_order.c.position <= highest
-    yield _POSITION.between(lowest, highest)
+    yield POSITION.between(lowest, highest)
 
 
 def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_first: bool) -> sa.Select[Any]:
@@ -255,12 +257,12 @@ def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_f
     """
     same_transaction = sa.and_(_FIRST.c.writer_id == events.c.writer_id, _FIRST.c.seq == events.c.seq)
     return (
-        sa.select(_POSITION.label("number"), events, _FIRST.c.request.label("asked"))
+        sa.select(POSITION.label("number"), events, _FIRST.c.request.label("asked"))
         .select_from(event_order)
-        .join(events, _OF_ORDER)
+        .join(events, OF_ORDER)
         .outerjoin(_FIRST, sa.and_(same_transaction, _FIRST.c.ordinal == events.c.request_ordinal))
         .where(*conditions)
-        .order_by(_POSITION.desc() if newest_first else _POSITION)
+        .order_by(POSITION.desc() if newest_first else POSITION)
         .limit(limit)
     )
 

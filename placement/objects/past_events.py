@@ -16,6 +16,7 @@ from placement.db.database import Database
 from placement.db.events import PROVIDER, RESOURCE_CLASS
 from placement.db.tables import event_order as order
 from placement.db.tables import events
+from placement.objects.event import OF_ORDER, OLDEST, POSITION
 
 #: Positions of one statement.
 _WINDOW = 10_000
@@ -69,7 +70,7 @@ class EventsSince:
             UnknownTime: The history does not reach back so far.
             TooManyEvents: There are more than ``most``.
         """
-        oldest = db.execute(_OLDEST).first()
+        oldest = db.execute(OLDEST).first()
         newest = db.execute(event_order.NEWEST_POSITION).first()
         unordered = tuple((row["writer_id"], row["seq"]) for row in event_order.unordered(db))
         if oldest is None or newest is None or oldest.at > moment:
@@ -95,7 +96,7 @@ class EventsSince:
 def _of_transactions(db: Any, transactions: tuple[tuple[int, int], ...]) -> list[Undoable]:
     numbers = {transaction: number for number, transaction in enumerate(transactions)}
     those = sa.or_(*(sa.and_(events.c.writer_id == writer, events.c.seq == seq) for writer, seq in transactions))
-    rows = db.execute(_EVENTS.add_columns(events.c.writer_id, events.c.seq).where(those)).all()
+    rows = db.execute(_OF_TRANSACTIONS.where(those)).all()
     rows.sort(key=lambda row: (numbers[row.writer_id, row.seq], row.number), reverse=True)
     return [*map(_undoable, rows)]
 
@@ -105,24 +106,14 @@ def _undoable(row: Any) -> Undoable:
     return Undoable(row.number, row.kind, row.uuid, generations, orjson.loads(row.changes))
 
 
-_OLDEST = sa.select(order).order_by(order.c.position).limit(1)
 _FIRST_AFTER = sa.select(order.c.position).where(order.c.at > sa.bindparam("moment")).order_by(order.c.at).limit(1)
 _EVENTS = sa.select(
-    *(events.c.ordinal.label("number"), events.c.kind, events.c.uuid),
-    *(events.c.before_generation, events.c.generation, events.c.changes),
+    *(events.c.kind, events.c.uuid, events.c.before_generation, events.c.generation, events.c.changes)
 ).where(events.c.kind.in_((PROVIDER, RESOURCE_CLASS)))
-_NUMBER = order.c.position + events.c.ordinal
+_OF_TRANSACTIONS = _EVENTS.add_columns(events.c.ordinal.label("number"), events.c.writer_id, events.c.seq)
 _OF_WINDOW = (
-    sa.select(
-        *(_NUMBER.label("number"), events.c.kind, events.c.uuid),
-        *(events.c.before_generation, events.c.generation, events.c.changes),
-    )
-    .select_from(order)
-    .join(events, sa.and_(events.c.writer_id == order.c.writer_id, events.c.seq == order.c.seq))
-    .where(
-        order.c.position >= sa.bindparam("first"),
-        order.c.position < sa.bindparam("end"),
-        events.c.kind.in_((PROVIDER, RESOURCE_CLASS)),
-    )
-    .order_by(_NUMBER.desc())
+    _EVENTS.add_columns(POSITION.label("number"))
+    .join(order, OF_ORDER)
+    .where(order.c.position >= sa.bindparam("first"), order.c.position < sa.bindparam("end"))
+    .order_by(POSITION.desc())
 )
