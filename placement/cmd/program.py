@@ -110,4 +110,6 @@ def _operator(conf: cfg.ConfigOpts) -> Origin:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may have users without a name
         user = str(os.getuid())
-    return Origin(user=user, client=socket.gethostname(), api=conf.prog, route=conf.command.name)
+    # Not every program has commands.
+    route = conf.command.name if "command" in conf else None
+    return Origin(user=user, client=socket.gethostname(), api=conf.prog, route=route)

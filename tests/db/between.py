@@ -35,3 +35,9 @@ def just_before(
 def locking(statement: str) -> bool:
     """Whether the statement locks rows that it reads."""
     return "FOR " in statement
+
+
+def holding_consumers(statement: str) -> bool:
+    """Whether the statement locks or writes rows of consumers: from there on nobody else changes them."""
+    writes = ("INSERT INTO consumers", "UPDATE consumers", "DELETE FROM consumers")
+    return statement.startswith(writes) or ("consumers" in statement and locking(statement))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ from placement.db.database import Database
 
 #: A fault, done to a connection; it raises, or makes the next statement fail.
 Fault = Callable[[Any], None]
+
+_NUMBER = re.compile(r"\b\d+\b")
 
 
 @dataclass
@@ -41,7 +44,12 @@ class Plan:
     victim: str | None = None
 
     def step(self, statement: str, connection: Any, execute: Callable[[], None]) -> None:
-        """Called with every statement that is about to be executed, and with every COMMIT."""
+        """Called with every statement that is about to be executed, and with every COMMIT.
+
+        For some drivers numbers are written into the statement (``placement.db.compiled``).  Another attempt has
+        others, and it is the same statement.
+        """
+        statement = _NUMBER.sub("#", statement)
         self.seen.append(statement)
         if not self._due(statement):
             return

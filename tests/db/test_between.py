@@ -12,12 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
+from placement.db.history import HistorySettings
 from placement.db.tables import consumers
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from tests.db import between
-from tests.db.between import locking
+from tests.db.between import holding_consumers, locking
 from tests.db.in_process import placement
 
 pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -68,10 +69,12 @@ class Cloud:
         return between.just_before(self.database, beginning, act)
 
 
-@pytest.fixture
-def cloud(database):
-    with opened(database.url) as other:
-        yield Cloud(database, other)
+@pytest.fixture(params=[True, False], ids=["history", "no-history"])
+def cloud(database, request):
+    """With a history claims lock consumers before they read what these hold."""
+    history = HistorySettings(enabled=request.param)
+    with opened(database.url, history=history) as one, opened(database.url, history=history) as other:
+        yield Cloud(one, other)
 
 
 def test_a_changed_consumer_is_not_changed_with_its_old_generation(cloud):
@@ -89,7 +92,7 @@ def test_a_changed_consumer_is_not_ended_with_its_old_generation(cloud):
     def meanwhile():
         assert cloud.claim(cloud.call_elsewhere, {cloud.hosts[1]: 1}, 1) == 204
 
-    with cloud.just_before("DELETE FROM consumers", meanwhile):
+    with cloud.just_before(holding_consumers, meanwhile):
         assert cloud.claim(cloud.call, {}, 1) == 409
     assert cloud.used() == [0, 1]
 
@@ -103,14 +106,14 @@ def test_a_consumer_that_moved_is_given_back_where_it_is_now(cloud):
         assert cloud.claim(cloud.call_elsewhere, {there: 1}, 1) == 204
         assert cloud.free() == [TOTAL, TOTAL - 1]
 
-    with cloud.just_before("UPDATE consumers", meanwhile):
+    with cloud.just_before(holding_consumers, meanwhile):
         assert cloud.claim(cloud.call, {here: 2}, minor=27) == 204
     assert cloud.used() == [2, 0]
     assert cloud.free() == [TOTAL - 2, TOTAL]
 
 
-@pytest.mark.parametrize(("amounts", "written"), [({"VCPU": 2}, "UPDATE consumers"), ({}, "DELETE FROM consumers")])
-def test_a_claim_without_a_generation_does_not_collide_with_a_change_of_its_consumer(cloud, database, amounts, written):
+@pytest.mark.parametrize("amounts", [{"VCPU": 2}, {}], ids=["changed", "ended"])
+def test_a_claim_without_a_generation_does_not_collide_with_a_change_of_its_consumer(cloud, amounts):
     """Otherwise it could collide in every attempt where others write the same consumer all the time."""
     here, there = cloud.hosts
     claim, attempts = Claim(cloud.consumer, {here: amounts} if amounts else {}, Owner("p", "u")), []
@@ -122,8 +125,8 @@ def test_a_claim_without_a_generation_does_not_collide_with_a_change_of_its_cons
     def meanwhile():
         assert cloud.claim(cloud.call_elsewhere, {there: 1}, 1) == 204
 
-    with cloud.just_before(written, meanwhile):
-        database.write(work)
+    with cloud.just_before(holding_consumers, meanwhile):
+        cloud.database.write(work)
     assert attempts == [1]
     assert cloud.used() == [amounts.get("VCPU", 0), 0]
 
@@ -259,6 +262,6 @@ def test_what_a_consumer_of_the_request_takes_meanwhile_is_room_for_the_request(
     def appear():
         assert cloud.claim(cloud.call_elsewhere, {host: 3}, consumer=newcomer) == 204
 
-    with between.just_before(cloud.database, "UPDATE resource_providers", appear):
+    with cloud.just_before(holding_consumers, appear):
         assert cloud.call("POST", "/allocations", 13, body).status == 204
     assert cloud.used() == [2, 0]
