@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Dialect
@@ -26,12 +27,13 @@ from sqlalchemy.sql import visitors
 #: Values of the lists of one statement; with more of them it is a statement of SQLAlchemy, which keeps no text for
 #: each number of them, and whose share of the time is small.
 _VALUES = 100
-#: Rows of an INSERT up to which there is a text for each number of them.  More of them are given to the driver one by
-#: one, which joins them or sends them together.
+#: Rows of an INSERT up to which there is a text for each number of them, where it has positions.  More of them are
+#: given to the driver one by one, which joins them or sends them together.
 _FEW_ROWS = 16
-#: Rows of one statement where the driver puts the values into its text.
+#: Rows of one statement where it has no positions.
 _MOST_ROWS = 1000
 _NAMED = re.compile(r"%\((\w+)\)s")
+_NAMED_WITH_TYPE = re.compile(_NAMED.pattern + r"(?:::[\w ]+)?")
 
 
 class CompiledResult:
@@ -84,10 +86,53 @@ class CompiledInsert:
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert the rows, in their order; raises what SQLAlchemy raises."""
-        text = self._texts.get(connection.dialect)
+        self._text(connection.dialect, rows).execute(connection, rows)
+
+    def _text(self, dialect: Dialect, rows: Sequence[Mapping[str, Any]]) -> _RowsText:
+        text = self._texts.get(dialect)
         if text is None:
-            text = self._texts[connection.dialect] = _RowsText(self._statement, connection.dialect, rows[0])
-        text.execute(connection, rows)
+            text = self._texts[dialect] = _rows_text(self._statement, dialect, rows[0])
+        return text
+
+    @classmethod
+    def execute_together(
+        cls, connection: Connection, inserts: Sequence[tuple[CompiledInsert, Sequence[Mapping[str, Any]]]]
+    ) -> None:
+        """Insert rows into several tables: in one statement where the server takes it and the rows are few.
+
+        None of the rows may refer to another one, because the order is not certain.  Raises what SQLAlchemy raises.
+        """
+        dialect, inserts = connection.dialect, [(insert, rows) for insert, rows in inserts if rows]
+        if len(inserts) > 1 and max(len(rows) for _, rows in inserts) <= _FEW_ROWS:
+            form = _together(dialect)
+            if form is not None:
+                texts = [insert._text(dialect, rows) for insert, rows in inserts]
+                values = texts[0].no_values()
+                several = [
+                    text.add_to(values, f"p{number}_", rows)
+                    for number, (text, (_, rows)) in enumerate(zip(texts, inserts, strict=True))
+                ]
+                run(connection, form(several), _parameters(values))
+                return
+        for insert, rows in inserts:
+            insert.execute(connection, rows)
+
+
+def _together(dialect: Dialect) -> Callable[[Sequence[str]], str] | None:
+    """Return what makes one statement of several INSERTs; None if the server has no such statement."""
+    if dialect.name == "postgresql":
+        return _with_all
+    # MySQL's only means is to let a text have many statements, which would open a door to statements in values.
+    return _in_block if getattr(dialect, "is_mariadb", False) else None
+
+
+def _with_all(texts: Sequence[str]) -> str:
+    *others, last = texts
+    return "WITH " + ", ".join(f"insert_{number} AS ({text})" for number, text in enumerate(others)) + f" {last}"
+
+
+def _in_block(texts: Sequence[str]) -> str:
+    return "BEGIN NOT ATOMIC " + "; ".join(texts) + "; END"
 
 
 Processor = Callable[[Any], Any] | None
@@ -121,6 +166,8 @@ class _Text:
             else:
                 constant = expanded.parameters[name]
                 self.sources.append((None, None, processor(constant) if processor else constant, None))
+        #: By the names of parameters.
+        self.types = {name: bind.type for name, bind in compiled.binds.items()}
         self._columns = list(statement.selected_columns) if isinstance(statement, sa.SelectBase) else []
         self._make: Callable[[Sequence[Any]], Any] | None = None
 
@@ -147,57 +194,82 @@ class _Text:
 class _RowsText:
     """The text of an INSERT for one dialect, of any number of rows."""
 
-    def __init__(self, statement: sa.Insert, dialect: Dialect, row: Mapping[str, Any]) -> None:
-        one = _Text(statement, dialect, row)
+    #: Rows of one statement.
+    _most = _FEW_ROWS
+
+    def __init__(self, one: _Text) -> None:
+        """Take the text of one row."""
         self._one = one.text
-        self._named = one.names is not None
         self._columns = [(name, processor) for name, _, _, processor in one.sources if name is not None]
         self._names = [name for name, _ in self._columns]
-        before, values, self._row = one.text.partition(" VALUES ")
-        self._before = before + values
+        before, _, self._row = one.text.partition(" VALUES ")
+        self._before = before + " "
+
+    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        for start in range(0, len(rows), self._most):
+            values = self.no_values()
+            text = self.add_to(values, "", rows[start : start + self._most])
+            run(connection, text, _parameters(values))
+
+    def no_values(self) -> Any:
+        """Return what values of a statement are added to: a dictionary, or a list if the text has positions."""
+        return {}
+
+    def add_to(self, values: Any, prefix: str, rows: Sequence[Mapping[str, Any]]) -> str:
+        """Return the text for a few rows, and add its values to ``values``, under names with the prefix."""
+        raise NotImplementedError
+
+    def _processed(self, rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+        return [[row[name] if of is None else of(row[name]) for name, of in self._columns] for row in rows]
+
+
+class _RowsWithPositions(_RowsText):
+    """That of drivers whose texts have positions; many rows are given to them one by one."""
+
+    def __init__(self, one: _Text) -> None:
+        super().__init__(one)
         self._texts: dict[int, str] = {}
-        #: Where a driver written in Python puts the values into the text: what is around the values of a row, and their
-        #: places among the columns.
-        in_text = self._named and dialect.name in ("mysql", "mariadb")
-        pieces = _NAMED.split(self._row) if in_text else []
+
+    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        if len(rows) > self._most:
+            run(connection, self._one, [tuple(row) for row in self._processed(rows)], many=True)
+        else:
+            super().execute(connection, rows)
+
+    def no_values(self) -> Any:
+        return []
+
+    def add_to(self, values: Any, prefix: str, rows: Sequence[Mapping[str, Any]]) -> str:
+        del prefix
+        for row in self._processed(rows):
+            values.extend(row)
+        text = self._texts.get(len(rows))
+        if text is None:
+            text = self._texts[len(rows)] = f"{self._before}VALUES {', '.join([self._row] * len(rows))}"
+        return text
+
+
+class _RowsInText(_RowsText):
+    """That of a driver written in Python, which puts the values into the text itself.
+
+    It converts each value by itself, which takes most of its time.  So numbers are in its text already, and texts that
+    are equal in a column are given to it once.
+    """
+
+    _most = _MOST_ROWS
+
+    def __init__(self, one: _Text) -> None:
+        super().__init__(one)
+        pieces = _NAMED.split(self._row)
+        #: What is around the values of a row, and their places among the columns.
         self._around = pieces[::2]
         self._order = [self._names.index(name) for name in pieces[1::2]]
 
-    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        given = [[row[name] if of is None else of(row[name]) for name, of in self._columns] for row in rows]
-        if self._around:
-            for start in range(0, len(given), _MOST_ROWS):
-                run(connection, *self._in_text(given[start : start + _MOST_ROWS]))
-            return
-        if len(rows) > _FEW_ROWS:
-            each = [dict(zip(self._names, row, strict=True)) for row in given] if self._named else map(tuple, given)
-            run(connection, self._one, list(each), many=True)
-            return
-        values = [value for row in given for value in row]
-        if self._named:
-            names = [f"{name}_{number}" for number in range(len(rows)) for name in self._names]
-            run(connection, self._text(len(rows)), dict(zip(names, values, strict=True)))
-        else:
-            run(connection, self._text(len(rows)), tuple(values))
-
-    def _text(self, number: int) -> str:
-        """Return the text for this number of rows."""
-        text = self._texts.get(number)
-        if text is None:
-            rows = [_NAMED.sub(rf"%(\g<1>_{row})s", self._row) if self._named else self._row for row in range(number)]
-            text = self._texts[number] = self._before + ", ".join(rows)
-        return text
-
-    def _in_text(self, rows: Sequence[Sequence[Any]]) -> tuple[str, dict[str, Any]]:
-        """Return the text for these rows, and its values: those that are no numbers, equal ones of a column once.
-
-        The driver converts each value by itself, which takes most of its time.
-        """
-        values: dict[str, Any] = {}
+    def add_to(self, values: Any, prefix: str, rows: Sequence[Mapping[str, Any]]) -> str:
         names: dict[tuple[int, Any], str] = {}
         before, *around = self._around
         texts = []
-        for row in rows:
+        for row in self._processed(rows):
             text = before
             for column, after in zip(self._order, around, strict=True):
                 value = row[column]
@@ -208,11 +280,57 @@ class _RowsText:
                 else:
                     name = names.get((column, value))
                     if name is None:
-                        name = names[column, value] = f"p{len(values)}"
+                        name = names[column, value] = f"{prefix}p{len(values)}"
                         values[name] = value
                     text += f"%({name})s{after}"
             texts.append(text)
-        return self._before + ", ".join(texts), values
+        return f"{self._before}VALUES {', '.join(texts)}"
+
+
+class _RowsOfJson(_RowsText):
+    """That of PostgreSQL: all rows are one value, so that there is one text, which its driver prepares.
+
+    The driver takes time for each value, and more for each text that it has not prepared.
+    """
+
+    _most = _MOST_ROWS
+
+    def __init__(self, one: _Text, dialect: Dialect) -> None:
+        super().__init__(one)
+        columns, taken = [], {}
+        for number, (name, _) in enumerate(self._columns):
+            type_, cast = one.types[name], ""
+            if isinstance(type_, sa.JSON):
+                # As the text that the column has; its processor makes what the driver takes for one value.
+                type_, cast = sa.Text(), "::JSON"
+                self._columns[number] = (name, _json_text)
+            columns.append(f'"{name}" {type_.compile(dialect)}')
+            taken[name] = f'given."{name}"{cast}'
+        values = _NAMED_WITH_TYPE.sub(lambda found: taken[found[1]], self._row[1:-1])
+        self._select = f"{self._before}SELECT {values} FROM json_to_recordset(%({{}}rows)s::JSON) AS given ("
+        self._select += ", ".join(columns) + ")"
+
+    def add_to(self, values: Any, prefix: str, rows: Sequence[Mapping[str, Any]]) -> str:
+        given = [dict(zip(self._names, row, strict=True)) for row in self._processed(rows)]
+        values[f"{prefix}rows"] = _json_text(given)
+        return self._select.format(prefix)
+
+
+def _rows_text(statement: sa.Insert, dialect: Dialect, row: Mapping[str, Any]) -> _RowsText:
+    """Return the text of an INSERT; ``row`` is one to compile it with."""
+    one = _Text(statement, dialect, row)
+    if one.names is None:
+        return _RowsWithPositions(one)
+    return _RowsOfJson(one, dialect) if dialect.name == "postgresql" else _RowsInText(one)
+
+
+def _json_text(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _parameters(values: Any) -> Any:
+    """Return values as the driver takes them: a list would be many sets of values."""
+    return tuple(values) if isinstance(values, list) else values
 
 
 def _maker(columns: Sequence[Any], dialect: Dialect, types: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:

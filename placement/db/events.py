@@ -11,11 +11,10 @@ path that ends as it began is left out.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from sqlalchemy.engine import Connection
 
 from placement.db.clock import CLOCK
 from placement.db.compiled import CompiledInsert
@@ -82,8 +81,8 @@ class Notes:
     def __bool__(self) -> bool:
         return bool(self._noted)
 
-    def insert(self, connection: Connection, writer_id: int, seq: int) -> Sequence[Mapping[str, Any]]:
-        """Insert the events, under the number of the transaction in the feed; return their rows."""
+    def rows(self, writer_id: int, seq: int) -> list[dict[str, Any]]:
+        """Return the rows of the events, under the number of the transaction in the feed; ``INSERT`` inserts them."""
         rows: list[dict[str, Any]] = []
         first: dict[Origin | None, int] = {}
         for (origin, kind, key), noted in self._noted.items():
@@ -110,8 +109,6 @@ class Notes:
                     "request_ordinal": request_ordinal,
                 }
             )
-        if rows:
-            _INSERT.execute(connection, rows)
         return rows
 
 
@@ -150,7 +147,8 @@ def _request(origin: Origin | None) -> str | None:
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Origin))
-_INSERT = CompiledInsert(
+#: Inserts the rows of a transaction.
+INSERT = CompiledInsert(
     events,
     *("writer_id", "seq", "ordinal", "kind", "uuid", "name", "project", "before_generation", "generation"),
     *("changes", "request", "request_ordinal"),

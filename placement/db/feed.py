@@ -18,6 +18,8 @@ import datetime
 import os
 import secrets
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -57,22 +59,18 @@ class Writer:
         #: Times of maintenance, and the newest sequence number at each.
         self._marks: collections.deque[tuple[float, int]] = collections.deque()
 
-    def record(self, connection: Connection, changes: dict[int, str]) -> int:
-        """Insert the rows of the running transaction, as its last statement before COMMIT.
+    def rows(self, changes: Mapping[int, str]) -> list[dict[str, Any]]:
+        """Return the rows of the running transaction, which has the number after ``seq``; ``RECORD`` inserts them.
+
+        They are inserted by its last statement before COMMIT.
 
         Args:
             changes: What changed, by the id of the provider.
-
-        Returns:
-            The sequence number of the transaction.
         """
-        seq = self.seq + 1
-        rows = [
-            {"writer_id": self.id, "seq": seq, "provider_id": provider_id, "what": what}
+        return [
+            {"writer_id": self.id, "seq": self.seq + 1, "provider_id": provider_id, "what": what}
             for provider_id, what in sorted(changes.items())
         ]
-        _RECORD.execute(connection, rows)
-        return seq
 
     def maintenance_due(self) -> bool:
         """Whether a minute has passed since the last maintenance."""
@@ -142,7 +140,8 @@ def combined(one: str | None, other: str) -> str:
     return other if one is None or _STRENGTH[other] > _STRENGTH[one] else one
 
 
-_RECORD = CompiledInsert(provider_changes, "writer_id", "seq", "provider_id", "what")
+#: Inserts the rows of a transaction.
+RECORD = CompiledInsert(provider_changes, "writer_id", "seq", "provider_id", "what")
 #: Right after _RENEW this is the time of the database's clock.
 _SEEN_AT = sa.select(change_writers.c.seen_at).where(change_writers.c.id == sa.bindparam("writer"))
 _RENEW = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from sqlalchemy.engine import Connection, CursorResult
 
 from placement import signals
-from placement.db import dialects, feed, origin
+from placement.db import dialects, events, feed, origin
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.events import Changes, Notes
 
@@ -141,7 +141,7 @@ class Transaction(Reader):
             raise Prerequisite(self._prerequisite)
 
     def record(self, writer: feed.Writer) -> int:
-        """Insert the changes into the feed, and the events, as the last statements before COMMIT.
+        """Insert the changes into the feed, and the events, as the last statement or statements before COMMIT.
 
         Returns:
             The sequence number of the writer's newest transaction once this one is committed.
@@ -150,9 +150,11 @@ class Transaction(Reader):
             self._changes[feed.NO_PROVIDER] = feed.EVENTS
         if not self._changes:
             return writer.seq
-        seq = writer.record(self._connection, self._changes)
-        if self._notes:
-            rows = self._notes.insert(self._connection, writer.id, seq)
-            if rows and signals.events_recorded.connected:
-                self.on_commit(lambda: signals.events_recorded(Counter(row["kind"] for row in rows)))
+        seq = writer.seq + 1
+        rows = self._notes.rows(writer.id, seq) if self._notes else []
+        CompiledInsert.execute_together(
+            self._connection, [(feed.RECORD, writer.rows(self._changes)), (events.INSERT, rows)]
+        )
+        if rows and signals.events_recorded.connected:
+            self.on_commit(lambda: signals.events_recorded(Counter(row["kind"] for row in rows)))
         return seq

@@ -11,7 +11,7 @@ from placement import errors
 from placement.db import driver_errors
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.driver_errors import ErrorClass
-from placement.db.tables import claims, consumers, inventories, traits
+from placement.db.tables import claims, consumers, inventories, resource_classes, traits
 from tests.db import faults
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
@@ -42,6 +42,70 @@ def test_any_number_of_rows_is_inserted_and_found(connection, number):
     INSERT.execute(connection, rows(*names))
     found = CompiledStatement(SELECT).execute(connection, {"names": names})
     assert [(row.name, row.created_at) for row in found] == [(name, NOW) for name in names]
+
+
+@pytest.mark.parametrize("number", [1, 16, 17, 1001])
+def test_rows_of_several_tables_are_inserted_together(connection, number):
+    """Values of one table are not those of the other, though their columns have the same names."""
+    other = CompiledInsert(resource_classes, "created_at", "id", "name")
+    names = [f"CUSTOM_{row:05}_'%_:x" for row in range(number)]
+    later = NOW + datetime.timedelta(days=1)
+    classes = [{"created_at": later, "id": 20_000 + place, "name": name} for place, name in enumerate(reversed(names))]
+    CompiledInsert.execute_together(connection, [(INSERT, rows(*names)), (other, classes)])
+    CompiledInsert.execute_together(connection, [(INSERT, []), (other, []), (INSERT, rows("CUSTOM_LAST"))])
+    CompiledInsert.execute_together(connection, [])
+    mine = sa.select(traits.c.name, traits.c.created_at).where(traits.c.name.like("CUSTOM%"))
+    found = connection.execute(mine.order_by(traits.c.id)).all()
+    assert found == [*((name, NOW) for name in names), ("CUSTOM_LAST", NOW)]
+    mine = sa.select(resource_classes.c.name, resource_classes.c.created_at).where(resource_classes.c.id >= 20_000)
+    assert connection.execute(mine.order_by(resource_classes.c.id)).all() == [(row["name"], later) for row in classes]
+
+
+def test_of_rows_that_are_inserted_together_all_or_none_stay(database):
+    """The transaction fails as that of one table does."""
+    other = CompiledInsert(resource_classes, "created_at", "id", "name")
+    twice = [{**row, "id": 20_000 + place} for place, row in enumerate(rows("CUSTOM_B", "CUSTOM_B"))]
+    both = [(INSERT, rows("CUSTOM_A")), (other, twice)]
+    for inserts in (both, both[::-1]):
+        with pytest.raises(exc.IntegrityError) as caught, database.engine.begin() as connection:
+            CompiledInsert.execute_together(connection, inserts)
+        assert driver_errors.classify(caught.value) is ErrorClass.COLLISION
+    names = sa.select(traits.c.name).where(traits.c.name == "CUSTOM_A")
+    assert database.read(lambda db: db.execute(names).all()) == []
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_few_rows_of_several_tables_are_one_statement(connection):
+    sent = []
+    sa.event.listen(connection, "before_cursor_execute", lambda *event: sent.append(event[2]))
+    other = CompiledInsert(resource_classes, "created_at", "id", "name")
+    CompiledInsert.execute_together(
+        connection, [(INSERT, rows("CUSTOM_A")), (other, [{**rows("CUSTOM_B")[0], "id": 20_000}])]
+    )
+    assert len(sent) == 1
+
+
+def test_what_a_row_may_hold_is_what_its_columns_hold(connection):
+    """Null, quotes, JSON within JSON, fractions of seconds; a text that is too long fails, and is not cut."""
+    owner = {"project_id": 1, "user_id": 1, "generation": 1}
+    connection.execute(sa.insert(consumers), [{"id": number, "uuid": str(number), **owner} for number in (1, 2)])
+    insert = CompiledInsert(claims, "consumer_id", "content", "generation", "mappings", "expires_at")
+    several = [
+        {
+            "content": None,
+            "mappings": [{"": ['"x"\\', "%(p0)s", "{0}"]}],
+            "expires_at": NOW.replace(microsecond=123456),
+        },
+        {"content": "c" * 64, "mappings": [], "expires_at": None},
+    ]
+    several = [{"consumer_id": number, "generation": 1, **row} for number, row in enumerate(several, 1)]
+    insert.execute(connection, several)
+    columns = (claims.c[name] for name in several[0])
+    found = connection.execute(sa.select(*columns).order_by(claims.c.consumer_id)).mappings().all()
+    assert [dict(row) for row in found] == several
+    if connection.dialect.name != "sqlite":
+        with pytest.raises(exc.DataError):
+            INSERT.execute(connection, rows("CUSTOM_" + "X" * 300))
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
