@@ -21,14 +21,24 @@ from tests.db.in_process import placement
 from tests.db.metal import Client
 from tests.db.writes import HOST, claim, provider, stock
 
-#: One of them inserts the events.
-BUDGET = 8
+BUDGET = 7
 OWN = {"host": {"VCPU": 1, "MEMORY_MB": 64, "DISK_GB": 5}}
 
 
 @pytest.fixture
 def service(database):
     return placement(database)
+
+
+@pytest.fixture
+def budget(backend):
+    """SQLite has no round trips, so its events have an INSERT of their own."""
+    return BUDGET + (backend.kind == "sqlite")
+
+
+def counted(plan):
+    """Return the statements but that which opens the transaction."""
+    return [statement for statement in plan.seen if statement not in ("BEGIN", "BEGIN IMMEDIATE")]
 
 
 @pytest.fixture
@@ -40,24 +50,24 @@ def names(service):
     return names
 
 
-def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names):
+def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names, budget):
     plan = Plan()
     planted(database, plan)
     assert service(*names.fill(claim(**OWN))).status == 204
-    statements = [statement for statement in plan.seen if not statement.startswith("BEGIN")]
-    assert len(statements) <= BUDGET, statements
+    statements = counted(plan)
+    assert len(statements) <= budget, statements
     assert statements[-1] == "COMMIT"
 
 
-def test_without_the_history_it_takes_one_less(database, names):
+def test_without_the_history_it_takes_no_more_anywhere(database, names):
     plan = Plan()
     with opened(database.url, history=HistorySettings(enabled=False)) as without:
         service = placement(without)
         assert service(*names.fill(claim(consumer="consumer_first", **OWN))).status == 204  # inserts a writer
         planted(without, plan)
         assert service(*names.fill(claim(**OWN))).status == 204
-    statements = [statement for statement in plan.seen if not statement.startswith("BEGIN")]
-    assert len(statements) <= BUDGET - 1, statements
+    statements = counted(plan)
+    assert len(statements) <= BUDGET, statements
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -96,7 +106,7 @@ def test_postgresql_is_not_asked_more_than_that(database, service, names, tmp_pa
     assert len(sent) <= BUDGET + len(["BEGIN"]), sent
 
 
-def test_a_claim_on_three_providers_takes_one_more(database, service, names):
+def test_a_claim_on_three_providers_takes_one_more(database, service, names, budget):
     """Their ids are looked up first, for the order of the locks."""
     for one in ("second", "third"):
         for call in (provider(one), stock(one, VCPU=8)):
@@ -105,7 +115,7 @@ def test_a_claim_on_three_providers_takes_one_more(database, service, names):
     planted(database, plan)
     everywhere = {name: {"VCPU": 1} for name in ("host", "second", "third")}
     assert service(*names.fill(claim(**everywhere))).status == 204
-    assert len([statement for statement in plan.seen if not statement.startswith("BEGIN")]) <= BUDGET + 1
+    assert len(counted(plan)) <= budget + 1
 
 
 MALFORMED = [
@@ -178,7 +188,7 @@ def test_a_request_for_a_node(database):
     plan = Plan()
     planted(database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
-    statements = [statement for statement in plan.seen if not statement.startswith("BEGIN")]
+    statements = counted(plan)
     assert len(statements) <= NODE_BUDGET, statements
     assert statements[-1] == "COMMIT"
     assert client("GET", "/allocations?state=error").body["allocations"] == []
