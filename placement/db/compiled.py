@@ -191,6 +191,11 @@ class _Text:
         return tuple(values) if self.names is None else dict(zip(self.names, values, strict=True))
 
 
+#: What inserts rows of a JSON text: the beginning, the values, and the columns of the rows with their types.
+_ROWS = "%(rows)s"
+_SELECT_GIVEN = "{}SELECT {} FROM json_to_recordset(%(rows)s::JSON) AS given ({})"
+
+
 class _RowsText:
     """The text of an INSERT for one dialect, of any number of rows."""
 
@@ -307,13 +312,12 @@ class _RowsOfJson(_RowsText):
             columns.append(f'"{name}" {type_.compile(dialect)}')
             taken[name] = f'given."{name}"{cast}'
         values = _NAMED_WITH_TYPE.sub(lambda found: taken[found[1]], self._row[1:-1])
-        self._select = f"{self._before}SELECT {values} FROM json_to_recordset(%({{}}rows)s::JSON) AS given ("
-        self._select += ", ".join(columns) + ")"
+        self._select = _SELECT_GIVEN.format(self._before, values, ", ".join(columns))
 
     def add_to(self, values: Any, prefix: str, rows: Sequence[Mapping[str, Any]]) -> str:
         given = [dict(zip(self._names, row, strict=True)) for row in self._processed(rows)]
         values[f"{prefix}rows"] = _json_text(given)
-        return self._select.format(prefix)
+        return self._select.replace(_ROWS, f"%({prefix}rows)s")
 
 
 def _rows_text(statement: sa.Insert, dialect: Dialect, row: Mapping[str, Any]) -> _RowsText:
