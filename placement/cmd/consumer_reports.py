@@ -39,6 +39,8 @@ class Release:
     dry_run: bool
     #: Uuids.
     released: list[str] = field(default_factory=list)
+    #: Those that a transaction was about: released, or kept because they have changed.
+    tried: set[str] = field(default_factory=set)
 
 
 # --- consumers -------------------------------------------------------------------------------------------------------
@@ -135,6 +137,11 @@ def print_review(review: Review, form: str) -> None:
     if review.left_out:
         kinds = ", ".join(f"{number:,} {plain(name)}" for name, number in sorted(review.left_out.items()))
         print(f"Not compared, because of their type: {kinds}.")
+    if review.doubtful:
+        print(
+            f"{review.doubtful:,} consumers that nova does not know are no orphans: a cell of nova does not answer, "
+            "and they may be migrations there."
+        )
 
 
 def _line(one: Discrepancy) -> str:
@@ -148,7 +155,7 @@ def _line(one: Discrepancy) -> str:
 
 def _numbers(review: Review) -> Mapping[str, int]:
     return {
-        "compared": review.compared,
+        "compared": review.compared.total(),
         "orphans": len(review.of(DiscrepancyKind.ORPHAN)),
         "unknown, but young": len(review.of(DiscrepancyKind.YOUNG)),
         "on several hosts": len(review.of(DiscrepancyKind.DOUBLE)),
@@ -164,10 +171,11 @@ def _numbers(review: Review) -> Mapping[str, int]:
 def _review_document(review: Review) -> dict[str, Any]:
     return {
         "summary": {
-            "compared": review.compared,
+            "compared": review.compared.total(),
             "not_compared": dict(review.left_out),
             "found": {kind.value: len(review.of(kind)) for kind in DiscrepancyKind},
             "changed_meanwhile": review.changed,
+            "perhaps_migrations": review.doubtful,
             "named_and_hold_nothing": review.named_only,
         },
         "found": [
@@ -246,11 +254,17 @@ def _print_outcome(release: Release) -> None:
     print(f"{len(release.released):,} of {len(release.chosen):,} consumers were released.")
     for uuid in _kept(release):
         print(f"kept {uuid}: it has changed or ended since it was read")
+    if not_reached := _not_reached(release):
+        print(f"{len(not_reached):,} consumers were not reached: the command ended before.")
 
 
 def _kept(release: Release) -> list[str]:
-    released = frozenset(release.released)
-    return [one.holder.uuid for one in release.chosen if one.holder.uuid not in released]
+    kept = release.tried.difference(release.released)
+    return [one.holder.uuid for one in release.chosen if one.holder.uuid in kept]
+
+
+def _not_reached(release: Release) -> list[str]:
+    return [one.holder.uuid for one in release.chosen if one.holder.uuid not in release.tried]
 
 
 def _release_document(release: Release, freed: FreedAmounts) -> dict[str, Any]:
@@ -266,5 +280,6 @@ def _release_document(release: Release, freed: FreedAmounts) -> dict[str, Any]:
         "amounts": dict(freed.amounts),
         "consumers_by_provider": dict(freed.providers),
         "released": release.released,
-        "kept": [] if release.dry_run else _kept(release),
+        "kept": _kept(release),
+        "not_reached": [] if release.dry_run else _not_reached(release),
     }

@@ -8,6 +8,7 @@ import datetime
 import itertools
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from oslo_config import cfg
@@ -76,7 +77,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="what the nodes of a cloud's Ironic are used by",
     )
     sources.add_argument(
-        "--allow-empty", action="store_true", help="accept a file without uuids, a nova without servers"
+        "--allow-empty",
+        action="store_true",
+        help="accept a file without uuids, a nova without servers, an Ironic without nodes",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON document")
@@ -135,14 +138,14 @@ def _listed(arguments: argparse.Namespace) -> Expected:
             expected.named |= named(lines, file, may_be_empty=arguments.allow_empty)
     if arguments.type:
         expected.types = frozenset(arguments.type)
-    elif not arguments.not_in:
-        # Consumers of other types may belong to other programs.
+    elif arguments.nova or arguments.ironic:
+        # Consumers of other types may belong to other programs; what files name is known besides.
         of_nova = {INSTANCE, MIGRATION, UNKNOWN_TYPE} if arguments.nova else set()
         of_ironic = {BAREMETAL} if arguments.ironic else set()
         expected.types = frozenset(of_nova | of_ironic)
-    elif not arguments.nova:
+    else:
         # Lists of servers do not name them.
-        expected.types_left_out = frozenset({MIGRATION})
+        expected.types_left_out = frozenset({MIGRATION, BAREMETAL})
     return expected
 
 
@@ -172,9 +175,12 @@ def _ask(arguments: argparse.Namespace, expected: Expected) -> Sequence[Nova]:
             ironic = Ironic(argparse.Namespace(os_cloud=cloud))
             # Read before the nodes: one that ends in between then has no node in use any more.
             users = [one["uuid"] for one in ironic.allocations() if one.get("state") != "error"]
+            before = len(users)
             for node in ironic.nodes():
                 users += [node.get("instance_uuid"), node.get("allocation_uuid")]
                 progress.advance(1)
+            if len(users) == before and not arguments.allow_empty:
+                raise Unreadable(f"Ironic of {cloud} shows no node, so that all would be orphans; --allow-empty if so")
             expected.named |= {uuid for uuid in map(canonical, filter(None, users)) if uuid is not None}
     return novas
 
@@ -204,11 +210,16 @@ def _form(arguments: argparse.Namespace) -> str:
 
 def _compare(database: Database, arguments: argparse.Namespace, expected: Expected) -> int:
     """Print what differs, and release orphans if that is wanted; return the exit code."""
-    # nova first: a consumer that comes later is too young to be an orphan.
+    # nova first: a consumer that comes later is younger than the reading takes, and so too young to be an orphan.
+    began = time.monotonic()
     novas = _ask(arguments, expected)
     with Progress(_WORK, "consumers compared") as progress:
         read = consumers.read(database, ConsumerFilter(), progress.advance)
-        review = comparison.compare(read, expected, arguments.older_than or _BOUND, arguments.project)
+        asked_for = datetime.timedelta(seconds=time.monotonic() - began)
+        bound = max(arguments.older_than or _BOUND, asked_for)
+        review = comparison.compare(read, expected, bound, arguments.project)
+    if novas and arguments.release and not arguments.force and releasing.is_most(review, releasing.orphans(review)):
+        return _release(database, arguments, review)  # which refuses; to ask for each of them could take days
     _confirm(review, expected, novas)
     if not arguments.release:
         consumer_reports.print_review(review, _form(arguments))
@@ -229,9 +240,13 @@ def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
             return any(nova.exists(uuid) for nova in novas)
 
         comparison.confirm(review, exists)
+    if not review.found:
+        return
     with Progress(_WORK):
-        changed = itertools.chain.from_iterable(nova.changed() for nova in novas)
-        comparison.leave_out_changed(review, expected, lambda: frozenset(changed))
+        changed = frozenset(itertools.chain.from_iterable(nova.changed() for nova in novas))
+        comparison.leave_out_changed(review, expected, changed)
+    if any(nova.is_partial(changed) for nova in novas):
+        comparison.hold_back_migrations(review)
 
 
 # --- giving back -----------------------------------------------------------------------------------------------------
@@ -248,14 +263,14 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
     with consumer_reports.printed(release, _form(arguments)):
         if not release.dry_run:
             with Progress(_WORK, "consumers released", len(chosen)) as progress:
-                releasing.give_back(database, chosen, release.released, progress.advance)
+                releasing.give_back(database, chosen, release.released, release.tried, progress.advance)
     if too_many:
         print(
-            f"placement-manage: {len(chosen):,} of {review.compared:,} consumers would be released, more than half: "
-            "most likely what they are compared with is not complete; --force if it is",
+            f"placement-manage: {len(chosen):,} of {review.compared.total():,} consumers would be released, more than "
+            "half of all, or of a type: most likely what they are compared with is not complete; --force if it is",
             file=sys.stderr,
         )
         return 1
     others = any(one.kind not in (DiscrepancyKind.ORPHAN, *comparison.HARMLESS) for one in review.found)
-    left = held_back or others or len(release.released) < len(chosen)
+    left = held_back or others or review.doubtful or len(release.released) < len(chosen)
     return FOUND if left else 0

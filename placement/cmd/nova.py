@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import email.utils
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from placement.cmd.ironic import Unreadable
@@ -16,9 +16,11 @@ VERSION = "2.69"
 #: The states of a migration that may still hold something.  They are asked for in the order in which a migration has
 #: them, so that none is missed which moves on meanwhile.
 IN_PROGRESS = (
-    *("accepted", "queued", "preparing", "pre-migrating", "running", "migrating", "post-migrating"),
-    *("finished", "confirming", "reverting"),
+    *("accepted", "queued", "preparing", "pre-migrating", "running", "running (post-copy)"),
+    *("migrating", "post-migrating", "finished", "confirming", "reverting"),
 )
+#: The states of a server that a migration in progress belongs to.
+MOVING = frozenset({"RESIZE", "VERIFY_RESIZE", "REVERT_RESIZE", "MIGRATING"})
 #: Until nova-compute starts again on the host that was left, an evacuated server holds on both.
 EVACUATED: Mapping[str, str] = {"migration_type": "evacuation", "status": "done"}
 #: The clocks of nova's hosts may differ by so much.
@@ -45,6 +47,11 @@ class Nova:
         self._raise_for: Callable[[Any], None] = exceptions.raise_from_response
         #: The time of nova's clock at the first request.
         self._began: datetime.datetime | None = None
+        #: Whether a server in a cell that does not answer was seen.
+        self._is_partial = False
+        #: Servers that migrate by what nova says of them, and by its migrations.
+        self._moving: set[str] = set()
+        self._migrating: set[str] = set()
         try:
             self._compute = openstack.connect(cloud=cloud, app_name="placement-manage").compute
         except self._errors as error:
@@ -63,7 +70,9 @@ class Nova:
             Unreadable: Not all could be read.
         """
         for query in (*({"status": status} for status in IN_PROGRESS), EVACUATED):
-            expected.add_migrations(self._pages("/os-migrations", "migrations", "uuid", query))
+            migrations = [*self._pages("/os-migrations", "migrations", "uuid", query)]
+            expected.add_migrations(migrations)
+            self._migrating.update(migration["instance_uuid"] for migration in migrations)
         for document in self._pages("/servers/detail", "servers", "id", {"all_tenants": "1"}):
             try:
                 server = NovaServer.of(document)
@@ -71,10 +80,16 @@ class Nova:
                 reason = f"{error} is missing" if isinstance(error, KeyError) else error
                 raise self._unreadable(f"a server is not shown as to an administrator: {reason}") from error
             expected.servers[server.uuid] = server
+            self._is_partial |= NovaServer.is_hidden(document)
+            if server.status in MOVING:
+                self._moving.add(server.uuid)
             advance(1)
 
     def exists(self, uuid: str) -> bool:
-        """Whether there is a server of this uuid, also a deleted one that can be restored; raises Unreadable."""
+        """Whether there is a server of this uuid, also a deleted one that can be restored; raises Unreadable.
+
+        It may be in a cell that does not answer, which ``is_partial`` tells then.
+        """
         path = f"/servers/{uuid}"
         reply = self._send(path, {})
         if reply.status_code == 404:
@@ -83,7 +98,18 @@ class Nova:
                 raise self._unreadable(f"{path}: 404, and not of nova")
             return False
         self._check(reply)
+        self._is_partial |= NovaServer.is_hidden(self._document(reply, path).get("server", {}))
         return True
+
+    def is_partial(self, changed: Collection[str]) -> bool:
+        """Whether a cell did not answer, so that migrations are missing, which no reply tells.
+
+        It is known by servers that nova knows nothing of, and by servers that migrate without a migration.
+
+        Args:
+            changed: Servers that have changed meanwhile: their migrations may have begun or ended.
+        """
+        return self._is_partial or not self._moving - self._migrating <= {*changed}
 
     def changed(self) -> set[str]:
         """Return the uuids of the servers that have changed or ended since the first request; raises Unreadable."""

@@ -40,13 +40,20 @@ def policy_in_json(subject: Subject) -> Iterator[Finding]:
     """Find a policy file in the old format."""
     conf = subject.conf
     path = conf.find_file(conf.oslo_policy.policy_file)
-    if path and fileutils.is_json(path):
+    if path and _is_json(path):
         sentence = (
             f"The policy file {path} is in the JSON format, which is deprecated. Turn it into YAML with the "
             "oslopolicy-convert-json-to-yaml tool."
         )
         command = f"oslopolicy-convert-json-to-yaml --namespace placement --policy-file {path} --output-file <new file>"
         yield error(sentence, (path,), command)
+
+
+def _is_json(path: str) -> bool:
+    try:
+        return bool(fileutils.is_json(path))
+    except (OSError, UnicodeDecodeError):
+        return False  # the check of the policy's mistakes finds it
 
 
 def policy_mistakes(subject: Subject) -> Iterator[Finding]:
@@ -161,7 +168,7 @@ def _has_secret(path: str) -> bool:
     sections: dict[str, dict[str, list[str]]] = {}
     try:
         cfg.ConfigParser(path, sections).parse()
-    except (OSError, UnicodeDecodeError, cfg.Error):
+    except (OSError, UnicodeDecodeError, cfg.Error, cfg.ParseError):
         return False
     return any(
         value and (name in _SECRETS or (section.lower() == _OPTIONS and _is_secret(name, value)))

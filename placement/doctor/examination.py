@@ -6,6 +6,7 @@ what it finds is of one committed state, and the time can end it between two of 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +18,17 @@ from oslo_config import cfg
 from oslo_policy.policy import RuleDefault
 from sqlalchemy import exc
 
-from placement import signals
+from placement import errors, signals
 from placement.db import driver_errors, retry, schema
 from placement.db.database import Database
 from placement.db.driver_errors import ErrorClass
-from placement.doctor.finding import Finding, Severity
+from placement.doctor.finding import Finding, Severity, error, warning
 from placement.index.live import LiveIndex
 
+LOG = logging.getLogger(__name__)
+#: What is found by a check that could have been made, and was not.
+_NOT_MADE = "This check could not be made."
+_SEE_REVISION = "placement-manage doctor --check revision"
 #: Rows of a table that one statement reads.  PostgreSQL may read all of the other table for each statement.
 _BATCH = 100_000
 
@@ -151,7 +156,9 @@ def examine(
         if not named and check.name in left_out:
             results.append(CheckResult(check.name, 0.0, not_made=left_out[check.name]))
         elif check.needs_tables and missing:
-            results.append(CheckResult(check.name, 0.0, not_made=missing))
+            # Who asks for all checks finds the reason among the findings.
+            findings = [warning(_NOT_MADE, (), _SEE_REVISION)] if named else []
+            results.append(CheckResult(check.name, 0.0, findings, not_made=missing))
         else:
             results.append(run(check, subject))
     if signals.examined.connected:
@@ -178,8 +185,8 @@ def lacking(subject: Subject) -> str:
             served = schema.state(engine) in (schema.State.CURRENT, schema.State.UNKNOWN)
             if served and not schema.lacking(engine):
                 return ""
-    except exc.DBAPIError as error:
-        raise retry.unavailable(error) from error
+    except exc.DBAPIError as reason:
+        raise retry.unavailable(reason) from reason
     return "The database does not have the tables of this program: see the check revision."
 
 
@@ -193,10 +200,17 @@ def run_check(check: Check, subject: Subject) -> CheckResult:
         findings += check.run(subject)
     except OutOfTimeError:
         not_made = "The time of the request is over. placement-manage doctor has no limit."
-    except NotMadeError as error:
-        not_made = str(error)
-    except exc.DBAPIError as error:
-        if driver_errors.classify(error) is ErrorClass.LOST:
-            raise retry.unavailable(error) from error
-        not_made = f"The database refuses it: {driver_errors.message(error)}"
+    except NotMadeError as reason:
+        not_made = str(reason)
+    except exc.DBAPIError as reason:
+        if driver_errors.classify(reason) is ErrorClass.LOST:
+            raise retry.unavailable(reason) from reason
+        not_made = f"The database refuses it: {driver_errors.message(reason)}"
+        findings.append(warning(_NOT_MADE))
+    except errors.Failure:
+        raise  # of the request, or of the database
+    except Exception as reason:
+        # What is examined is wrong in some way: the other checks still say what they find.
+        LOG.exception("The check %s has failed", check.name)
+        findings.append(error(f"This check has failed: {type(reason).__name__}. The log has the reason."))
     return CheckResult(check.name, time.monotonic() - began, findings, not_made)

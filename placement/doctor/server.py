@@ -128,7 +128,8 @@ def _processes(subject: Subject) -> int:
 
 
 _POSTGRESQL = sa.text(
-    "SELECT (SELECT COUNT(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS used, "
+    # Of other roles' sessions pg_stat_activity shows no kind.
+    "SELECT (SELECT SUM(numbackends) FROM pg_stat_database WHERE datid <> 0) AS used, "
     "CAST(current_setting('max_connections') AS integer) "
     "- CAST(current_setting('superuser_reserved_connections') AS integer) AS most"
 )

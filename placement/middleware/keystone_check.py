@@ -53,7 +53,8 @@ def find(conf: cfg.ConfigOpts) -> IdentityFinding | None:
         return IdentityFinding(f"The Identity service refuses the service's own user{user}.", str(error))
     except exceptions.HttpServerError as error:
         return IdentityFinding("The Identity service answers with an error.", str(error), transient=True)
-    except exceptions.ClientException as error:
+    except (exceptions.ClientException, OSError, ValueError) as error:
+        # The last two are of certificates that cannot be read, and of malformed URLs.
         return IdentityFinding("The Identity service cannot be asked.", str(error))
     if endpoint is None:
         where = f"region {conf[SECTION].region_name}, interface {conf[SECTION].interface}"

@@ -33,16 +33,19 @@ def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) 
     return [*Consumer.read_all(db, locked).values()] if locked else []
 
 
-def release(db: Transaction, generations: Mapping[str, int | None]) -> list[str]:
+def release(db: Transaction, generations: Mapping[str, int | None], ids: Mapping[str, int] | None = None) -> list[str]:
     """End consumers that hold something, and return their uuids.
 
     Args:
         generations: By uuid, the generation that the consumer must have; None for any.
+        ids: By uuid, the id that its row must have; None for any.
     """
     ending = [
         consumer
         for consumer in lock(db, generations)
-        if consumer.held_on and generations[consumer.uuid] in (None, consumer.generation)
+        if consumer.held_on
+        and generations[consumer.uuid] in (None, consumer.generation)
+        and (ids is None or ids[consumer.uuid] == consumer.id)
     ]
     end(db, ending)
     return [consumer.uuid for consumer in ending]

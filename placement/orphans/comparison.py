@@ -58,14 +58,16 @@ class Review:
     """All that was found."""
 
     found: list[Discrepancy] = field(default_factory=list)
-    #: How many consumers were compared.
-    compared: int = 0
+    #: How many consumers were compared, by their type.
+    compared: Counter[str] = field(default_factory=Counter)
     #: How many were not, by their type.
     left_out: Counter[str] = field(default_factory=Counter)
     #: How many are named by a file, and hold nothing.
     named_only: int = 0
     #: How many servers were changed meanwhile, so that they are not judged.
     changed: int = 0
+    #: How many may be migrations of a cell of nova that did not answer, so that they are not judged.
+    doubtful: int = 0
 
     def of(self, kind: DiscrepancyKind) -> list[Discrepancy]:
         """Return what was found of one kind."""
@@ -74,7 +76,7 @@ class Review:
     @property
     def needs_work(self) -> bool:
         """Whether there is anything to mend."""
-        return any(one.kind not in HARMLESS for one in self.found)
+        return self.doubtful > 0 or any(one.kind not in HARMLESS for one in self.found)
 
 
 def compare(
@@ -98,7 +100,7 @@ def compare(
         if not expected.judges(holder.consumer_type):
             review.left_out[holder.consumer_type] += 1
             continue
-        review.compared += 1
+        review.compared[holder.consumer_type] += 1
         if server := expected.servers.get(uuid):
             if not (server.in_motion or uuid in expected.migrating):
                 review.found += _judged(consumer, server)
@@ -119,21 +121,30 @@ def confirm(review: Review, exists: Callable[[str], bool]) -> None:
     review.found = [one for one in review.found if one.kind is not DiscrepancyKind.ORPHAN or not exists(one.uuid)]
 
 
-def leave_out_changed(review: Review, expected: Expected, changed: Callable[[], Collection[str]]) -> None:
+def leave_out_changed(review: Review, expected: Expected, changed: Collection[str]) -> None:
     """Take away what was found of servers that have changed since they were read.
 
     Args:
         review: What was found.
         expected: What it was compared with.
-        changed: The uuids of the servers that have changed since; not called if nothing was found of any.
+        changed: The uuids of the servers that have changed since.
     """
     about_servers = {one.uuid for one in review.found if (canonical(one.uuid) or one.uuid) in expected.servers}
-    if not about_servers:
-        return
-    since = frozenset(changed())
-    moved = {uuid for uuid in about_servers if (canonical(uuid) or uuid) in since}
+    moved = {uuid for uuid in about_servers if (canonical(uuid) or uuid) in changed}
     review.changed = len(moved)
     review.found = [one for one in review.found if one.uuid not in moved]
+
+
+def hold_back_migrations(review: Review) -> None:
+    """Take away the orphans that may be migrations of a part of nova that did not answer."""
+    doubtful = [
+        one
+        for one in review.of(DiscrepancyKind.ORPHAN)
+        if one.consumer is None or one.consumer.holder.consumer_type != INSTANCE
+    ]
+    review.doubtful = len(doubtful)
+    uuids = {one.uuid for one in doubtful}
+    review.found = [one for one in review.found if one.uuid not in uuids]
 
 
 def _unknown(consumer: AgedHolder, bound: datetime.timedelta) -> Discrepancy:

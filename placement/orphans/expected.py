@@ -13,7 +13,7 @@ from placement.orphans.flavors import FlavorDemand
 INSTANCE, MIGRATION, BAREMETAL = "INSTANCE", "MIGRATION", "BAREMETAL"
 _NODE = "OS-EXT-SRV-ATTR:hypervisor_hostname"
 _TASK = "OS-EXT-STS:task_state"
-#: Of a server in a cell that does not answer: nova shows nothing else of it.
+#: Of a server in a cell that does not answer: nova shows little else of it.
 _UNKNOWN = "UNKNOWN"
 
 
@@ -64,7 +64,7 @@ class NovaServer:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> NovaServer:
         """Return the server of a document of the API; raises KeyError for what is none."""
-        unknown = document["status"] == _UNKNOWN and "flavor" not in document
+        unknown = cls.is_hidden(document)
         return cls(
             uuid=document["id"],
             status=document["status"],
@@ -76,6 +76,11 @@ class NovaServer:
             if unknown
             else flavors.demand(document["flavor"], boots_from_volume=document["image"] in ("", None)),
         )
+
+    @staticmethod
+    def is_hidden(document: Mapping[str, Any]) -> bool:
+        """Whether nova knows nothing of the server, because its cell does not answer."""
+        return document.get("status") == _UNKNOWN and _TASK not in document
 
 
 @dataclass(slots=True)

@@ -40,10 +40,6 @@ class FlavorDemand:
                 yield name, amount, has.get(name, 0)
 
 
-#: Of a server that has no host.
-NOTHING = FlavorDemand({PROCESSORS: 0, MEMORY_MB: 0, DISK_GB: 0}, {})
-
-
 def summed(amounts: Mapping[str, int]) -> dict[str, int]:
     """Return the amounts with VCPU and PCPU as one."""
     rest = {name: amount for name, amount in amounts.items() if name not in (VCPU, PCPU)}

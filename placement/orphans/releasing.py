@@ -13,6 +13,8 @@ from placement.orphans.consumers import AgedHolder
 
 #: Of so many of the consumers that were compared, at most, nobody may know: more are a sign of a wrong list.
 LARGEST_SHARE = 0.5
+#: The same of those of one type, which may be few beside others; so many of them are no sign of anything.
+_FEW = 10
 
 
 @dataclass(slots=True)
@@ -45,13 +47,17 @@ def orphans(review: Review) -> list[AgedHolder]:
 
 def is_most(review: Review, chosen: Sequence[AgedHolder]) -> bool:
     """Whether these are so many of all consumers that the list is more likely wrong than the consumers."""
-    return len(chosen) > LARGEST_SHARE * review.compared
+    of_types = Counter(one.holder.consumer_type for one in chosen)
+    return len(chosen) > LARGEST_SHARE * review.compared.total() or any(
+        number > max(LARGEST_SHARE * review.compared[kind], _FEW) for kind, number in of_types.items()
+    )
 
 
 def give_back(
     database: Database,
     consumers: Sequence[AgedHolder],
     released: list[str],
+    tried: set[str],
     advance: Callable[[int], object] = lambda _: None,
 ) -> None:
     """Release consumers, in transactions of bounded size.
@@ -62,10 +68,14 @@ def give_back(
         database: Where they are.
         consumers: As they were read.
         released: Takes the uuids of those that were released, after each transaction.
+        tried: Takes the uuids of those that the transaction was about.
         advance: Called with the number of consumers after each transaction.
     """
     for start in range(0, len(consumers), release.BATCH):
         batch = consumers[start : start + release.BATCH]
         generations: dict[str, int | None] = {one.holder.uuid: one.holder.generation for one in batch}
-        released += database.write(lambda db: release.release(db, generations))  # noqa: B023
+        # One that ended and came back may have the same generation.
+        ids = {one.holder.uuid: one.holder.id for one in batch}
+        released += database.write(lambda db: release.release(db, generations, ids))  # noqa: B023
+        tried.update(generations)
         advance(len(batch))

@@ -29,7 +29,7 @@ from placement.db.tables import (
     users,
 )
 from placement.doctor import checks, examination, mending, server
-from placement.doctor.examination import Subject, examine
+from placement.doctor.examination import Check, Subject, examine
 from placement.doctor.finding import Severity
 from placement.index.live import LiveIndex
 from placement.v1 import examining
@@ -441,6 +441,18 @@ def test_a_worker_follows_what_is_mended(database, plant, doctor):
     assert examined(database, "index", index=index) == []
 
 
+def test_events_are_in_order_before_their_writer_is_ended(database, world, call, doctor):
+    """Of a writer that is cleared none would be found any more."""
+    before = database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(tables.events)).scalar())
+    assert before
+    old = datetime.datetime(2020, 1, 1)
+    for _ in range(2):  # it is ended, and then cleared
+        database.write(lambda db: db.execute(sa.update(change_writers).values(seen_at=old)))
+        doctor("--fix", "--yes")
+    in_order = sa.select(sa.func.sum(tables.event_order.c.events))
+    assert database.read(lambda db: db.execute(in_order).scalar()) >= before
+
+
 def test_everything_at_once_is_mended(database, backend, plant, doctor):
     """But for what decides about the use of resources."""
     everything = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
@@ -630,6 +642,39 @@ def test_an_older_revision_is_found(fresh):
     assert (check, finding.severity, finding.mend) == ("revision", Severity.ERROR, "placement-manage db sync")
     reasons = {result.not_made for result in found.results if result.check in ("roots", "standard_rows")}
     assert reasons == {"The database does not have the tables of this program: see the check revision."}
+
+
+def test_a_check_that_could_not_be_made_is_not_good_news(fresh):
+    """Who asks for it alone would read "No finding"."""
+    fresh.write(lambda db: db.execute(sa.text("DROP TABLE usage_samples")))
+    found = examine(Subject(web.configuration(), fresh), checks.CHECKS, ["roots"])
+    assert found.worst is Severity.WARNING
+    assert [result.not_made for result in found.results] != [None]
+
+
+@pytest.mark.parametrize("kind", ["not UTF-8", "a directory"])
+def test_what_is_wrong_with_one_file_does_not_hide_what_others_have(database, world, tmp_path, kind):
+    policy = tmp_path / "policy.yaml"
+    policy.mkdir() if kind == "a directory" else policy.write_bytes(b"\xff")
+    conf = web.configuration()
+    conf.set_override("policy_file", str(policy), "oslo_policy")
+    found = examined(database, conf=conf)
+    assert {"policy"} <= set(names(found)) <= {"policy", "policy_format"}
+
+
+def test_a_check_that_fails_is_found_and_the_others_are_made(database, world, caplog):
+    """Its reason is in the log: it may have secrets of the configuration."""
+
+    def broken(_subject):
+        raise KeyError("a secret")
+
+    found = examine(Subject(web.configuration(), database), [Check("broken", broken, "data"), *checks.CHECKS])
+    [(name, finding)] = found.findings
+    assert (name, finding.severity) == ("broken", Severity.ERROR)
+    assert "KeyError" in finding.what
+    assert "a secret" not in finding.what
+    assert "a secret" in caplog.text
+    assert len(found.results) == 1 + len(checks.CHECKS)
 
 
 def test_a_table_that_was_dropped_is_found(fresh):

@@ -14,6 +14,7 @@ from placement.cmd import consumers as command
 from placement.cmd import manage
 from placement.db.tables import allocations, consumers, provider_changes
 from placement.objects import event, holders, release
+from placement.objects.claim_set import ClaimSet
 from placement.orphans import consumers as reading
 from tests.db import watch
 from tests.db.cloud import FLAVOR, Cloud
@@ -292,8 +293,37 @@ class TestRelease:
         monkeypatch.setattr(release, "end", fails)
         ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
         assert ran.code == 130
-        assert json.loads(ran.out)["release"]["released"] == orphans[:1]
+        done = json.loads(ran.out)["release"]
+        assert (done["released"], done["kept"], done["not_reached"]) == (orphans[:1], [], orphans[1:])
         assert cloud.held() == {*known, orphans[1]}
+
+    def test_one_that_ended_and_came_back_is_another_one(self, cloud, monkeypatch):
+        """It has the generation that was read."""
+        known, orphan, others = cloud.claim(), cloud.claim(), []
+        give_back = command.releasing.give_back
+
+        def late(*arguments):
+            cloud.database.write(lambda db: ClaimSet.release(db, orphan))
+            others.append(cloud.claim())  # SQLite gives the newest id again
+            cloud.claim(orphan, host2={"VCPU": 1})
+            give_back(*arguments)
+
+        monkeypatch.setattr(command.releasing, "give_back", late)
+        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == command.FOUND
+        assert cloud.held() == {known, orphan, *others}
+
+    def test_of_more_than_half_of_a_type_it_is_refused(self, cloud):
+        """They may be few beside the others: most likely their program was not asked, or shows only some."""
+        known = [cloud.claim() for _ in range(30)]
+        leases = {cloud.claim(kind="LEASE") for _ in range(11)}
+        words = ("--not-in", cloud.file(*known), *self.WORDS, "--yes")
+        assert cloud.run(*words).code == 1
+        assert cloud.held() == {*known, *leases}
+
+    def test_claims_of_bare_metal_are_in_no_list_of_servers(self, cloud):
+        known, metal = cloud.claim(), cloud.claim(kind="BAREMETAL")
+        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes", "--force").code == 0
+        assert cloud.held() == {known, metal}
 
 
 def _changes(cloud):

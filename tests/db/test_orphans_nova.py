@@ -82,8 +82,11 @@ def test_an_orphan_is_found_and_released(cloud, nova):
 
 def test_a_list_and_a_nova_are_one_list(cloud, nova):
     server(cloud, nova)
-    listed, orphan = cloud.claim(kind="LEASE"), cloud.claim(kind="LEASE")
-    assert kinds(compare(cloud, "--not-in", cloud.file(listed))) == {orphan: "orphan"}
+    listed, orphan, lease = cloud.claim(), cloud.claim(), cloud.claim(kind="LEASE")
+    file = cloud.file(listed)
+    assert kinds(compare(cloud, "--not-in", file)) == {orphan: "orphan"}
+    # What other programs have is compared only by who says so.
+    assert kinds(compare(cloud, "--not-in", file, "--type", "LEASE")) == {lease: "orphan"}
 
 
 def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
@@ -96,7 +99,11 @@ def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
 
 
 @pytest.mark.parametrize(
-    "status", ["accepted", "queued", "preparing", "pre-migrating", "running", "post-migrating", "migrating", "finished"]
+    "status",
+    [
+        *("accepted", "queued", "preparing", "pre-migrating", "running", "running (post-copy)"),
+        *("migrating", "post-migrating", "finished", "confirming", "reverting"),
+    ],
 )
 def test_what_migrates_is_no_orphan_and_no_double(cloud, nova, status):
     moving = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
@@ -250,6 +257,71 @@ def test_what_nova_does_not_tell_is_not_compared(cloud, nova):
     nova.servers[silent] = {**{name: nova.servers[silent][name] for name in kept}, "status": "UNKNOWN"}
     server(cloud, nova, held={"host2": FLAVOR}, **{fake.TASK: "migrating"})
     assert compare(cloud).code == 0
+
+
+class TestCellsThatDoNotAnswer:
+    """nova's replies lack their migrations without a word, and a migration cannot be asked for by its uuid."""
+
+    @pytest.fixture
+    def held(self, cloud, nova):
+        """A server, an orphan that is no migration, and two that may be one."""
+        known, orphan = server(cloud, nova), cloud.claim()
+        moves = {cloud.claim(kind="MIGRATION"), cloud.claim(kind=None)}
+        return known, orphan, moves
+
+    @staticmethod
+    def check(cloud, held, *others):
+        known, orphan, moves = held
+        ran = compare(cloud)
+        assert (ran.code, kinds(ran)) == (command.FOUND, {orphan: "orphan"})
+        assert json.loads(ran.out)["summary"]["perhaps_migrations"] == 2
+        assert "2 consumers that nova does not know are no orphans" in cloud.run("--nova", "here").out
+        assert compare(cloud, *RELEASE).code == command.FOUND
+        assert cloud.held() == {known, *moves, *others}
+
+    def test_a_server_is_listed_of_which_nova_knows_nothing(self, cloud, nova, held):
+        silent = server(cloud, nova)
+        kept = ("id", "created", "links", "tenant_id")
+        nova.servers[silent] = {**{name: nova.servers[silent][name] for name in kept}, "status": "UNKNOWN"}
+        self.check(cloud, held, silent)
+
+    def test_no_page_shows_such_a_server_and_nova_has_it(self, cloud, nova, held):
+        silent = server(cloud, nova)
+        kept = ("id", "created", "links", "tenant_id", "user_id", "image", "flavor")
+        gone = nova.servers.pop(silent)
+        nothing = {"OS-EXT-AZ:availability_zone": "UNKNOWN", "OS-EXT-STS:power_state": 0}
+        nova.hidden[silent] = {**{name: gone[name] for name in kept}, **nothing, "status": "UNKNOWN"}
+        self.check(cloud, held, silent)
+
+    def test_a_server_is_resized_without_a_migration(self, cloud, nova, held):
+        resized = server(cloud, nova, status="VERIFY_RESIZE")
+        self.check(cloud, held, resized)
+        nova.changed.add(resized)  # its migration has ended a moment ago
+        assert json.loads(compare(cloud).out)["summary"]["perhaps_migrations"] == 0
+
+
+def test_what_is_younger_than_the_reading_is_no_orphan(cloud, nova, monkeypatch):
+    """A migration that begins while nova is read is in no page."""
+    known, move = server(cloud, nova), cloud.claim(kind="MIGRATION", days=0.5)
+    assert kinds(compare(cloud, "--older-than", "1h")) == {move: "orphan"}
+    ask, clock = command._ask, command.time.monotonic
+
+    def slowly(*arguments):
+        monkeypatch.setattr(command.time, "monotonic", lambda: clock() + 86400)
+        return ask(*arguments)
+
+    monkeypatch.setattr(command, "_ask", slowly)
+    ran = compare(cloud, "--release", "--older-than", "1h", "--yes")
+    monkeypatch.undo()
+    assert (kinds(ran), cloud.held()) == ({move: "young"}, {known, move})
+
+
+def test_of_a_wrong_nova_the_orphans_are_not_even_asked_for(cloud, nova):
+    """There may be hundreds of thousands, each of them a request."""
+    known, others = server(cloud, nova), {cloud.claim() for _ in range(3)}
+    ran = compare(cloud, "--release", "--older-than", "1d", "--yes")
+    assert (ran.code, cloud.held()) == (1, {known, *others})
+    assert not [path for path in nova.asked if any(one in path for one in others)]
 
 
 def test_what_changes_meanwhile_is_not_judged(cloud, nova):

@@ -96,6 +96,17 @@ def test_an_identity_service_that_does_not_answer_is_found(configured):
     assert "The Identity service does not answer." in finding.what
 
 
+@pytest.mark.parametrize("mistake", ["auth_url = http://[::1\n", "cafile = /nonexistent/ca.pem\n"])
+def test_a_login_that_cannot_even_be_tried_is_found(configured, mistake):
+    authtoken = "[keystone_authtoken]\nauth_type = password\nusername = placement\npassword = hidden\n"
+    if "auth_url" not in mistake:
+        authtoken += "auth_url = https://127.0.0.1:9/v3\n"
+    [finding] = found("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken + mistake))
+    assert finding.severity is Severity.ERROR
+    assert "cannot be asked" in finding.what
+    assert "hidden" not in finding.what
+
+
 def test_the_identity_service_is_asked_only_if_it_is_used(configured):
     assert examined("keystone", configured(OPEN + NOAUTH)).not_made == "[api]auth_strategy is not keystone."
 
