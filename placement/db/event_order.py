@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -21,9 +21,11 @@ from sqlalchemy.engine import Connection
 
 from placement import errors, signals
 from placement.db import retry
+from placement.db.bulkhead import Bulkhead
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.event_sort import GenerationStep, Numbered, in_order
-from placement.db.tables import change_writers, event_order, events
+from placement.db.events import CONSUMER, PROVIDER
+from placement.db.tables import change_writers, consumers, event_order, events, resource_providers
 from placement.db.transaction import Reading, Transaction
 
 LOG = logging.getLogger(__name__)
@@ -31,12 +33,15 @@ Result = TypeVar("Result")
 
 #: Rows of one transaction.
 _BATCH = 2000
-#: Writers of one statement.
-_WRITERS = 100
+#: Writers of one statement, and objects.
+_WRITERS, _OBJECTS = 100, 500
 
 
 class Used(Protocol):
     """What is needed of a database."""
+
+    @property
+    def bulkhead(self) -> Bulkhead: ...
 
     def read(self, work: Callable[[Reading], Result]) -> Result: ...
 
@@ -63,26 +68,42 @@ class Sequencer:
     def __init__(self, database: Used) -> None:
         self._database = database
         self._lock = threading.Lock()
+        #: The numbers of the last run that has begun, and of the last that has ended.
+        self._begun = self._ended = 0
+        self._failure: errors.Unavailable | None = None
 
-    def order(self, *, wait: bool = True) -> bool:
-        """Give a position to each transaction that is committed and has none.
+    def order(self) -> None:
+        """Give a position to each transaction that is committed and has none; raises as ``Database.write``."""
+        begun = self._begun
+        # A thread that waits for another thread's run waits for the database, so it needs admission too.
+        with self._database.bulkhead.admit(), self._lock:
+            # A run that began before this call may lack a commit that the caller knows of; any later one has it.
+            if self._ended <= begun:
+                self._run()
+            if self._failure is not None:
+                raise type(self._failure)() from self._failure
 
-        Args:
-            wait: Whether to wait for another thread that does it; for callers that it does not wait for.
-
-        Returns:
-            False if another thread does it, and that was not waited for.
-
-        Raises:
-            Failure: As ``Database.write``.
-        """
-        if not self._lock.acquire(blocking=wait):
+    def order_unless_busy(self) -> bool:
+        """Do it unless another thread does, and return whether it was done; for callers that it does not wait for."""
+        if not self._lock.acquire(blocking=False):
             return False
         try:
-            self._order()
+            self._run()
+            if self._failure is not None:
+                raise type(self._failure)() from self._failure
         finally:
             self._lock.release()
         return True
+
+    def _run(self) -> None:
+        self._begun += 1
+        try:
+            self._order()
+            self._failure = None
+        except errors.Unavailable as failure:
+            # Raised in all threads that waited for this run, instead of one attempt after the other.
+            self._failure = failure
+        self._ended = self._begun
 
     def _order(self) -> None:
         wanted: Newest | None = None
@@ -109,8 +130,11 @@ class Sequencer:
 
 
 def is_behind(wanted: Newest, newest: Newest) -> bool:
-    """Return whether transactions up to the newest of ``wanted`` had no position when ``newest`` was read."""
-    return any(seq > newest.get(writer, (seq, seq))[1] for writer, (seq, _) in wanted.items())
+    """Return whether transactions up to the newest of ``wanted`` had no position when ``newest`` was read.
+
+    A writer may have lost some of them, by a failover or a restore: those that are there need a position.
+    """
+    return any(min(wanted[writer][0], seq) > ordered for writer, (seq, ordered) in newest.items() if writer in wanted)
 
 
 def newest_numbers(db: Reading) -> Newest:
@@ -131,7 +155,7 @@ def unordered(db: Connection) -> list[dict[str, Any]]:
             lengths[transaction.writer, transaction.seq] = length
     position = 1 if last is None else last.position + last.events
     rows = []
-    for transaction in in_order(transactions):
+    for transaction in in_order(transactions, lambda objects: _present(db, objects)):
         length = lengths[transaction.writer, transaction.seq]
         rows.append(
             {
@@ -144,6 +168,18 @@ def unordered(db: Connection) -> list[dict[str, Any]]:
         )
         position += length
     return rows
+
+
+def _present(db: Connection, objects: Collection[Any]) -> dict[Any, int | None]:
+    """Return the generations of consumers and providers, by kind and uuid; None of those that do not exist."""
+    found: dict[Any, int | None] = {}
+    for kind, table in ((CONSUMER, consumers), (PROVIDER, resource_providers)):
+        uuids = [uuid for of, uuid in objects if of == kind]
+        found |= dict.fromkeys(((kind, uuid) for uuid in uuids), None)
+        for start in range(0, len(uuids), _OBJECTS):
+            query = sa.select(table.c.uuid, table.c.generation).where(table.c.uuid.in_(uuids[start : start + _OBJECTS]))
+            found |= {(kind, row.uuid): row.generation for row in db.execute(query) if (kind, row.uuid) in found}
+    return found
 
 
 def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> list[tuple[Numbered, int]]:

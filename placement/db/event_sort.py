@@ -13,7 +13,7 @@ from __future__ import annotations
 import collections
 import datetime
 import itertools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 #: The generation of an object; None if there is no such object.
@@ -21,6 +21,8 @@ State = int | None
 
 #: Placements of the search for each transaction, and beside those, until it gives up.
 _EFFORT, _LEAST_EFFORT = 8, 20_000
+#: Objects of unknown states up to which the search remembers where it was.
+_FEW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +44,50 @@ class Numbered:
     steps: tuple[GenerationStep, ...]
 
 
-def in_order(transactions: Iterable[Numbered]) -> list[Numbered]:
+#: Returns the states of objects after all transactions; without those that are not known.
+Present = Callable[[Collection[Hashable]], Mapping[Hashable, State]]
+
+
+def _unknown(_keys: Collection[Hashable]) -> Mapping[Hashable, State]:
+    return {}
+
+
+def in_order(transactions: Iterable[Numbered], present: Present = _unknown) -> list[Numbered]:
     """Return transactions, all that one state of the database has beyond another state, in an order of their steps.
 
     Steps may be missing, as there are writers that record none: then a chain has breaks, as few as possible.
+
+    Args:
+        transactions: In any order.
+        present: Called with the objects whose steps are a circle, such as a creation and a deletion, so that they do
+            not tell where it began: where it ends.
     """
     by_time = _by_time(transactions)
     chains: dict[Hashable, list[GenerationStep]] = collections.defaultdict(list)
+    writers: dict[Hashable, set[int]] = collections.defaultdict(set)
     for transaction in by_time:
         for step in transaction.steps:
             chains[step.key].append(step)
-    if all(map(_is_chain, chains.values())):
+            writers[step.key].add(transaction.writer)
+    circles = [key for key, steps in chains.items() if len(steps) > 1 and _is_circle(steps)]
+    entries = {key: chains[key][0].before for key in circles if len(writers[key]) == 1}
+    open_circles = [key for key in circles if key not in entries]
+    if open_circles:
+        entries |= {
+            key: state
+            for key, state in present(open_circles).items()
+            if any(step.before == state for step in chains[key])
+        }
+    if all(_is_chain(steps) and entries.get(key, steps[0].before) == steps[0].before for key, steps in chains.items()):
         return by_time
-    return _Search(by_time, chains).found() or _Search(by_time, chains, forced=True).found()
+    return _Search(by_time, chains, entries).found() or _Search(by_time, chains, entries, forced=True).found()
+
+
+def _is_circle(steps: Sequence[GenerationStep]) -> bool:
+    """Return whether steps can end where they began."""
+    if not _is_mortal(steps):
+        return False
+    return collections.Counter(step.before for step in steps) == collections.Counter(step.after for step in steps)
 
 
 def _by_time(transactions: Iterable[Numbered]) -> list[Numbered]:
@@ -195,12 +228,18 @@ class _Search:
     """
 
     def __init__(
-        self, by_time: Sequence[Numbered], chains: dict[Hashable, list[GenerationStep]], *, forced: bool = False
+        self,
+        by_time: Sequence[Numbered],
+        chains: Mapping[Hashable, list[GenerationStep]],
+        entries: Mapping[Hashable, State],
+        *,
+        forced: bool = False,
     ) -> None:
         """Take transactions by time.
 
         Args:
             chains: The steps of each object.
+            entries: Where circles begin, as far as that is known.
             forced: Whether the earliest is placed where none fits, instead of going back.
         """
         self._forced = forced
@@ -219,8 +258,8 @@ class _Search:
             )
             for key, steps in chains.items()
         }
-        for each in self._objects.values():
-            each.states = each.starts()
+        for key, each in self._objects.items():
+            each.states = frozenset([entries[key]]) if key in entries else each.starts()
         self._placed: list[_Placement] = []
         #: The objects whose states do not follow from what was placed: it may be a circle, or have breaks.
         self._loose = [each for each in self._objects.values() if len(each.states) > 1 or each.breaks]
@@ -275,7 +314,7 @@ class _Search:
         self._placed.append(placement)
         keys = {step.key for step in transaction.steps}
         asleep = frozenset(other for other in asleep if keys.isdisjoint(self._keys(other)))
-        if contested and not self._forced:
+        if contested and not self._forced and len(self._loose) <= _FEW:
             reached = (tuple(self._next.values()), asleep, *((each.states, each.breaks) for each in self._loose))
             fits = fits and reached not in self._seen
             self._seen.add(reached)

@@ -33,9 +33,9 @@ SHAPE = "shape"  # anything else about it: inventory, traits, aggregates, name, 
 GONE = "gone"  # the provider was deleted
 #: Resource classes were created, renamed or deleted, traits deleted, or writers ended; recorded for NO_PROVIDER.
 NAMES = "names"
-#: Nothing that a search can see, but the transaction has events, which bear its number; recorded for NO_PROVIDER.
-EVENTS = "events"
-_STRENGTH = {EVENTS: -1, USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
+_STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
+#: USAGE of it is nothing that a search can see: the transaction has events, which bear its number.  Workers of releases
+#: without a history read the feed, too, and know no other word for it.
 NO_PROVIDER = 0
 
 #: Seconds for which rows are kept after their writer's next number; the newest row of a writer is kept longer.

@@ -66,7 +66,7 @@ class EventHistory:
         if not self._maintained.acquire(blocking=False):
             return False
         try:
-            if not self._sequencer.order(wait=False):
+            if not self._sequencer.order_unless_busy():
                 return False
             self.prune(_STEPS)
             if self._settings.enabled:

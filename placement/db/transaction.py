@@ -147,7 +147,7 @@ class Transaction(Reader):
             The sequence number of the writer's newest transaction once this one is committed.
         """
         if self._notes and not self._changes:
-            self._changes[feed.NO_PROVIDER] = feed.EVENTS
+            self._changes[feed.NO_PROVIDER] = feed.USAGE
         if not self._changes:
             return writer.seq
         seq = writer.seq + 1

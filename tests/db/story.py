@@ -60,7 +60,8 @@ class StoryRun:
         return {names[uuids.get(row.provider_id, "")]: row.what for row in rows}
 
     def _rows(self) -> set[Any]:
-        query = sa.select(provider_changes).where(provider_changes.c.what != feed.EVENTS)
+        only_events = (provider_changes.c.provider_id == feed.NO_PROVIDER) & (provider_changes.c.what == feed.USAGE)
+        query = sa.select(provider_changes).where(~only_events)
         return set(self.database.read(lambda db: db.execute(query).all()))
 
     def _uuids(self) -> dict[int, str]:

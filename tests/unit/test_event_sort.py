@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import random
 
 import pytest
@@ -55,6 +56,21 @@ def breaks(order):
     return found
 
 
+def present_of(done):
+    """Return what tells the states in which objects are after all of it."""
+    last = {step.key: step.after for _, steps in done for step in steps}
+    return lambda keys: {key: last[key] for key in keys}
+
+
+def entries(transactions):
+    """Return where the chain of each object begins."""
+    found = {}
+    for transaction in transactions:
+        for step in transaction.steps:
+            found.setdefault(step.key, step.before)
+    return found
+
+
 def check_writers(order):
     newest = {}
     for transaction in order:
@@ -75,6 +91,46 @@ def test_generations_follow_each_other_whatever_the_clocks_say(done, chance):
     )
     check_writers(order)
     assert breaks(order) == []
+
+
+@given(HISTORIES, st.randoms(use_true_random=False))
+def test_a_circle_begins_where_it_ends(done, chance):
+    """A creation and a deletion are as well a deletion and a creation, by what they say alone."""
+    transactions = numbered(done, [chance.randint(0, 50) for _ in done])
+    order = in_order(chance.sample(transactions, len(transactions)), present_of(done))
+    check_writers(order)
+    assert breaks(order) == []
+    assert entries(order) == entries(transactions)
+
+
+def test_what_is_created_is_deleted_afterwards_although_the_clock_is_behind():
+    created = Numbered(1, 1, at(10), (GenerationStep("a", None, 1),))
+    released = Numbered(2, 1, at(5), (GenerationStep("a", 1, None),))
+    assert in_order([released, created], lambda keys: dict.fromkeys(keys)) == [created, released]
+    assert in_order([released, created], lambda keys: dict.fromkeys(keys, 1)) == [released, created]
+
+
+def test_many_circles_are_put_in_order():
+    """Consumers that are claimed and released twice, by processes whose clocks differ, all on one provider."""
+    chance, done, generation = random.Random(3), [], 0
+    lives = [(key, before, after) for key in range(1000) for before, after in [(None, 1), (1, None)] * 2]
+    waiting = {key: [step for step in lives if step[0] == key] for key in range(1000)}
+    while waiting:
+        key = chance.choice([*itertools.islice(waiting, 8)])
+        _, before, after = waiting[key].pop(0)
+        if not waiting[key]:
+            del waiting[key]
+        steps = [GenerationStep(key, before, after)]
+        if after:
+            steps.append(GenerationStep("provider", generation, generation + 1))
+            generation += 1
+        done.append((chance.randrange(4), tuple(steps)))
+    skew = {0: 0, 1: 0.005, 2: 0.01, 3: 0.02}
+    transactions = numbered(done, [number / 1000 + skew[writer] for number, (writer, _) in enumerate(done)])
+    order = in_order(transactions, present_of(done))
+    check_writers(order)
+    assert breaks(order) == []
+    assert entries(order) == entries(transactions)
 
 
 @given(HISTORIES)
