@@ -21,7 +21,7 @@ from tests import children
 from tests.servers import Missing
 
 _PAGE = Path(__file__).parents[1] / "docs" / "backup.rst"
-_NAMES = {"sqlite": "SQLite", "mariadb": "MariaDB, MySQL", "postgresql": "PostgreSQL"}
+_NAMES = {"sqlite": ["SQLite"], "mariadb": ["MariaDB, MySQL", "MariaDB"], "postgresql": ["PostgreSQL"]}
 _TITLE = re.compile(r"^(\S.*)\n[=-]{3,}\n", re.MULTILINE)
 #: The file of the page, in a SQLite database.
 _FILE = "/var/lib/placement/placement.sqlite"
@@ -76,7 +76,8 @@ class Operator:
             Missing: A program is not installed.
             RuntimeError: A command has failed; the text is what it said.
         """
-        commands = blocks(section)[_NAMES[self._kind]]
+        found = blocks(section)
+        commands = next(found[name] for name in _NAMES[self._kind] if name in found)
         for program in re.findall(r"^(\w\S*)", commands, re.MULTILINE):
             if shutil.which(program) is None:
                 raise Missing(f"{program} is not installed")

@@ -110,11 +110,14 @@ def history(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Doc
 
 def lines(found: Iterator[Document], style: Style) -> Iterator[str]:
     """Yield a line for each event: when, who, what."""
+    event = None
     for event in found:
         at, who, request, what, changes = map(plain, fact(event))
         yield "  ".join(
             filter(None, (style.dim(at), style.bold(who), f"{what}:" if changes else what, changes, style.dim(request)))
         )
+    if event is None:
+        yield "No event."
 
 
 def json_lines(found: Iterator[Document]) -> Iterator[str]:

@@ -155,7 +155,7 @@ def _lines(file: str) -> Iterator[Iterable[str]]:
         if file == "-":
             yield sys.stdin
         else:
-            with open(file, encoding="utf-8") as opened:
+            with open(file, encoding="utf-8-sig") as opened:
                 yield opened
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidNames(f"{file} cannot be read: {error}") from error

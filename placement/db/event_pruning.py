@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from placement.db.clock import CLOCK
 from placement.db.event_order import NEWEST_POSITION
 from placement.db.tables import event_order, events
-from placement.db.transaction import Transaction
+from placement.db.transaction import Collision, Transaction
 
 #: Transactions that are removed by one transaction.
 _BATCH = 1000
@@ -54,6 +54,8 @@ def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
     left, age = end - oldest.position, (now - oldest.at).total_seconds()
     if not removed:
         return Pruned(left=left, oldest=age)
+    if db.execute(_HOLD, {"position": removed[-1].position}).first() is None:
+        raise Collision  # another process has removed them meanwhile
     number = 0
     # All earlier transactions of a writer have lower positions, and so they are removed by now, or here.
     last = {row.writer_id: row.seq for row in removed}
@@ -78,6 +80,7 @@ _OLDEST = (
     .order_by(event_order.c.position)
     .limit(sa.bindparam("most", type_=sa.Integer))
 )
+_HOLD = sa.select(event_order.c.position).where(event_order.c.position == sa.bindparam("position")).with_for_update()
 _DELETE_EVENTS = sa.delete(events).where(
     events.c.writer_id == sa.bindparam("writer"), events.c.seq <= sa.bindparam("last")
 )

@@ -78,8 +78,11 @@ class EventHistory:
     def _sample(self) -> None:
         """Take the sample of the present interval; without it a picture has a gap, and nothing else suffers."""
         try:
-            if self._database.read(usage_samples.due) is not None:
-                self._write(usage_samples.take)
+            at = self._database.read(usage_samples.due)
+            if at is not None:
+                # The sums are read by themselves: SQLite would have all writes wait for them.
+                rows = self._database.read(lambda db: usage_samples.read(db, at))
+                self._write(lambda db: usage_samples.insert(db, rows))
         except Exception as error:
             LOG.warning("No sample of the usage was taken: %s", driver_errors.message(error))
 

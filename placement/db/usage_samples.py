@@ -7,6 +7,7 @@ database, so that each interval has one, whichever process takes it.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -35,14 +36,18 @@ def beginning(moment: datetime.datetime) -> datetime.datetime:
     return moment - (moment - datetime.datetime.min) % INTERVAL
 
 
-def take(db: Transaction) -> None:
-    """Insert the sample of the present interval, unless it has one.
+def read(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of a sample of the present usage; a sum over all inventories and all allocations."""
+    return [dict(row) for row in db.execute(_SAMPLE, {"at": at}).mappings()]
+
+
+def insert(db: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert a sample, unless its interval has one.
 
     Two processes that insert it at once collide: one of them is run again, and finds the other's.
     """
-    at = due(db)
-    if at is not None:
-        db.execute(_INSERT, {"at": at})
+    if rows and not db.execute(_HAS_SAMPLE, {"at": rows[0]["at"]}).first():
+        db.execute(_INSERT, rows)
 
 
 def prune(db: Transaction, retention: datetime.timedelta) -> None:
@@ -106,15 +111,15 @@ _CAPACITIES = (
 _USED = sa.select(_A.resource_class_id, sa.func.sum(_A.used).label("used")).group_by(_A.resource_class_id).subquery()
 _SAMPLE = (
     sa.select(
-        sa.bindparam("at", type_=usage_samples.c.at.type),
-        resource_classes.c.name,
-        sa.func.coalesce(_CAPACITIES.c.capacity, 0),
-        sa.func.coalesce(_USED.c.used, 0),
+        sa.bindparam("at", type_=usage_samples.c.at.type).label("at"),
+        resource_classes.c.name.label("resource_class"),
+        sa.func.coalesce(_CAPACITIES.c.capacity, 0).label("capacity"),
+        sa.func.coalesce(_USED.c.used, 0).label("used"),
     )
     .select_from(resource_classes)
     .outerjoin(_CAPACITIES, _CAPACITIES.c.resource_class_id == resource_classes.c.id)
     .outerjoin(_USED, _USED.c.resource_class_id == resource_classes.c.id)
     .where(sa.or_(_CAPACITIES.c.resource_class_id.is_not(None), _USED.c.resource_class_id.is_not(None)))
 )
-_INSERT = sa.insert(usage_samples).from_select(["at", "resource_class", "capacity", "used"], _SAMPLE)
+_INSERT = sa.insert(usage_samples)
 _DELETE = sa.delete(usage_samples).where(usage_samples.c.at < sa.bindparam("before"))

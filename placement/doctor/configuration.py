@@ -87,7 +87,9 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
         )
         return
     if not is_configured(conf):
-        raise NotMadeError("[keystone_authtoken] has no auth_type: the service does not start with it.")
+        sentence = "[keystone_authtoken] has no auth_type: the service does not start."
+        yield error(sentence, (), "Configure the login of the service's own user (docs: configuration).")
+        return
     found = find(conf)
     if found is not None:
         make = warning if found.transient else error

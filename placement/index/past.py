@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from placement.objects.past_events import EventsSince, Undoable
 
 #: Events that are undone at most: they take about ten microseconds each.
 MOST = 2_000_000
-#: Providers and names that are not in the tables any more get ids above all of the tables.
+#: Providers, classes and traits that are not in the tables any more get ids above all of the tables.
 _ABOVE = 2**31
 
 
@@ -81,7 +82,8 @@ class _Provider:
         for resource_class, columns in changes.get("inventories", {}).items():
             inventory = self.inventories.setdefault(resource_class, {})
             inventory |= {name: pair[0] for name, pair in columns.items()}
-            if inventory["total"] is None:
+            if inventory.get("total") is None:
+                # It was created then; or removed by a process that records nothing, so that most of it is not known.
                 del self.inventories[resource_class]
         for amounts in changes.get("allocations", {}).values():
             for resource_class, (before, after) in amounts.items():
@@ -100,6 +102,8 @@ class _State:
     def __init__(self, class_ids: Mapping[str, int], trait_ids: Mapping[str, int]) -> None:
         self._class_ids = dict(class_ids)
         self._trait_ids = trait_ids
+        #: Ids of providers and classes that are in no table any more.
+        self._ids = itertools.count(_ABOVE)
         self._providers: dict[str, _Provider] = {}
 
     @classmethod
@@ -138,7 +142,7 @@ class _State:
             provider = self._providers.get(undoable.uuid)
             if provider is None:
                 # It was deleted; or another program deleted it, which wrote no event.
-                provider = self._providers[undoable.uuid] = _Provider(_ABOVE + undoable.number)
+                provider = self._providers[undoable.uuid] = _Provider(next(self._ids))
             provider.undo(undoable.changes)
             if before is not None:
                 provider.generation = before
@@ -147,7 +151,8 @@ class _State:
         """Undo that a class got another name; classes that were created or deleted since then have no inventory."""
         if before is None or after is None:
             return
-        self._class_ids[before] = self._class_ids.get(after, self._class_ids.get(before, _ABOVE))
+        known = self._class_ids.pop(after) if after in self._class_ids else next(self._ids)
+        self._class_ids[before] = known
         for provider in self._providers.values():
             if after in provider.inventories:
                 provider.inventories[before] = provider.inventories.pop(after)
@@ -159,7 +164,7 @@ class _State:
         providers = self._providers.values()
         classes = {name for provider in providers for name in (*provider.inventories, *provider.used)}
         for name in sorted(classes - self._class_ids.keys()):
-            self._class_ids[name] = _ABOVE + len(self._class_ids)
+            self._class_ids[name] = next(self._ids)
         traits = {name for provider in providers for name in provider.traits}
         unknown = sorted(traits - self._trait_ids.keys())
         rows = Rows(
@@ -171,6 +176,7 @@ class _State:
                 (one.id, self._class_ids[name], *(columns[amount] for amount in AMOUNTS))
                 for one in providers
                 for name, columns in one.inventories.items()
+                if columns.keys() >= {*AMOUNTS}
             ],
             usages=[(one.id, self._class_ids[name], used) for one in providers for name, used in one.used.items()],
             traits=_members((one.id, one.traits) for one in providers),

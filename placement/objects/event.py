@@ -192,7 +192,8 @@ def _number(db: Reading, mark: str, first: int) -> int:
 
 def _before(db: Reading, since: datetime.datetime, last: Any) -> int:
     """Return the number before the first transaction since a moment."""
-    position = db.execute(_SINCE, {"since": since - _TOLERANCE}).scalar()
+    earliest = max(since, datetime.datetime.min + _TOLERANCE) - _TOLERANCE
+    position = db.execute(_SINCE, {"since": earliest}).scalar()
     return _last(last) if position is None else position - 1
 
 

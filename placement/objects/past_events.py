@@ -40,7 +40,6 @@ class TooManyEvents(Exception):
 class Undoable(NamedTuple):
     """What an event of a provider or a resource class says."""
 
-    number: int
     kind: str
     #: None for a resource class.
     uuid: str | None
@@ -83,7 +82,12 @@ class EventsSince:
         return found
 
     def newest_first(self, database: Database) -> Iterator[Undoable]:
-        """Yield the events of providers and resource classes, the newest first; raises as ``Database.read``."""
+        """Yield the events of providers and resource classes, the newest first.
+
+        Raises:
+            UnknownTime: The oldest of them were removed meanwhile.
+            Failure: As ``Database.read``.
+        """
         for end in range(len(self.unordered), 0, -_TRANSACTIONS):
             some = self.unordered[max(0, end - _TRANSACTIONS) : end]
             yield from database.read(lambda db: _of_transactions(db, some))  # noqa: B023
@@ -91,6 +95,10 @@ class EventsSince:
             window = {"first": max(self.first, end - _WINDOW), "end": end}
             rows = database.read(lambda db: db.execute(_OF_WINDOW, window).all())  # noqa: B023
             yield from map(_undoable, rows)
+        # Events are removed from the oldest on: what is read last may have gone meanwhile.
+        oldest = database.read(lambda db: db.execute(OLDEST).first())
+        if oldest is None or oldest.position > self.first:
+            raise UnknownTime(None if oldest is None else oldest.at)
 
 
 def _of_transactions(db: Any, transactions: tuple[tuple[int, int], ...]) -> list[Undoable]:
@@ -103,7 +111,7 @@ def _of_transactions(db: Any, transactions: tuple[tuple[int, int], ...]) -> list
 
 def _undoable(row: Any) -> Undoable:
     generations = row.before_generation, row.generation
-    return Undoable(row.number, row.kind, row.uuid, generations, orjson.loads(row.changes))
+    return Undoable(row.kind, row.uuid, generations, orjson.loads(row.changes))
 
 
 _FIRST_AFTER = sa.select(order.c.position).where(order.c.at > sa.bindparam("moment")).order_by(order.c.at).limit(1)

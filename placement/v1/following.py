@@ -68,8 +68,8 @@ class Following:
 class Stream:
     """Server-sent events, in pieces.
 
-    It holds a place among those that wait until it is closed.  Without one it has the events that are there, and ends:
-    so a client that comes again by itself gets all events, only later.
+    It holds a place among those that wait until it is closed.  Without one it has a page of the events that are there,
+    and ends: so a client that comes again by itself gets all events, only later.
     """
 
     def __init__(self, following: Following, after: str | None) -> None:
@@ -103,7 +103,7 @@ class Stream:
                 if now - said >= _HEARTBEAT:
                     yield _alive(self._page)
                     said = now
-                if now > until or not (self._waits or self._page.more):
+                if now > until or not self._waits:
                     break
                 if self._page.more or self._watch.wait(self._page.number, min(until, said + _HEARTBEAT)):
                     self._page = self._following.page(self._page.mark)

@@ -13,10 +13,18 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import event_pruning, expired_writers, feed, sweep
 from placement.db.database import opened
+from placement.db.event_order import is_behind
 from placement.db.history import HistorySettings
 from placement.db.tables import change_writers, event_order, events
+from tests.db import between
 from tests.db import event_rows as rows
 from tests.db.event_rows import aged, chain, key, write
+from tests.db.in_process import placement
+
+
+@pytest.fixture
+def call(database):
+    return placement(database)
 
 
 def test_events_have_the_order_of_their_commits(database):
@@ -84,6 +92,85 @@ def test_generations_tell_the_order_where_clocks_do_not(database):
     found = rows.in_order(database)
     assert len(found) == 10
     rows.check(found)
+
+
+def test_a_consumer_that_comes_and_goes_is_created_first(database, call):
+    """By several processes, and the clocks of those that release are behind: the steps alone are a circle."""
+    provider, consumer = key(1), key(2)
+    assert call("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
+    assert call("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+    with contextlib.ExitStack() as several:
+        for number in range(4):
+            other = several.enter_context(opened(database.url))
+            if number % 2:
+                assert placement(other)("DELETE", f"/allocations/{consumer}").status == 204
+            else:
+                claim = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
+                claim |= {"consumer_generation": None, "consumer_type": "INSTANCE"}
+                assert placement(other)("PUT", f"/allocations/{consumer}", 39, claim).status == 204
+    early = datetime.datetime(2026, 1, 1)
+    of_consumer = (events.c.uuid == consumer) & (events.c.generation.is_(None))
+    database.write(lambda db: db.execute(sa.update(events).where(of_consumer).values(at=early)))
+    database.history.order()
+    found = [row for row in rows.in_order(database) if row[1] == consumer]
+    assert [row[2:] for row in found] == [(None, 1), (1, None)] * 2
+
+
+def test_what_a_writer_has_lost_is_not_waited_for():
+    """A failover lost its numbers 99 and 100 after they were seen."""
+    assert not is_behind({7: (100, 98)}, {7: (98, 98)})
+    assert is_behind({7: (100, 98)}, {7: (99, 98)})
+    assert not is_behind({7: (100, 98)}, {})
+    assert not is_behind({7: (100, 98)}, {7: (200, 100)})
+
+
+def test_who_waits_for_a_run_has_its_failure(database, monkeypatch):
+    """Otherwise each thread would wait for a database that does not answer, one after the other."""
+    began, go_on, runs = threading.Event(), threading.Event(), []
+
+    def fails():
+        runs.append(1)
+        began.set()
+        go_on.wait(60)
+        raise errors.DatabaseUnavailable
+
+    sequencer = database.history._sequencer
+    monkeypatch.setattr(sequencer, "_order", fails)
+    with ThreadPoolExecutor(6) as pool:
+        first = pool.submit(sequencer.order)
+        assert began.wait(60)
+        others = [pool.submit(sequencer.order) for _ in range(5)]
+        while len(pool._threads) < 6:
+            pass
+        go_on.set()
+        for each in (first, *others):
+            with pytest.raises(errors.DatabaseUnavailable):
+                each.result(60)
+    assert len(runs) <= 3
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_two_that_prune_at_once_remove_each_event_once(database):
+    chain(database, key(1), 10)
+    database.history.order()
+    counts = []
+
+    def locks_order(statement):
+        return "event_order" in statement and between.locking(statement)
+
+    with (
+        opened(database.url, history=HistorySettings(max_events=4)) as other,
+        between.just_before(other, locks_order, lambda: counts.append(prune(database, 6))),
+    ):
+        counts.append(other.history.prune())
+    assert (sum(counts), len(rows.in_order(database))) == (6, 4)
+    assert min(counts) >= 0
+
+
+def prune(database, most):
+    with opened(database.url, history=HistorySettings(max_events=most)) as other:
+        return other.history.prune()
 
 
 def test_sequencers_at_once_give_each_transaction_one_position(database):

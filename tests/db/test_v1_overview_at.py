@@ -14,6 +14,7 @@ from placement.db.history import HistorySettings
 from placement.db.tables import event_order
 from placement.index import past
 from placement.objects import leases
+from placement.objects.past_events import UnknownTime
 from placement.v1.schemas.date import precise
 from tests.db.calls import Names
 from tests.db.in_process import placement
@@ -86,6 +87,95 @@ def test_a_class_has_the_name_that_it_had(database):
     assert shown(service)[names["host"]]["inventories"].keys() == {"CUSTOM_NEW"}
     assert shown(service, at=at)[names["host"]]["inventories"].keys() == {"CUSTOM_OLD"}
     assert shown(service, at=at, **{"class": "CUSTOM_OLD"}).keys() == {names["host"]}
+
+
+def test_a_class_has_the_name_that_it_had_before_it_got_another_and_that_one_again(database):
+    """Two classes change their names through a third."""
+    service, names = placement(database), Names()
+    assert service(*names.fill(provider("host"))).status == 200
+    for number, name in enumerate(("CUSTOM_A", "CUSTOM_B"), 1):
+        assert service("PUT", f"/resource_classes/{name}", 7).status == 201
+        body = {
+            "resource_provider_generation": number - 1,
+            "inventories": {"VCPU": {"total": 9}, name: {"total": number}},
+        }
+        before = service("GET", names.filled("/resource_providers/$host/inventories"), 39).body["inventories"]
+        body["inventories"] |= {one: {"total": amounts["total"]} for one, amounts in before.items()}
+        assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+    states = []
+    for old, new in (("A", "C"), ("B", "A"), ("C", "B"), ("B", "D"), ("D", "B")):
+        states.append((moment(database), shown(service)))
+        assert service("PUT", f"/resource_classes/CUSTOM_{old}", 6, {"name": f"CUSTOM_{new}"}).status == 200
+    for at, state in states:
+        assert shown(service, at=at) == state
+        for name in state[names["host"]]["inventories"]:
+            assert shown(service, at=at, **{"class": name}).keys() == {names["host"]}
+
+
+def test_what_a_process_without_a_history_has_removed_does_no_harm(database):
+    """The events before do not say all of an inventory: what they leave out is not known any more."""
+    service, names = placement(database), Names()
+    assert service(*names.fill(provider("host"))).status == 200
+    page = names.filled("/resource_providers/$host/inventories")
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}, "DISK_GB": {"total": 4}}}
+    assert service("PUT", page, 39, body).status == 200
+    at = moment(database)
+    changed = {"resource_provider_generation": 1, "total": 4, "reserved": 1}
+    assert service("PUT", f"{page}/VCPU", 39, changed).status == 200
+    with opened(database.url, history=HistorySettings(enabled=False)) as other:
+        assert placement(other)("DELETE", f"{page}/VCPU", 39).status == 204
+    assert shown(service, at=at)[names["host"]]["inventories"].keys() == {"DISK_GB"}
+    with opened(database.url, history=HistorySettings(enabled=False)) as other:
+        assert placement(other)("DELETE", names.filled("/resource_providers/$host"), 39).status == 204
+    shown(service, at=at)
+
+
+def test_providers_that_are_gone_are_different_ones(database):
+    """Also those whose transactions had no position when they were read."""
+    service, names = placement(database), Names()
+    for name in ("host", "second"):
+        assert service(*names.fill(provider(name))).status == 200
+    at = moment(database)
+    state = shown(service)
+    database.history.order()
+    for name in ("host", "second"):
+        assert service("DELETE", names.filled(f"/resource_providers/${name}"), 39).status == 204
+    present, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1])))
+    assert len(since.unordered) == 2
+    for undoable in since.newest_first(database):
+        present.undo(undoable)
+    assert {one.uuid for one in present.built()[0].providers if one is not None} == state.keys()
+
+
+def test_what_is_removed_while_it_is_read_is_noticed(database):
+    service, names = placement(database), Names()
+    for name in ("host", "second", "third"):
+        assert service(*names.fill(provider(name))).status == 200
+        if name == "host":
+            at = moment(database)
+    database.history.order()
+    _, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1])))
+    found = since.newest_first(database)
+    next(found)
+    with opened(database.url, history=HistorySettings(max_events=1)) as other:
+        assert other.history.prune()
+    with pytest.raises(UnknownTime):
+        list(found)
+
+
+def test_the_pages_of_an_age_are_of_one_time(database):
+    service, names = placement(database), Names()
+    for name in ("host", "second"):
+        assert service(*names.fill(provider(name))).status == 200
+    time.sleep(1.1)
+    first = service("GET", "/v1/overview?at=1s&limit=1").body
+    assert "at=1s" not in first["next"]
+    assert "at=20" in first["next"]
+    time.sleep(1.1)
+    assert service("DELETE", names.filled("/resource_providers/$second"), 39).status == 204
+    time.sleep(1.1)
+    following = service("GET", "/v1/" + first["next"].partition("/v1/")[2]).body
+    assert len(following["providers"]) == 1
 
 
 def test_a_time_before_the_history_is_gone(database):

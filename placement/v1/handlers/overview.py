@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 
 from placement.http.endpoint import endpoint
@@ -25,30 +26,29 @@ _MANY = 1000
 def show(req: Request) -> Reply:
     """Show all providers as trees, or a page of them."""
     parameters = req.parameters
-    past = _past(req)
+    at = date.moment("at", parameters.get("at")) if "at" in parameters else None
+    past = None if at is None else _past(req, at)
     snapshot = req.index.current() if past is None else past.snapshot
     wanted = schema.tree_filter(parameters, snapshot, req.database)
     limit = int(parameters.get("limit")) if "limit" in parameters else None
     trees = find_trees(snapshot, wanted, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
     slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
     consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
-    following = next_page(req, "/overview", trees.last and schema.text(trees.last))
+    following = next_page(req, "/overview", trees.last and schema.text(trees.last), at=date.precise(at))
     pieces = schema.pieces(snapshot, slots, consumers, following)
     reply = stream(pieces, JSON) if len(slots) > _MANY else page(b"".join(pieces), JSON)
     reply.modified = NOW
     return reply
 
 
-def _past(req: Request) -> PastState | None:
-    """Return the state of the time that the query names; None for the present.
+def _past(req: Request, at: datetime.datetime) -> PastState:
+    """Return the state of a time (naive, UTC).
 
     Raises:
-        InvalidDate, TimeUnknown, TooManyChanges: There is no such state.
+        TimeUnknown, TooManyChanges: There is no such state.
     """
-    if "at" not in req.parameters:
-        return None
     try:
-        return state_at(req.database, date.moment("at", req.parameters.get("at")))
+        return state_at(req.database, at)
     except UnknownTime as unknown:
         raise TimeUnknown(begins=date.precise(unknown.begins) or "no event") from None
     except TooManyEvents:

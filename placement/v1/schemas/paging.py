@@ -24,15 +24,16 @@ def consumers_of_page(req: Request) -> tuple[int, int]:
     return int(req.parameters.get("limit", CONSUMERS)), int(req.parameters.get("after", 0))
 
 
-def next_page(req: Request, path: str, mark: str | int | None) -> str | None:
+def next_page(req: Request, path: str, mark: str | int | None, **fixed: str | None) -> str | None:
     """Return the URL of the page that follows: the same query, with another mark.
 
     Args:
         req: The request for this page.
         path: The path of the list, below the prefix of the API.
         mark: The place after which it begins; None if there is no other page.
+        fixed: Parameters that have another value from here on, such as a date in the place of an age.
     """
     if mark is None:
         return None
-    repeated = {name: req.parameters.get(name) for name in req.parameters if name != "after"}
+    repeated = {name: fixed.get(name) or req.parameters.get(name) for name in req.parameters if name != "after"}
     return f"{req.absolute_url(path)}?{urlencode({**repeated, 'after': mark}, safe=':')}"
