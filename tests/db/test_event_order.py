@@ -12,10 +12,12 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import event_pruning, expired_writers, feed, sweep
+from placement.db.connect import connect
 from placement.db.database import opened
 from placement.db.event_order import is_behind
 from placement.db.history import HistorySettings
 from placement.db.tables import change_writers, event_order, events
+from tests import web
 from tests.db import between
 from tests.db import event_rows as rows
 from tests.db.event_rows import aged, chain, key, write
@@ -238,13 +240,21 @@ def positions(database):
     return database.read(lambda db: db.execute(sa.select(event_order.c.position)).scalars().all())
 
 
-def test_events_are_removed_after_their_time(database):
-    chain(database, key(1), 10)
+def chain_of_several(database, number):
+    """Write a chain each transaction of which is by another writer, as those of several processes are."""
+    for generation in range(number):
+        with opened(database.url) as other:
+            chain(other, key(1), 1, start=generation)
     database.history.order()
+
+
+def test_events_are_removed_after_their_time(database):
+    chain_of_several(database, 6)
     aged(database, 4, 31)
     assert database.history.prune() == 4
-    assert [row[0] for row in rows.in_order(database)] == [5, 6, 7, 8, 9, 10]
-    assert sorted(positions(database)) == [5, 6, 7, 8, 9, 10]
+    assert [row[0] for row in rows.in_order(database)] == [5, 6]
+    assert sorted(positions(database)) == [5, 6]
+    assert rows.unordered(database) == 0
 
 
 def test_the_newest_transaction_stays_so_that_positions_go_on(database):
@@ -281,3 +291,47 @@ def test_a_sweep_removes_old_events(database):
     database.history.order()
     aged(database, 5, 31)
     assert sweep.Swept("events", 4, 0) in sweep.sweep(database)
+
+
+# --- configuration ---------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def configured(database, **history):
+    """Provide the database as a service has it with these options of [history]."""
+    url = database.url.render_as_string(hide_password=False)
+    named = {f"history__{name}": value for name, value in history.items()}
+    found = connect(web.configuration(placement_database__connection=url, **named))
+    try:
+        yield found
+    finally:
+        found.dispose()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_whether_events_are_recorded_is_configured(database, enabled):
+    with configured(database, enabled=enabled) as service:
+        chain(service, key(1), 3)
+        service.history.order()
+        assert len(rows.in_order(service)) == (3 if enabled else 0)
+        assert rows.unordered(service) == 0
+
+
+def test_how_long_events_are_kept_is_configured(database):
+    with configured(database, retention_days=2) as service:
+        chain(service, key(1), 6)
+        service.history.order()
+        aged(service, 6, 1)
+        aged(service, 4, 3)
+        assert service.history.prune() == 4
+        assert [row[0] for row in rows.in_order(service)] == [5, 6]
+
+
+def test_how_many_events_are_kept_is_configured(database):
+    """The least number that may be configured is large, and so are these transactions."""
+    with configured(database, max_events=1000) as service:
+        for generation in range(3):
+            write(service, *((key(number), generation, generation + 1) for number in range(400)))
+        service.history.order()
+        assert service.history.prune() == 400
+        assert [row[0] for row in rows.in_order(service)] == [*range(401, 1201)]

@@ -21,6 +21,12 @@ from tests.db.in_process import placement
 from tests.db.writes import ALL, HOST, VARIANTS, claim, provider
 
 STORIES = [write for write in (*ALL, *VARIANTS) if not write.name.startswith("a dry run")]
+#: Each changes something else of a provider that stays, so that each way of undoing is taken whatever the seed.
+ALWAYS = [
+    write
+    for write in STORIES
+    if write.name in {"rename a provider", "move a subtree", "set traits", "set aggregates", "change an inventory"}
+]
 
 
 def shown(service, **query):
@@ -43,12 +49,12 @@ def moment(database):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_each_state_can_be_seen_again(database, seed):
-    service, states = placement(database), []
-    for write in random.Random(seed).sample(STORIES, 40):
+    service, states, chance = placement(database), [], random.Random(seed)
+    for write in chance.sample([*ALWAYS, *chance.sample(STORIES, 15)], 20):
         names = Names()
         for call in (*write.before, write.call):
             service(*names.fill(call))
-        states.append((moment(database), shown(service)))
+            states.append((moment(database), shown(service)))
     for at, state in states:
         assert shown(service, at=at) == state
     assert len({str(state) for _, state in states}) > 20
