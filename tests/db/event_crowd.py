@@ -17,13 +17,28 @@ import sys
 import time
 from typing import Any
 
+import sqlalchemy as sa
+
 from placement.db.database import opened
+from placement.db.tables import events
 from placement.objects import event
 from tests.caller import NEW_CONSUMER
 from tests.db.in_process import placement
 
 READERS, WRITERS, ROUNDS = 10, 3, 6
+#: The number of the writer that is killed; the others are those below.
+VICTIM = WRITERS
 HOSTS = [f"a0000000-0000-4000-8000-00000000000{number}" for number in range(3)]
+
+
+def consumers_of(writer: int) -> list[str]:
+    """Return the consumers of a writer."""
+    return [f"c{writer}000000-0000-4000-8000-00000000000{one}" for one in range(3)]
+
+
+def provider_of(writer: int) -> str:
+    """Return the provider that a writer creates and deletes."""
+    return f"b{writer}000000-0000-4000-8000-000000000001"
 
 
 def crowd(url: str) -> dict[str, Any]:
@@ -36,12 +51,17 @@ def crowd(url: str) -> dict[str, Any]:
             service("POST", "/resource_providers", 39, {"uuid": host, "name": host})
             inventories = {"inventories": {"VCPU": {"total": 1000}}, "resource_provider_generation": 0}
             assert service("PUT", f"/resource_providers/{host}/inventories", 39, inventories).status == 200
-    readers = [fork.Process(target=_read, args=(url, number, end, found)) for number in range(READERS)]
-    writers = [fork.Process(target=_write, args=(url, number, ROUNDS)) for number in range(WRITERS)]
-    victim = fork.Process(target=_write, args=(url, WRITERS, 10**6))
+    # No process is left behind if one of them has failed.
+    readers = [fork.Process(target=_read, args=(url, number, end, found), daemon=True) for number in range(READERS)]
+    writers = [fork.Process(target=_write, args=(url, number, ROUNDS), daemon=True) for number in range(WRITERS)]
+    victim = fork.Process(target=_write, args=(url, VICTIM, 10**6), daemon=True)
     for each in (*readers, victim, *writers):
         each.start()
-    time.sleep(0.5)
+    with opened(url) as database:
+        while not database.read(lambda db: db.execute(_OF_VICTIM).first()):
+            if victim.exitcode is not None:
+                sys.exit("the victim failed")
+            time.sleep(0.02)
     os.kill(victim.pid or 0, signal.SIGKILL)
     for each in (*writers, victim):
         each.join()
@@ -50,21 +70,28 @@ def crowd(url: str) -> dict[str, Any]:
     with opened(url) as database:
         database.history.order()
         end.value, _ = database.read(event.newest)
-    results = [found.get() for _ in readers]
-    for each in readers:
-        each.join()
+    results: list[Any] = []
+    while len(results) < READERS:
+        if not found.empty():
+            results.append(found.get())
+        elif any(each.exitcode for each in readers):
+            sys.exit("a reader failed")
+        else:
+            time.sleep(0.02)
     return {"end": end.value, "read": results}
+
+
+_OF_VICTIM = sa.select(events.c.uuid).where(events.c.uuid.in_([*consumers_of(VICTIM), provider_of(VICTIM)])).limit(1)
 
 
 def _write(url: str, number: int, rounds: int) -> None:
     """Claim, move, give back and claim again, and create and delete a provider; some of it is refused."""
     chance = random.Random(number)
-    consumers = [f"c{number}000000-0000-4000-8000-00000000000{one}" for one in range(3)]
-    own = f"b{number}000000-0000-4000-8000-000000000001"
+    own = provider_of(number)
     with opened(url) as database:
         service = placement(database)
         for _ in range(rounds):
-            for consumer in consumers:
+            for consumer in consumers_of(number):
                 host, other = chance.sample(HOSTS, 2)
                 path = f"/allocations/{consumer}"
                 amount = {"resources": {"VCPU": chance.randint(1, 5)}}

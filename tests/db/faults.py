@@ -25,6 +25,7 @@ from placement.db.database import Database
 Fault = Callable[[Any], None]
 
 _NUMBER = re.compile(r"\b\d+\b")
+_OPENS = re.compile(r"BEGIN( IMMEDIATE| ISOLATION LEVEL .*)?|START TRANSACTION .*")
 
 
 @dataclass
@@ -42,6 +43,11 @@ class Plan:
     done: int = 0
     #: The statement of the first fault, once it was executed.
     victim: str | None = None
+
+    @property
+    def counted(self) -> list[str]:
+        """The statements but those that only open a transaction.  BEGIN NOT ATOMIC of MariaDB is no such statement."""
+        return [statement for statement in self.seen if not _OPENS.fullmatch(statement)]
 
     def step(self, statement: str, connection: Any, execute: Callable[[], None]) -> None:
         """Called with every statement that is about to be executed, and with every COMMIT.

@@ -226,11 +226,40 @@ def test_events_of_a_writer_that_has_ended_are_ordered(database):
     assert rows.unordered(database) == 0
 
 
-def test_maintenance_orders_events_before_writers_are_ended(database):
-    chain(database, key(1), 3)
+@pytest.mark.parametrize("was_ended", [False, True], ids=["ended", "cleared"])
+def test_maintenance_orders_events_before_writers_are_ended(database, was_ended):
+    """Of a writer that is cleared no event could be found; if another thread puts events in order, they may be its."""
+    with opened(database.url) as other:
+        chain(other, key(1), 3)
+    (expired,) = writers(database)
+    expire(database, expired)
+    if was_ended:
+        database.write(lambda db: expired_writers.end(db, datetime.datetime(2026, 6, 1)))
+        expire(database, expired := -expired)
+    chain(database, key(2), 3)
     writer = feed.Writer(database.writers.idle[0].id)
+    with database.history._sequencer._lock:
+        database._attempts.maintain(writer)
+    assert rows.unordered(database) == 6
+    assert expired in writers(database)
     database._attempts.maintain(writer)
     assert rows.unordered(database) == 0
+    found = rows.in_order(database)
+    assert len(found) == 6
+    rows.check(found)
+    assert writers(database) == {writer.id} | (set() if was_ended else {-expired})
+
+
+def writers(database):
+    """Return the ids of the writers; those that have ended have negative ones."""
+    return set(database.read(lambda db: db.execute(sa.select(change_writers.c.id)).scalars().all()))
+
+
+def expire(database, writer):
+    """Make the lease of a writer expire."""
+    old = {"seen_at": datetime.datetime(2026, 1, 1)}
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(change_writers).where(change_writers.c.id == writer).values(old))
 
 
 # --- pruning ---------------------------------------------------------------------------------------------------------

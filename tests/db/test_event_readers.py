@@ -12,6 +12,7 @@ from placement.db.database import opened
 from placement.db.history import HistorySettings
 from placement.db.tables import consumers, event_order, events, resource_providers
 from tests import preloaded
+from tests.db import event_crowd
 from tests.db.in_process import placement
 
 
@@ -27,6 +28,12 @@ def test_readers_have_each_event_once_in_order(database):
     assert all(other == first for other in others)
     assert database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(events)).scalar()) == len(first)
     assert final_states(database) == states_of(first)
+    written = {uuid for _, _, uuid, *_ in first}
+    for writer in range(event_crowd.WRITERS):
+        assert written & {*event_crowd.consumers_of(writer)}
+        assert event_crowd.provider_of(writer) in written
+    of_victim = {*event_crowd.consumers_of(event_crowd.VICTIM), event_crowd.provider_of(event_crowd.VICTIM)}
+    assert written & of_victim
 
 
 def states_of(read):

@@ -85,16 +85,25 @@ def test_events_are_found_by_what_they_are_about(database, window, newest_first,
 
 
 def test_events_are_found_by_their_time(database):
-    chain(database, key(1), 6)
+    """Clocks of servers differ, so that times do not have the order of positions."""
+    seconds = (0, 20, 70, 40, 60, 80)
+    chain(database, key(1), len(seconds))
     database.history.order()
     begin = datetime.datetime(2026, 11, 1)
     with database.engine.begin() as connection:
-        for position in range(1, 7):
-            at = begin + datetime.timedelta(hours=position)
+        for position, second in enumerate(seconds, 1):
+            at = begin + datetime.timedelta(seconds=second)
             connection.execute(sa.update(event_order).where(event_order.c.position == position).values(at=at))
             connection.execute(sa.update(events).where(events.c.generation == position).values(at=at))
-    assert [one.number for one in follow(database, EventFilter(since=begin + datetime.timedelta(hours=4)))] == [4, 5, 6]
-    assert follow(database, EventFilter(since=begin + datetime.timedelta(hours=9))) == []
+
+    def found(second, **how):
+        wanted = EventFilter(since=begin + datetime.timedelta(seconds=second))
+        return [one.number for one in follow(database, wanted, **how)]
+
+    assert found(35) == [3, 4, 5, 6]
+    assert found(35, newest_first=True) == [6, 5, 4, 3]
+    assert found(80) == [6]
+    assert found(81) == found(3600) == []
     assert read(database, EventFilter(since=begin)).number == 6
 
 

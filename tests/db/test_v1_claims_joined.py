@@ -37,17 +37,17 @@ def statements_of(crowd, *calls):
     """Return the statements of the calls that are carried out together, COMMIT among them."""
     plan = Plan()
     assert outcomes_of(crowd.together(*calls, plan=plan)) == ["claimed"] * len(calls)
-    seen = [statement for statement in plan.seen if not statement.startswith(("BEGIN", "START"))]
+    seen = plan.counted
     assert seen.count("COMMIT") == 2
     return seen[seen.index("COMMIT") + 1 :]
 
 
-def test_calls_that_wait_are_carried_out_by_one_search_and_one_transaction(crowd):
+def test_calls_that_wait_are_carried_out_by_one_search_and_one_transaction(crowd, own_insert):
     host = crowd.host("a", VCPU=100)
     crowd.read()
     statements = statements_of(crowd, *(call() for _ in range(6)))
     # One more, for the ids of the consumers' rows.
-    assert len(statements) <= CLAIM + 1, "\n".join(statements)
+    assert len(statements) <= CLAIM + own_insert + 1, "\n".join(statements)
     assert crowd.searches == 2
     assert crowd.joined == [1, 6]
     assert crowd.outcomes == {"claimed": 7}

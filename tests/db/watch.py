@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import sqlalchemy as sa
 
-WRITES = ("CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE")
+#: Several INSERTs may be one statement of MariaDB, or of PostgreSQL.
+WRITES = ("CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE", "BEGIN NOT ATOMIC", "WITH insert_")
 
 
 class PowerCut(Exception):
@@ -15,7 +16,7 @@ class PowerCut(Exception):
 
 
 @contextlib.contextmanager
-def statements(engine: sa.Engine, seen: Callable[[str], None]) -> Iterator[None]:
+def statements(engine: sa.Engine | type[sa.Engine], seen: Callable[[str], None]) -> Iterator[None]:
     """Call ``seen`` with each statement before it is executed; an exception of ``seen`` is that of the statement."""
 
     def before(connection, cursor, statement, parameters, context, executemany):
@@ -29,8 +30,8 @@ def statements(engine: sa.Engine, seen: Callable[[str], None]) -> Iterator[None]
 
 
 @contextlib.contextmanager
-def writes(engine: sa.Engine) -> Iterator[list[str]]:
-    """Yield the list of the statements that write, which grows."""
+def writes(engine: sa.Engine | type[sa.Engine]) -> Iterator[list[str]]:
+    """Yield the list of the statements that write, which grows; those of all engines if it is their class."""
     written: list[str] = []
     with statements(engine, lambda statement: written.append(statement) if statement.startswith(WRITES) else None):
         yield written
