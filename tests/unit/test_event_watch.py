@@ -19,7 +19,7 @@ class History:
         self.newest, self.lookers, self.failing = 0, [], False
 
     def look(self):
-        self.lookers.append(threading.get_ident())
+        self.lookers.append(threading.current_thread())
         if self.failing:
             raise errors.DatabaseUnavailable()
         return self.newest
