@@ -6,18 +6,22 @@ import contextlib
 import http.client
 import json
 import queue
+import secrets
 import threading
 import uuid
 
 import pytest
 
-from tests import running, servers, web_servers
+from tests import children, running, servers, web_servers
 from tests.conftest import missing
+from tests.live.test_metrics import Shown
 
 # How requests wait does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 HEADERS = {"X-Auth-Token": "admin", "Content-Type": "application/json", "OpenStack-API-Version": "placement 1.39"}
 OPTIONS = {"api": {"auth_strategy": "noauth2"}}
+#: Seconds after which a request that is answered at once has its answer; far less than the time of a wait.
+AT_ONCE = 20
 
 
 @pytest.fixture
@@ -29,6 +33,15 @@ def serve(database_url):
             return stack.enter_context(start(database_url, {**OPTIONS, **options}))
 
         yield start
+
+
+@pytest.fixture
+def observed(serve):
+    """A service, and the page of its metrics, which tells how many of its requests wait."""
+    directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
+    page = Shown(directory)
+    yield serve(metrics={"directory": directory}), page
+    page.child.stop()
 
 
 def connected(service):
@@ -73,9 +86,15 @@ class Waiters:
         return [self.answers.get_nowait() for _ in range(self.answers.qsize())]
 
 
-def test_a_waiting_request_is_answered_by_a_write_of_another_process(serve):
-    service, other = serve(), serve()
+def until_it_waits(service, metrics, waiters):
+    """Return once the only request waits, or was answered too early."""
+    service.wait_until(lambda: metrics.sum("waiting_requests") == 1 or waiters.answers.qsize())
+
+
+def test_a_waiting_request_is_answered_by_a_write_of_another_process(serve, observed):
+    (service, metrics), other = observed, serve()
     waiters = Waiters(service, 1, f"/v1/events?after={now(service)}&wait=60")
+    until_it_waits(service, metrics, waiters)
     created = create(other)
     [(status, found)] = waiters.rest()
     assert (status, [one["uuid"] for one in found["events"]]) == (200, [created])
@@ -86,7 +105,7 @@ def test_others_are_answered_while_as_many_requests_wait_as_may(serve):
     service = serve()
     position = now(service)
     waiters = Waiters(service, 8, f"/v1/events?after={position}&wait=60")
-    at_once = [waiters.answers.get() for _ in range(6)]
+    at_once = [waiters.answers.get(timeout=AT_ONCE) for _ in range(6)]
     assert at_once == [(200, {"events": [], "position": position})] * 6
     for _ in range(10):
         assert ask(service, "GET", "/v1/overview")[0] == 200
@@ -101,17 +120,27 @@ def test_an_operator_sets_how_many_requests_may_wait(serve, most):
     service = serve(history={"max_waiting_requests": most})
     waiters = Waiters(service, 6, f"/v1/events?after={now(service)}&wait=60")
     for _ in range(6 - most):
-        assert waiters.answers.get()[1]["events"] == []
+        assert waiters.answers.get(timeout=AT_ONCE)[1]["events"] == []
     assert waiters.answers.empty()
     create(service)
     assert [len(found["events"]) for _, found in waiters.rest()] == [1] * most
 
 
-def test_a_wait_goes_on_past_events_that_are_not_asked_for(serve):
-    service = serve()
+def create_and_have_it_seen(service, metrics, waiters):
+    """Create a provider; return once its event has a position, which only the request that waits gives it."""
+    before = metrics.sum("transactions_ordered_total")
+    create(service)
+    service.wait_until(lambda: metrics.sum("transactions_ordered_total") > before or waiters.answers.qsize())
+
+
+def test_a_wait_goes_on_past_events_that_are_not_asked_for(observed):
+    """Each other event wakes the request, which finds nothing, before the next one is written."""
+    service, metrics = observed
     wanted = str(uuid.uuid4())
     waiters = Waiters(service, 1, f"/v1/events?after={now(service)}&provider={wanted}&wait=60")
-    create(service)
+    until_it_waits(service, metrics, waiters)
+    for _ in range(3):
+        create_and_have_it_seen(service, metrics, waiters)
     assert ask(service, "POST", "/resource_providers", {"uuid": wanted, "name": wanted})[0] == 200
     [(_, found)] = waiters.rest()
     assert [one["uuid"] for one in found["events"]] == [wanted]
@@ -167,7 +196,7 @@ def test_a_stream_has_each_event_when_it_is_committed(serve, start):
             start = lambda url, options: running.uwsgi(url, 1, options, flags=("--lazy-apps", "--threads", "8"))  # noqa: E731
         service = serve(start, history={"max_waiting_requests": 2})
     except servers.Missing as reason:
-        pytest.skip(str(reason))
+        missing(reason)
     with EventSource(service, "/v1/events?after=now&kind=provider") as source:
         assert source.reply.status == 200
         assert source.reply.headers["Content-Type"] == "text/event-stream"
