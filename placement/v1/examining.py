@@ -12,7 +12,7 @@ from placement.http.request import Request
 #: Seconds after which no further check begins, and a check ends between two of its statements.
 _LONGEST = 10.0
 #: Checks that are made only where they are asked for by their names, and why.
-_LEFT_OUT = {"keystone": "It asks the Identity service, which may take seconds: it is made when it is asked for by name."}
+_LEFT_OUT = {"keystone": "It asks the Identity service, which may take seconds: it is made if it is asked for by name."}
 
 
 def examined(req: Request, named: Collection[str] = ()) -> Examination:
