@@ -85,14 +85,16 @@ class Sequencer:
 
     def order_unless_busy(self) -> bool:
         """Do it unless another thread does, and return whether it was done; for callers that it does not wait for."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            self._run()
-            if self._failure is not None:
-                raise type(self._failure)() from self._failure
-        finally:
-            self._lock.release()
+        # Admission comes first here, too: those that wait for the lock have it.
+        with self._database.bulkhead.admit():
+            if not self._lock.acquire(blocking=False):
+                return False
+            try:
+                self._run()
+                if self._failure is not None:
+                    raise type(self._failure)() from self._failure
+            finally:
+                self._lock.release()
         return True
 
     def _run(self) -> None:
