@@ -107,6 +107,12 @@ def test_events_are_found_by_their_time(database):
     assert read(database, EventFilter(since=begin)).number == 6
 
 
+def test_the_first_of_all_dates_is_before_all_events(database):
+    chain(database, key(1), 2)
+    database.history.order()
+    assert [one.number for one in follow(database, EventFilter(since=datetime.datetime.min))] == [1, 2]
+
+
 def test_the_newest_position_is_where_the_next_event_begins(database):
     chain(database, key(1), 3)
     database.history.order()
