@@ -87,9 +87,7 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
         )
         return
     if not is_configured(conf):
-        sentence = "[keystone_authtoken] has no auth_type: the service does not start."
-        yield error(sentence, (), "Configure the login of the service's own user (docs: configuration).")
-        return
+        raise NotMadeError("[keystone_authtoken] has no auth_type: the service does not start with it.")
     found = find(conf)
     if found is not None:
         make = warning if found.transient else error
