@@ -245,7 +245,7 @@ def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
     with Progress(_WORK):
         changed = frozenset(itertools.chain.from_iterable(nova.changed() for nova in novas))
         comparison.leave_out_changed(review, expected, changed)
-    if any(nova.is_partial(changed) for nova in novas):
+    if any(nova.is_partial(expected, changed) for nova in novas):
         comparison.hold_back_migrations(review)
 
 

@@ -49,9 +49,6 @@ class Nova:
         self._began: datetime.datetime | None = None
         #: Whether a server in a cell that does not answer was seen.
         self._is_partial = False
-        #: Servers that migrate by what nova says of them, and by its migrations.
-        self._moving: set[str] = set()
-        self._migrating: set[str] = set()
         try:
             self._compute = openstack.connect(cloud=cloud, app_name="placement-manage").compute
         except self._errors as error:
@@ -70,9 +67,7 @@ class Nova:
             Unreadable: Not all could be read.
         """
         for query in (*({"status": status} for status in IN_PROGRESS), EVACUATED):
-            migrations = [*self._pages("/os-migrations", "migrations", "uuid", query)]
-            expected.add_migrations(migrations)
-            self._migrating.update(migration["instance_uuid"] for migration in migrations)
+            expected.add_migrations(self._pages("/os-migrations", "migrations", "uuid", query))
         for document in self._pages("/servers/detail", "servers", "id", {"all_tenants": "1"}):
             try:
                 server = NovaServer.of(document)
@@ -81,8 +76,6 @@ class Nova:
                 raise self._unreadable(f"a server is not shown as to an administrator: {reason}") from error
             expected.servers[server.uuid] = server
             self._is_partial |= NovaServer.is_hidden(document)
-            if server.status in MOVING:
-                self._moving.add(server.uuid)
             advance(1)
 
     def exists(self, uuid: str) -> bool:
@@ -101,15 +94,17 @@ class Nova:
         self._is_partial |= NovaServer.is_hidden(self._document(reply, path).get("server", {}))
         return True
 
-    def is_partial(self, changed: Collection[str]) -> bool:
+    def is_partial(self, expected: Expected, changed: Collection[str]) -> bool:
         """Whether a cell did not answer, so that migrations are missing, which no reply tells.
 
         It is known by servers that nova knows nothing of, and by servers that migrate without a migration.
 
         Args:
+            expected: What was read.
             changed: Servers that have changed meanwhile: their migrations may have begun or ended.
         """
-        return self._is_partial or not self._moving - self._migrating <= {*changed}
+        moving = {server.uuid for server in expected.servers.values() if server.status in MOVING}
+        return self._is_partial or not moving - expected.migrating <= {*changed}
 
     def changed(self) -> set[str]:
         """Return the uuids of the servers that have changed or ended since the first request; raises Unreadable."""

@@ -38,6 +38,6 @@ def locking(statement: str) -> bool:
 
 
 def holding_consumers(statement: str) -> bool:
-    """Whether the statement locks or writes rows of consumers: from there on nobody else changes them."""
+    """Whether the statement locks or writes rows of consumers, so that other transactions that change them wait."""
     writes = ("INSERT INTO consumers", "UPDATE consumers", "DELETE FROM consumers")
     return statement.startswith(writes) or ("consumers" in statement and locking(statement))

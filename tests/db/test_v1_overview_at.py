@@ -21,7 +21,7 @@ from tests.db.in_process import placement
 from tests.db.writes import ALL, HOST, VARIANTS, claim, provider
 
 STORIES = [write for write in (*ALL, *VARIANTS) if not write.name.startswith("a dry run")]
-#: Each changes something else of a provider that stays, so that each way of undoing is taken whatever the seed.
+#: Writes to a provider that stays: with these every branch of ``undo`` runs, whatever the seed is.
 ALWAYS = [
     write
     for write in STORIES
