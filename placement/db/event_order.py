@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -21,10 +20,10 @@ from sqlalchemy.engine import Connection
 
 from placement import errors, signals
 from placement.db import retry
-from placement.db.bulkhead import Bulkhead
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.event_sort import GenerationStep, Numbered, in_order
 from placement.db.events import CONSUMER, PROVIDER
+from placement.db.shared_run import Admitting, SharedRun
 from placement.db.tables import change_writers, consumers, event_order, events, resource_providers
 from placement.db.transaction import Reading, Transaction
 
@@ -37,11 +36,8 @@ _BATCH = 2000
 _WRITERS, _OBJECTS = 100, 500
 
 
-class Used(Protocol):
+class Used(Admitting, Protocol):
     """What is needed of a database."""
-
-    @property
-    def bulkhead(self) -> Bulkhead: ...
 
     def read(self, work: Callable[[Reading], Result]) -> Result: ...
 
@@ -67,45 +63,15 @@ class Sequencer:
 
     def __init__(self, database: Used) -> None:
         self._database = database
-        self._lock = threading.Lock()
-        #: The numbers of the last run that has begun, and of the last that has ended.
-        self._begun = self._ended = 0
-        self._failure: errors.Unavailable | None = None
+        self._shared = SharedRun(database, self._order)
 
     def order(self) -> None:
         """Give a position to each transaction that is committed and has none; raises as ``Database.write``."""
-        begun = self._begun
-        # A thread that waits for another thread's run waits for the database, so it needs admission too.
-        with self._database.bulkhead.admit(), self._lock:
-            # A run that began before this call may lack a commit that the caller knows of; any later one has it.
-            if self._ended <= begun:
-                self._run()
-            if self._failure is not None:
-                raise type(self._failure)() from self._failure
+        self._shared.since_now()
 
     def order_unless_busy(self) -> bool:
         """Do it unless another thread does, and return whether it was done; for callers that it does not wait for."""
-        # Admission comes first here, too: those that wait for the lock have it.
-        with self._database.bulkhead.admit():
-            if not self._lock.acquire(blocking=False):
-                return False
-            try:
-                self._run()
-                if self._failure is not None:
-                    raise type(self._failure)() from self._failure
-            finally:
-                self._lock.release()
-        return True
-
-    def _run(self) -> None:
-        self._begun += 1
-        try:
-            self._order()
-            self._failure = None
-        except errors.Unavailable as failure:
-            # Raised in all threads that waited for this run, instead of one attempt after the other.
-            self._failure = failure
-        self._ended = self._begun
+        return self._shared.unless_busy()
 
     def _order(self) -> None:
         wanted: Newest | None = None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
-import threading
 import time
 from collections.abc import Callable
 
 from placement import errors, signals
 from placement.db import standard
 from placement.db.database import Database
+from placement.db.shared_run import SharedRun
 from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import Position
 from placement.index.refresh import Indexed, agrees, bounds, loaded, refreshed
@@ -44,10 +43,7 @@ class LiveIndex:
         self._verify_interval = verify_interval
         self._verified, self._section = time.monotonic(), 0
         self._indexed: Indexed | None = None
-        self._locks: dict[int, threading.Lock] = {}
-        #: The numbers of the last refresh that has begun, and of the last that has ended.
-        self._begun = self._ended = 0
-        self._failure: errors.Failure | None = None
+        self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
         self._current_at = 0.0
         #: Whether the last refresh found changes; then the next one most likely does, too.
@@ -56,24 +52,12 @@ class LiveIndex:
         #: How many consumers hold something on each provider of a snapshot.
         self.consumers = ConsumerCounts(database)
 
-    @property
-    def _lock(self) -> threading.Lock:
-        """The lock of this process: a forked child keeps its parent's snapshot, but not a lock that may be held."""
-        return self._locks.setdefault(os.getpid(), threading.Lock())
-
     @signals.timed("index")
     def current(self) -> Snapshot:
         """Return the snapshot of the current state; raises DatabaseUnavailable or DatabaseBusy."""
-        begun = self._begun
-        # A thread that waits for another thread's refresh waits for the database, so it needs admission too.
-        with self._database.bulkhead.admit(), self._lock:
-            # A refresh that began before this call may lack a commit that this call must show; any later one has it.
-            if self._ended <= begun:
-                self._refresh()
-            if self._failure is not None:
-                raise type(self._failure)() from self._failure
-            assert self._indexed is not None
-            return self._indexed.snapshot
+        self._shared.since_now()
+        assert self._indexed is not None
+        return self._indexed.snapshot
 
     def recent(self, age: float) -> Snapshot:
         """Return a snapshot that was current at most so many seconds ago, for a guess that is checked later."""
@@ -105,21 +89,15 @@ class LiveIndex:
         return found
 
     def _refresh(self) -> None:
-        self._begun += 1
         current_at = time.monotonic()
         began, before = time.perf_counter(), self._indexed
-        try:
-            self._indexed, self._failure = self._refreshed(), None
-            if self._indexed.position.instance is None and self._restore_identity():
-                self._indexed = self._refreshed()
-            if self._indexed.position.leases_due and self._leases.sweep():
-                self._indexed = self._refreshed()
-            self._current_at = current_at
-            _publish(time.perf_counter() - began, self._indexed, before)
-        except errors.Unavailable as failure:
-            # Raised in all threads that waited for this refresh, instead of one attempt after the other.
-            self._failure = failure
-        self._ended = self._begun
+        self._indexed = self._refreshed()
+        if self._indexed.position.instance is None and self._restore_identity():
+            self._indexed = self._refreshed()
+        if self._indexed.position.leases_due and self._leases.sweep():
+            self._indexed = self._refreshed()
+        self._current_at = current_at
+        _publish(time.perf_counter() - began, self._indexed, before)
 
     def _restore_identity(self) -> bool:
         """Give the feed an identity again, and insert standard rows that are missing too; return whether it has one.

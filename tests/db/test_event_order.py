@@ -127,31 +127,6 @@ def test_what_a_writer_has_lost_is_not_waited_for():
     assert not is_behind({7: (100, 98)}, {7: (200, 100)})
 
 
-def test_who_waits_for_a_run_has_its_failure(database, monkeypatch):
-    """Otherwise each thread would wait for a database that does not answer, one after the other."""
-    began, go_on, runs = threading.Event(), threading.Event(), []
-
-    def fails():
-        runs.append(1)
-        began.set()
-        go_on.wait(60)
-        raise errors.DatabaseUnavailable
-
-    sequencer = database.history._sequencer
-    monkeypatch.setattr(sequencer, "_order", fails)
-    with ThreadPoolExecutor(6) as pool:
-        first = pool.submit(sequencer.order)
-        assert began.wait(60)
-        others = [pool.submit(sequencer.order) for _ in range(5)]
-        while len(pool._threads) < 6:
-            pass
-        go_on.set()
-        for each in (first, *others):
-            with pytest.raises(errors.DatabaseUnavailable):
-                each.result(60)
-    assert len(runs) <= 3
-
-
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_two_that_prune_at_once_remove_each_event_once(database):
     chain(database, key(1), 10)
@@ -238,7 +213,7 @@ def test_maintenance_orders_events_before_writers_are_ended(database, was_ended)
         expire(database, expired := -expired)
     chain(database, key(2), 3)
     writer = feed.Writer(database.writers.idle[0].id)
-    with database.history._sequencer._lock:
+    with database.history._sequencer._shared._lock:
         database._attempts.maintain(writer)
     assert rows.unordered(database) == 6
     assert expired in writers(database)

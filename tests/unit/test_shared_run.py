@@ -1,0 +1,172 @@
+"""Work that threads share: who is served by which run, what a failure means, and forks."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import os
+import signal
+import sys
+import threading
+import types
+
+import pytest
+
+from placement import errors
+from placement.db import bulkhead
+from placement.db.bulkhead import Bulkhead
+from placement.db.shared_run import SharedRun
+from tests import preloaded
+
+THREADS = 4
+
+
+class Work:
+    """Work that is held up in its first run, until that is released."""
+
+    def __init__(self, failures=()):
+        self.runs = 0
+        self.failures = dict(failures)
+        self.began, self.release = threading.Event(), threading.Event()
+
+    def __call__(self):
+        self.runs += 1
+        number = self.runs
+        if number == 1:
+            self.began.set()
+            assert self.release.wait(60)
+        if number in self.failures:
+            raise self.failures[number]
+
+
+class Observed(Bulkhead):
+    """A bulkhead that tells how many threads it has admitted."""
+
+    def __init__(self, threads=None):
+        super().__init__(threads)
+        self._admissions = threading.Semaphore(0)
+
+    @contextlib.contextmanager
+    def admit(self):
+        with super().admit():
+            self._admissions.release()
+            yield
+
+    def has_admitted(self, count):
+        return all(self._admissions.acquire(timeout=60) for _ in range(count))
+
+
+@pytest.fixture
+def threads():
+    with concurrent.futures.ThreadPoolExecutor(THREADS + 1) as pool:
+        yield pool
+
+
+def shared_run(work, limit=None):
+    return SharedRun(types.SimpleNamespace(bulkhead=limit or Bulkhead()), work)
+
+
+def held_up(threads, work):
+    """Return a shared run whose first run is under way, the future of its thread, and those of all that came after."""
+    observed = Observed()
+    shared = shared_run(work, observed)
+    first = threads.submit(shared.since_now)
+    assert work.began.wait(60)
+    later = [threads.submit(shared.since_now) for _ in range(THREADS)]
+    assert observed.has_admitted(1 + THREADS)
+    return shared, first, later
+
+
+def test_all_that_come_during_a_run_share_the_next_one(threads):
+    work = Work()
+    shared, first, later = held_up(threads, work)
+    assert not any(future.done() for future in later)
+    work.release.set()
+    for future in (first, *later):
+        assert future.result(60) is None
+    assert work.runs == 2
+    shared.since_now()
+    assert work.runs == 3
+
+
+def test_a_failure_is_raised_in_all_that_waited_for_it_and_not_later(threads):
+    reason = errors.DatabaseBusy()
+    work = Work({2: reason})
+    shared, first, later = held_up(threads, work)
+    work.release.set()
+    assert first.result(60) is None
+    for future in later:
+        with pytest.raises(errors.DatabaseBusy) as raised:
+            future.result(60)
+        assert raised.value.__cause__ is reason
+    assert work.runs == 2
+    shared.since_now()
+    assert work.runs == 3
+
+
+def test_an_error_in_the_code_is_not_shared():
+    work = Work({1: ZeroDivisionError()})
+    work.release.set()
+    shared = shared_run(work)
+    with pytest.raises(ZeroDivisionError):
+        shared.since_now()
+    shared.since_now()
+    assert work.runs == 2
+
+
+def test_who_does_not_wait_runs_it_unless_another_thread_does(threads):
+    work = Work({3: errors.DatabaseUnavailable()})
+    shared = shared_run(work)
+    first = threads.submit(shared.unless_busy)
+    assert work.began.wait(60)
+    assert shared.unless_busy() is False
+    work.release.set()
+    assert first.result(60) is True
+    assert shared.unless_busy() is True
+    with pytest.raises(errors.DatabaseUnavailable):
+        shared.unless_busy()
+    assert shared.unless_busy() is True
+    assert work.runs == 4
+
+
+def test_those_that_wait_have_admission(threads, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
+    work, limited = Work(), Observed(2)
+    shared = shared_run(work, limited)
+    futures = [threads.submit(shared.since_now)]
+    assert work.began.wait(60)
+    futures.append(threads.submit(shared.since_now))
+    assert limited.has_admitted(2)
+    with pytest.raises(errors.DatabaseBusy), limited.admit():
+        pass
+    work.release.set()
+    for future in futures:
+        assert future.result(60) is None
+
+
+def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent():
+    done = preloaded.service().run([sys.executable, "-m", __name__])
+    assert (done.returncode, done.stdout) == (0, "2 runs\n"), done.stderr
+
+
+def fork_during_a_run():
+    """Print how many runs a child has seen that was forked during the first."""
+    work = Work()
+    shared = shared_run(work)
+    running = threading.Thread(target=shared.since_now)
+    running.start()
+    assert work.began.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # instead of waiting for ever
+        shared.since_now()
+        os.write(sys.stdout.fileno(), f"{work.runs} runs\n".encode())
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    work.release.set()
+    running.join()
+    sys.exit(abs(os.waitstatus_to_exitcode(status)))
+
+
+if __name__ == "__main__":
+    fork_during_a_run()
