@@ -136,7 +136,7 @@ def print_review(review: Review, form: str) -> None:
     print(framed(("Consumers", "Number"), *_numbers(review).items()))
     if review.left_out:
         kinds = ", ".join(f"{number:,} {plain(name)}" for name, number in sorted(review.left_out.items()))
-        print(f"Not compared, because of their type: {kinds}.")
+        print(f"Not compared, because of their type: {kinds}.  --type names those that are.")
     if review.doubtful:
         print(
             f"{review.doubtful:,} consumers that nova does not know are no orphans: a cell of nova does not answer, "

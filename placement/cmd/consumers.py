@@ -32,6 +32,8 @@ FOUND = 3
 #: The age from which a consumer that nobody knows is an orphan.
 _BOUND = datetime.timedelta(hours=1)
 _LONGEST = datetime.timedelta(days=36500)
+#: Dates of consumers are cut to seconds by some databases.
+_PRECISION = datetime.timedelta(seconds=1)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SHOW = "Show consumers, or compare them with those that should exist, and give back what nobody knows."
 _WORK = "consumers"
@@ -98,6 +100,7 @@ def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:
     """Print consumers, or what was found, and release orphans if that is wanted; return the exit code."""
     arguments = conf.command
     _check(arguments, parser)
+    began = time.monotonic()  # before the first of those that should exist is read, which may be sent slowly
     try:
         expected = _listed(arguments)
         with program.connected(conf) as database:
@@ -106,7 +109,7 @@ def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:
             if not (arguments.not_in or arguments.nova or arguments.ironic):
                 _show(database, arguments)
                 return 0
-            return _compare(database, arguments, expected)
+            return _compare(database, arguments, expected, began)
     except (InvalidNames, Unreadable) as reason:
         print(f"placement-manage: {' '.join(str(reason).split())}", file=sys.stderr)
         return 1
@@ -208,15 +211,21 @@ def _form(arguments: argparse.Namespace) -> str:
     return "json" if arguments.json else "csv" if arguments.csv else "text"
 
 
-def _compare(database: Database, arguments: argparse.Namespace, expected: Expected) -> int:
-    """Print what differs, and release orphans if that is wanted; return the exit code."""
+def _compare(database: Database, arguments: argparse.Namespace, expected: Expected, began: float) -> int:
+    """Print what differs, and release orphans if that is wanted; return the exit code.
+
+    Args:
+        database: Where the consumers are.
+        arguments: Those of the command.
+        expected: What files name.
+        began: When, by the monotonic clock, the reading of all that should exist began.
+    """
     # nova first: a consumer that comes later is younger than the reading takes, and so too young to be an orphan.
-    began = time.monotonic()
     novas = _ask(arguments, expected)
     with Progress(_WORK, "consumers compared") as progress:
         read = consumers.read(database, ConsumerFilter(), progress.advance)
         asked_for = datetime.timedelta(seconds=time.monotonic() - began)
-        bound = max(arguments.older_than or _BOUND, asked_for)
+        bound = max(arguments.older_than or _BOUND, asked_for + _PRECISION)
         review = comparison.compare(read, expected, bound, arguments.project)
     if novas and arguments.release and not arguments.force and releasing.is_most(review, releasing.orphans(review)):
         return _release(database, arguments, review)  # which refuses; to ask for each of them could take days

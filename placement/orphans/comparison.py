@@ -91,10 +91,13 @@ def compare(
         project: Report on consumers of this project only.
     """
     review, seen = Review(), set()
+    known_types = set()
     for consumer in consumers:
         holder = consumer.holder
         uuid = canonical(holder.uuid) or holder.uuid
         seen.add(uuid)
+        if expected.knows(uuid):
+            known_types.add(holder.consumer_type)
         if project not in (None, holder.project):
             continue
         if not expected.judges(holder.consumer_type):
@@ -106,9 +109,20 @@ def compare(
                 review.found += _judged(consumer, server)
         elif not expected.knows(uuid):
             review.found.append(_unknown(consumer, bound))
+    if expected.types is None and expected.named:
+        _leave_out_types(review, review.compared.keys() - known_types)
     review.found += _missing(expected, seen, project)
     review.named_only = len(expected.named - seen)
     return review
+
+
+def _leave_out_types(review: Review, types: Collection[str]) -> None:
+    """Take away what was found of types that are not compared after all: a list that names none is not about them."""
+    for name in types:
+        review.left_out[name] += review.compared.pop(name)
+    review.found = [
+        one for one in review.found if one.consumer is None or one.consumer.holder.consumer_type not in types
+    ]
 
 
 def confirm(review: Review, exists: Callable[[str], bool]) -> None:
@@ -173,8 +187,8 @@ def _judged(consumer: AgedHolder, server: NovaServer) -> Iterator[Discrepancy]:
         on = " and ".join(sorted(_name(tree) for tree in trees))
         reason = f"holds on {on}; nova has it on {server.host}, and it does not migrate"
         # What it holds on its own host is kept, if there is any.
-        unset = "; ".join(_unset(tree, uuid) for tree in others)
-        yield found(DiscrepancyKind.DOUBLE, reason, unset if len(others) < len(trees) else heal)
+        hint = _unset(consumer, others) if len(others) < len(trees) else heal
+        yield found(DiscrepancyKind.DOUBLE, reason, hint)
     elif others or not trees:
         on = _name(others[0]) if others else "no host"
         yield found(DiscrepancyKind.WRONG_HOST, f"holds on {on}; nova has it on {server.host}", heal)
@@ -202,5 +216,8 @@ def _name(tree: Tree) -> str:
     return tree.name or tree.uuid
 
 
-def _unset(tree: Tree, uuid: str) -> str:
-    return f"openstack resource provider allocation unset --provider {tree.uuid} {uuid}"
+def _unset(consumer: AgedHolder, trees: Collection[Tree]) -> str:
+    """Return the command that takes away what a consumer holds on trees, on each of their providers."""
+    held = (uuid for tree in trees for uuid in consumer.providers_of(tree))
+    options = " ".join(f"--provider {uuid}" for uuid in held)
+    return f"openstack resource provider allocation unset {options} {consumer.holder.uuid}"

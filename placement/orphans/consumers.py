@@ -24,12 +24,21 @@ class AgedHolder:
     holder: Holder
     #: How long ago it was created or changed last, by the clock of the database; None if its row does not say.
     age: datetime.timedelta | None
-    #: The trees on which it holds something, by the uuids of their roots, without those of shared providers.
-    hosts: Mapping[str, Tree]
+    #: The trees of the providers on which it holds something, by the uuids of these, without shared providers.
+    trees: Mapping[str, Tree]
 
     def is_older_than(self, bound: datetime.timedelta) -> bool:
         """Whether it was neither created nor changed within this time; not if that is unknown."""
         return self.age is not None and self.age >= bound
+
+    @property
+    def hosts(self) -> dict[str, Tree]:
+        """The trees on which it holds something, by the uuids of their roots."""
+        return {tree.uuid: tree for tree in self.trees.values()}
+
+    def providers_of(self, host: Tree) -> list[str]:
+        """Return the uuids of the providers of a tree on which it holds something."""
+        return [provider for provider, tree in self.trees.items() if tree.uuid == host.uuid]
 
     @property
     def amounts(self) -> dict[str, int]:
@@ -68,10 +77,10 @@ def _page(db: Reading, wanted: ConsumerFilter, after: int) -> tuple[ConsumerPage
 
 def _aged(holder: Holder, now: datetime.datetime, trees: Mapping[str, Tree]) -> AgedHolder:
     written = [date for date in (holder.created_at, holder.updated_at) if date is not None]
-    found = [trees[provider] for provider in holder.held if provider in trees]
+    held = {provider: trees[provider] for provider in holder.held if provider in trees}
     return AgedHolder(
         holder,
         # The clock of the worker that wrote it may be ahead.
         max(now - max(written), datetime.timedelta()) if written else None,
-        {tree.uuid: tree for tree in found if not tree.is_shared},
+        {provider: tree for provider, tree in held.items() if not tree.is_shared},
     )

@@ -95,7 +95,7 @@ class Expected:
     migrations: set[str] = field(default_factory=set)
     #: Uuids of the servers that migrate.
     migrating: set[str] = field(default_factory=set)
-    #: The types of consumers that are compared; None for all but those that are left out.
+    #: The types of consumers that are compared; None for those of which files name some, but those that are left out.
     types: frozenset[str] | None = None
     #: Types of which the sources know nothing.
     types_left_out: frozenset[str] = frozenset()

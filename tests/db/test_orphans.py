@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import time
 
 import pytest
 import sqlalchemy as sa
@@ -171,10 +172,40 @@ class TestLists:
         assert (ran.code, json.loads(ran.out)["summary"]["not_compared"]) == (0, {"MIGRATION": 1})
         assert found(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
 
+    def test_types_of_which_a_file_names_none_are_not_compared(self, cloud):
+        """A list of servers says nothing of jobs."""
+        known, orphan = cloud.claim(), cloud.claim()
+        jobs = [cloud.claim(kind="JOB") for _ in range(2)]
+        words = ("--not-in", cloud.file(known), "--json")
+        ran = cloud.run(*words)
+        assert found(ran) == {"orphan": {orphan}}
+        summary = json.loads(ran.out)["summary"]
+        assert (summary["compared"], summary["not_compared"]) == (2, {"JOB": 2})
+        assert found(cloud.run("--not-in", cloud.file(known, jobs[0]), "--json")) == {"orphan": {orphan, jobs[1]}}
+        assert found(cloud.run("--not-in", cloud.file(known), "--type", "JOB", "--json")) == {"orphan": {*jobs}}
+        assert found(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.held()}
+        text = cloud.run("--not-in", cloud.file(known)).out
+        assert "Not compared, because of their type: 2 JOB.  --type names those that are." in text
+
+    def test_the_time_in_which_a_list_is_read_is_no_age(self, cloud, monkeypatch):
+        """A server that is created after its page of the list was sent is in none, and younger than the command."""
+        known = cloud.claim()
+
+        def slowly():
+            yield f"{known}\n"
+            cloud.claim(OTHER, days=0)
+            time.sleep(2.1)
+
+        monkeypatch.setattr("sys.stdin", slowly())
+        ran = cloud.run("--not-in", "-", "--release", "--older-than", "2s", "--yes", "--force", "--json")
+        assert found(ran) == {"young": {OTHER}}
+        assert cloud.held() == {known, OTHER}
+
     def test_one_project_and_one_type(self, cloud):
         cloud.claim()
         blue, lease = cloud.claim(project="blue"), cloud.claim(kind="LEASE", project="blue")
-        words = ("--not-in", cloud.file(OTHER), "--project", "blue", "--json")
+        known = [cloud.claim(), cloud.claim(kind="LEASE")]
+        words = ("--not-in", cloud.file(*known), "--project", "blue", "--json")
         assert found(cloud.run(*words)) == {"orphan": {blue, lease}}
         assert found(cloud.run(*words, "--type", "LEASE")) == {"orphan": {lease}}
 
@@ -270,14 +301,15 @@ class TestRelease:
         assert cloud.held() == {known, other}
 
     def test_what_may_be_a_migration_stays(self, cloud):
-        known, move, untyped = cloud.claim(), cloud.claim(kind="MIGRATION"), cloud.claim(kind=None)
-        words = ("--not-in", cloud.file(known, OTHER), *self.WORDS, "--yes", "--force")
+        known, other, move = cloud.claim(), cloud.claim(kind=None), cloud.claim(kind="MIGRATION")
+        untyped = cloud.claim(kind=None)
+        words = ("--not-in", cloud.file(known, other), *self.WORDS, "--yes", "--force")
         ran = cloud.run(*words)
         assert ran.code == command.FOUND
         assert "1 orphans of unknown type stay" in ran.out
-        assert cloud.held() == {known, move, untyped}
+        assert cloud.held() == {known, other, move, untyped}
         assert cloud.run(*words, "--type", "unknown").code == 0
-        assert cloud.held() == {known, move}
+        assert cloud.held() == {known, other, move}
 
     def test_a_failure_in_between_shows_what_was_released(self, cloud, monkeypatch):
         monkeypatch.setattr(release, "BATCH", 1)
@@ -315,7 +347,7 @@ class TestRelease:
 
     def test_of_more_than_half_of_a_type_it_is_refused(self, cloud):
         """They may be few beside the others: most likely their program was not asked, or shows only some."""
-        known = [cloud.claim() for _ in range(30)]
+        known = [*(cloud.claim() for _ in range(30)), cloud.claim(kind="LEASE")]
         leases = {cloud.claim(kind="LEASE") for _ in range(11)}
         words = ("--not-in", cloud.file(*known), *self.WORDS, "--yes")
         assert cloud.run(*words).code == 1

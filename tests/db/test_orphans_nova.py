@@ -155,6 +155,16 @@ def test_an_instance_on_two_hosts_is_a_double(cloud, nova):
     assert f"    mend: {unset}\n" in cloud.run("--nova", "here").out
 
 
+def test_of_a_double_everything_on_the_other_host_is_unset(cloud, nova):
+    held = {"host1": {"MEMORY_MB": 512}, "numa1": {"VCPU": 2}, "host2": FLAVOR, "pool": {"DISK_GB": 20}}
+    twice = server(cloud, nova, "host2", held=held)
+    [one] = json.loads(compare(cloud).out)["found"]
+    command_line = one["hint"].split()
+    assert command_line[:5] == ["openstack", "resource", "provider", "allocation", "unset"]
+    assert command_line[5::2] == ["--provider", "--provider", twice]
+    assert {*command_line[6::2]} == {cloud.providers["host1"], cloud.providers["numa1"]}
+
+
 def test_of_a_double_without_anything_on_its_own_host_nothing_is_unset(cloud, nova):
     lost = server(cloud, nova, "host3", held={"host1": FLAVOR, "host2": FLAVOR})
     [one] = json.loads(compare(cloud).out)["found"]
