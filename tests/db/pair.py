@@ -14,7 +14,7 @@ from tests.load.storm import Call, claim, new, stock
 #: Rows of a table without a key: to apply their change takes a quarter of a second, as each is searched among all.
 ROWS = 1500
 #: How often two requests may fail to be concurrent, on a busy machine.
-TRIES = 5
+TRIES = 20
 
 AGGREGATE, OTHER = new(), new()
 

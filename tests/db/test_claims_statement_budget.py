@@ -9,6 +9,7 @@ import uuid
 
 import pytest
 
+from placement.v1.handlers import claim
 from tests.db.calls import Names
 from tests.db.claim_writes import claims, request
 from tests.db.faults import Plan, planted
@@ -30,6 +31,12 @@ def service(database):
 @pytest.fixture
 def budget(own_insert):
     return CLAIM + own_insert
+
+
+@pytest.fixture(autouse=True)
+def _no_snapshot_is_too_old(monkeypatch):
+    """On a slow machine the index would be read again instead of guessed from, or guessed from twice."""
+    monkeypatch.setattr(claim, "_GUESS_AGE", 3600)
 
 
 @pytest.fixture

@@ -877,7 +877,8 @@ def test_an_index_that_differs_is_found(database, world):
     assert examined(database, index=index) == []
 
 
-def test_a_worker_shows_its_findings(database, plant):
+def test_a_worker_shows_its_findings(database, plant, monkeypatch):
+    monkeypatch.setattr(examining, "_LONGEST", 3600.0)
     call = placement(database, LiveIndex(database))
     answer = call("GET", "/v1/doctor")
     assert (answer.status, answer.body["findings"]) == (200, [])

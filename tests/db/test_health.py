@@ -67,7 +67,8 @@ def test_a_frozen_database_is_reported_within_seconds(private_server):
                 asker.start()
             for asker in askers:
                 asker.join()
-            assert time.monotonic() - began < 15
+            # Less than the thirty seconds after which the service itself gives up a silent server.
+            assert time.monotonic() - began < 28
         assert [answers.get().status_int for _ in askers] == [503] * 10
         assert web.ask(app, "GET", "/healthcheck").status_int == 200
 

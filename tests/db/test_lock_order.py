@@ -100,8 +100,10 @@ def for_a_while(*works):
 
     def repeat(work):
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
+        while True:  # once in any case
             results.append(work())
+            if time.monotonic() >= end:
+                return
 
     threads = [threading.Thread(target=repeat, args=(work,)) for work in works]
     for thread in threads:

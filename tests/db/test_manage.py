@@ -181,7 +181,7 @@ class TestRelease:
         ran = run("db", "release")
         assert (ran.code, ran.out) == (1, "")
         assert re.search(
-            r"A process of this service wrote to the database \d seconds ago\. .* --force\.$", ran.err.strip()
+            r"A process of this service wrote to the database \d+ seconds ago\. .* --force\.$", ran.err.strip()
         )
         assert schema.state(database.engine) is schema.State.CURRENT
         ((writer_id, seen_at),) = execute(

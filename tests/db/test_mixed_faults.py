@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import bulkhead, retry
+from placement.db import bulkhead, combining, retry
 from placement.db.bulkhead import Bulkhead
 from placement.db.tables import allocations, consumers
 from tests.db import faults, watch
@@ -153,13 +153,24 @@ def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd,
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.2)
     monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.02)
     crowd.database.bulkhead = Bulkhead(2)
-    # Longer than it takes until all wait; from then on they follow.
-    crowd.combiner._longest_wait = 6.0
-    trial, has_given_up = Trial(crowd), threading.Event()
+    trial, stalled, has_given_up = Trial(crowd), threading.Event(), threading.Event()
+
+    class Called(threading.Event):
+        """Nobody is called any more once the leader is stalled; from then on they follow it."""
+
+        def wait(self, timeout=None):
+            while not super().wait(0.01):
+                if stalled.is_set():
+                    return False
+            return True
+
+    entry = combining._Entry
+    monkeypatch.setattr(combining, "_Entry", lambda *facts: entry(*facts, called=Called()))
     several = [new() for _ in trial.providers]
 
     def stall(statement):
         if statement.startswith("INSERT INTO allocations") and crowd.joined == [1]:
+            stalled.set()
             assert has_given_up.wait(SOON)
 
     found = []

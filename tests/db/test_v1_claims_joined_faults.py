@@ -111,8 +111,8 @@ def test_a_consumer_that_another_transaction_has_locked_keeps_the_others_waiting
                 signals.answered.disconnect(release)
     assert outcomes_of(answers) == ["claimed"] * NUMBER
     assert crowd.joined == [1] * (1 + NUMBER)
-    # Only the one that goes on to wait for the lock tries again; all of them together would have tried ten times.
-    assert crowd.retried.count("lock_timeout") < 5
+    # Together they wait for the lock once; then only the one that it is about tries again.
+    assert crowd.retried[: crowd.retried.index("joint")].count("lock_timeout") <= 1
 
 
 @pytest.mark.parametrize("answer_only", [False, True])

@@ -156,6 +156,7 @@ def test_a_refresh_is_shared_only_by_calls_before_it_began(database):
         deadline = time.monotonic() + 60
         while not all(map(waits, late)) and time.monotonic() < deadline:
             time.sleep(0.01)
+        assert all(map(waits, late))
         go_on.set()
         for thread in [early, *late]:
             thread.join()
@@ -188,6 +189,7 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
         deadline = time.monotonic() + 60
         while not all(map(waits, late)) and time.monotonic() < deadline:
             time.sleep(0.01)
+        assert all(map(waits, late))
         plan = Plan(at=1, faults=[faults.lose], for_ever=True)
         planted(reading, plan)
         go_on.set()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import threading
 import uuid
 from dataclasses import replace
 
 import pytest
 
+from tests import children
 from tests.db import lease
 from tests.db.in_process import placement
 from tests.jepsen.calls import effects
@@ -450,10 +450,8 @@ def test_a_node_is_held_by_a_consumer(call):
 
 
 def test_a_call_whose_connection_is_refused_has_no_effect():
-    recorder, closed = Recorder(), socket.create_server(("127.0.0.1", 0))
-    port = closed.getsockname()[1]
-    closed.close()
-    client = Client(recorder, 0, [f"http://127.0.0.1:{port}"], threading.Event())
+    recorder = Recorder()
+    client = Client(recorder, 0, [f"http://127.0.0.1:{children.free_port()}"], threading.Event())
     consumer, provider = new(), new()
     calls = [
         client.call("PUT", f"/allocations/{consumer}", wanted(provider)),

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from tests import children
 from tests.jepsen.client import Client, Recorder
 
 
@@ -27,9 +28,7 @@ def call():
 
 
 def test_a_request_that_was_not_sent_has_no_effect(call):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    refused = call(port)
+    refused = call(children.free_port())
     assert refused.status == 0
     assert not refused.is_open
 
@@ -37,7 +36,7 @@ def test_a_request_that_was_not_sent_has_no_effect(call):
 @contextlib.contextmanager
 def answering(*replies):
     """A server that sends these replies, one to each connection; its port."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", children.free_port())) as server:
 
         def answer():
             for reply in replies:
