@@ -46,6 +46,8 @@ PAGES = {
     "placement": "/api?of=placement&version=1.4",
     "missing": "/nothing",
 }
+#: Times in a page that was shown a moment later.
+TIMES = r"\d+ \w+ ago|just now|\d{4}-\d\d-\d\d \d\d:\d\d(?!:)"
 #: Widths in CSS pixels, from a telephone to 4K.
 WIDTHS = (360, 768, 1280, 3840)
 
@@ -111,6 +113,12 @@ def unfold(page):
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
 
 
+def wait_for_heading(page, name):
+    """Wait for a page with a heading; all of it, as its heading may have come first."""
+    page.get_by_role("heading", name=name).wait_for()
+    page.wait_for_load_state()
+
+
 def photograph(page, name):
     """Keep a picture of the page, if that was asked for."""
     if SCREENSHOTS:
@@ -149,7 +157,7 @@ def test_a_page_can_be_read_without_javascript(open_page, name):
     with_scripts, without = (
         open_page(PAGES[name], java_script_enabled=enabled).inner_text("main") for enabled in (True, False)
     )
-    with_scripts, without = (re.sub(r"\d+ \w+ ago|just now", "", text) for text in (with_scripts, without))
+    with_scripts, without = (re.sub(TIMES, "", text) for text in (with_scripts, without))
     lines = [line for line in without.splitlines() if line.strip()]
     assert len(lines) > 5
     assert [line for line in lines if line not in with_scripts] == []
@@ -326,6 +334,7 @@ def test_older_events_are_reached_without_javascript(open_page, database_url):
 
 def test_the_text_follows_the_form(open_page):
     page = open_page(CANDIDATES)
+    page.wait_for_load_state("networkidle")  # the script for the form comes last
     page.fill("#resources-1", "VCPU:2")
     page.fill("#member_of1-1", "in:a,b")
     text = page.input_value("#raw")
@@ -334,6 +343,7 @@ def test_the_text_follows_the_form(open_page):
 
 def test_the_form_follows_the_text(open_page):
     page = open_page("/query")
+    page.wait_for_load_state("networkidle")
     page.fill("#raw", "resources=VCPU:2&resources_GPU=VGPU:1&required_GPU=CUSTOM_RED&group_policy=isolate")
     page.wait_for_selector("#required_GPU-1")
     assert page.input_value("#required_GPU-1") == "CUSTOM_RED"
@@ -353,7 +363,7 @@ def test_the_page_of_a_query_begins_with_its_result(open_page):
         ("It fits", page.locator("a.button").first),
     ):
         press.click()
-        expect(page.get_by_role("heading", name=heading)).to_be_in_viewport()
+        expect(page.get_by_role("heading", name=heading)).to_be_in_viewport(timeout=60_000)
 
 
 # --- dry runs ---
@@ -363,7 +373,7 @@ def test_the_page_of_a_query_begins_with_its_result(open_page):
 def test_a_claim_is_tried_from_its_card(open_page, scripts):
     page = open_page(CANDIDATES, java_script_enabled=scripts)
     page.get_by_role("button", name="Try this claim: candidate 2").click()
-    page.get_by_role("heading", name="Dry run: this claim would be accepted").wait_for()
+    wait_for_heading(page, "Dry run: this claim would be accepted")
     assert page.url.endswith("#dry-run")
     assert "204 No Content" in page.inner_text("#dry-run")
     if scripts:
@@ -375,7 +385,7 @@ def test_the_service_chooses_a_place(open_page, scripts):
     page = open_page(CANDIDATES, java_script_enabled=scripts)
     page.get_by_label("Strategy").select_option("pack")
     page.get_by_role("button", name="Let the service choose").click()
-    page.get_by_role("heading", name="Dry run: this claim would be accepted").wait_for()
+    wait_for_heading(page, "Dry run: this claim would be accepted")
     assert page.url.endswith("#dry-run")
     assert "takes 4" in page.inner_text("#dry-run")
     assert page.get_by_label("Strategy").input_value() == "pack"
@@ -389,7 +399,7 @@ def test_an_inventory_is_tried_on_the_page_of_its_provider(open_page):
     page.locator("summary", has_text="VCPU").click()
     page.get_by_label("Total").fill("8")
     page.get_by_role("button", name="Try this inventory").click()
-    page.get_by_role("heading", name="Dry run: this inventory would be accepted").wait_for()
+    wait_for_heading(page, "Dry run: this inventory would be accepted")
     assert "48 of 16 used" in page.inner_text("#dry-run")
     assert page.input_value("#VCPU-total") == "32"  # nothing was changed
     assert violations(page) == []
@@ -486,7 +496,7 @@ def test_a_claim_is_tried_with_a_token(open_page, by_token, keystone):
     page = open_page(CANDIDATES, f"{by_token.url}/console")
     signed_in(page, keystone.token("operator", "mine"))
     page.get_by_role("button", name="Try this claim: candidate 1").click()
-    page.get_by_role("heading", name="Dry run: this claim would be accepted").wait_for()
+    wait_for_heading(page, "Dry run: this claim would be accepted")
     assert page.evaluate("document.activeElement.id") == "dry-run"
     page.reload()
     page.get_by_role("heading", name="4 candidates").wait_for()

@@ -21,6 +21,7 @@ from placement.routes import PLACEMENT
 from placement.v1.api import V1
 from placement.version_history import OLDEST
 from tests import servers, web
+from tests.clock import Clock
 from tests.console.conftest import console
 from tests.console.fleet import CONSUMER, GONE, GONE_CONSUMER, HOSTILE, send
 
@@ -488,8 +489,14 @@ def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url,
     app = console(database_url)
     send(app, "PUT", "/traits/CUSTOM_OLD")
     waited = []
-    monkeypatch.setattr("placement.db.event_watch.EventWatch.wait", lambda *_: waited.append(1))
-    monkeypatch.setattr("placement.console.handlers.event._WAIT", 0.01)
+    clock = Clock()
+
+    def wait(*_):
+        waited.append(1)
+        clock.sleep(3600)
+
+    monkeypatch.setattr("placement.v1.following.time", clock)
+    monkeypatch.setattr("placement.db.event_watch.EventWatch.wait", wait)
     text = page(app, "/events")
     position = re.search(r'data-position="([^"]*)"', text)[1]
     assert 'data-follow="/console/events/rows?"' in text

@@ -67,6 +67,7 @@ def test_the_root_and_the_health_check_answer_beside_a_stranger_with_a_lock(bloc
             began = time.monotonic()
             assert ask(service, "GET", path).status == 200
             assert time.monotonic() - began < SOON
+        service.wait_until(lambda: any(answer.status == 503 for answer in [*answers]))
     for one in crowd:
         one.join()
     statuses = [answer.status for answer in answers]

@@ -26,7 +26,10 @@ pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]
-OPTIONS = {"oslo_middleware": {"enable_proxy_headers_parsing": True}}
+OPTIONS = {
+    "oslo_middleware": {"enable_proxy_headers_parsing": True},
+    "placement_database": {"max_threads": 0},  # no request is refused because a server was held up
+}
 #: What a client may not say of itself.
 FORGED = {
     "X-Forwarded-Proto": "https",

@@ -30,8 +30,8 @@ def test_uwsgi_replaces_a_killed_worker(database_url):
     except Missing as reason:
         missing(reason)
     with running.uwsgi(database_url, processes=2) as service:
+        service.wait_until(lambda: len(service.workers) == 2)
         workers = service.workers
-        assert len(workers) == 2
         killed = service.kill_worker()
         service.wait_until(lambda: len(service.workers) == 2 and killed not in service.workers)
         assert answers(service)

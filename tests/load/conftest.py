@@ -15,6 +15,9 @@ from tests.load.history import contradictions
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
 
+#: No request is refused because a server was held up; test_blocked is about that.
+WITHOUT_BULKHEAD = {"placement_database": {"max_threads": 0}}
+
 
 @pytest.fixture(scope="session")
 def service(backend):
@@ -22,7 +25,7 @@ def service(backend):
     try:
         flags = ("--lazy-apps", "--enable-threads", "--threads", "4")
         metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
-        options = {"metrics": {"directory": metrics}, "baremetal": {"enabled": True}}
+        options = {"metrics": {"directory": metrics}, "baremetal": {"enabled": True}, **WITHOUT_BULKHEAD}
         with running.uwsgi(url, processes=3, flags=flags, options=options) as running_service:
             running_service.database_url, running_service.metrics = url, metrics
             yield running_service

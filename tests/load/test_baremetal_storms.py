@@ -191,6 +191,9 @@ def test_no_request_fails_where_there_is_a_node_for_each_client(storm, round_):
 class Churn:
     """Clients of both APIs that make all kinds of writes to a few nodes, each in a thread of its own."""
 
+    #: What each run has to have done.
+    NEEDED = ("allocate", "delete", "provision", "maintain", "associate", "steal", "replace")
+
     def __init__(self, machines, seconds):
         self.machines, self.storm, self.end = machines, machines.storm, time.monotonic() + seconds
         self.names = [f"n{new()}" for _ in range(3)]
@@ -200,9 +203,15 @@ class Churn:
         """Run each until the end; return what they have done, by kind and status."""
         done = collections.Counter()
 
+        def goes_on(kind):
+            now = time.monotonic()
+            # On a slow machine few are tried, and of some kinds most are refused.
+            misses = kind in self.NEEDED and not succeeded(done, kind)
+            return now < self.end or (misses and now < self.end + 120)
+
         def repeat(work, seed):
             chance = random.Random(seed)
-            while time.monotonic() < self.end:
+            while goes_on(work.__name__):
                 done[work.__name__, work(chance).status] += 1
 
         self.storm.together(*(lambda work=work, seed=seed: repeat(work, seed) for seed, work in enumerate(works)))
@@ -281,6 +290,11 @@ class Churn:
         return answer
 
 
+def succeeded(done, kind):
+    """Whether one of a kind of writes was accepted."""
+    return any(number for (done_kind, status), number in [*done.items()] if done_kind == kind and 200 <= status < 300)
+
+
 def test_all_that_clients_of_both_apis_do_leaves_one_truth(service):
     """A node that is created again has a provider whose generation begins anew, so generations prove nothing here."""
     storm = Storm(service.url)
@@ -292,8 +306,7 @@ def test_all_that_clients_of_both_apis_do_leaves_one_truth(service):
         *[churn.provision] * 2,
         *(churn.rename, churn.maintain, churn.reclassify, churn.associate, churn.claim, churn.steal, churn.replace),
     )
-    for work in ("allocate", "delete", "provision", "maintain", "associate", "steal", "replace"):
-        assert any(number for (kind, status), number in done.items() if kind == work and 200 <= status < 300), done
+    assert all(succeeded(done, kind) for kind in churn.NEEDED), done
     check_truth(storm, machines)
     assert [event for event in storm.history if event.answer.status >= 500] == []
     with opened(service.database_url) as database:

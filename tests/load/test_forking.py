@@ -13,6 +13,7 @@ from placement.db.database import opened
 from placement.db.tables import provider_changes
 from tests import running, servers, web_servers
 from tests.conftest import chosen, missing, shared_server
+from tests.load.conftest import WITHOUT_BULKHEAD
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, statuses
 
@@ -40,7 +41,7 @@ def databases(request, subtests):
 
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS.keys())
 def test_workers_share_neither_connections_nor_writers(databases, flags):
-    options = {"probe": {"databases": ",".join(databases)}}
+    options = {"probe": {"databases": ",".join(databases)}, **WITHOUT_BULKHEAD}
     with running.uwsgi(databases[0], 2, options, module="tests.load.probe", flags=flags) as service:
         workers = [looked_at(service, place) for place, _ in enumerate(databases)]
     assert_nothing_was_shared(databases, workers)

@@ -77,6 +77,7 @@ def test_workers_that_are_killed_in_mid_claim(database_url):
 def test_a_database_that_is_killed_in_mid_storm(private_server):
     url = private_server.create_database()
     with running.uwsgi(url, flags=("--lazy-apps", "--enable-threads", "--threads", "2")) as service:
+        service.wait_until(lambda: len(service.workers) == 2)
         storm, workers = Storm(service.url), service.workers
         books = opening(storm)
         with Busy(books) as clients:

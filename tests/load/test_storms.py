@@ -433,13 +433,13 @@ def test_a_provider_goes_only_if_no_child_is_born(storm, round_):
 def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm, deadlocks):
     """New children during claims on MariaDB: 37 of 44 were refused; moves during creations on PostgreSQL: 12 of 13."""
     before = deadlocks()
-    end = time.monotonic() + (60 if LONG else 6)
     # Of these trees, some roots have higher ids than their members, and some have lower ones.
     nodes = [storm.provider(VCPU=100_000) for _ in range(2)]
     roots = [storm.provider(VCPU=100_000) for _ in range(2)]
     nodes += [storm.provider(parent=root, VCPU=100_000) for root in roots]
     hosts = [(storm.provider(parent=node, VGPU=4), storm.provider(parent=node), new()) for node in nodes[1:3]]
     busiest = [roots[1], nodes[3]]
+    end = time.monotonic() + (60 if LONG else 6)
 
     def repeat(work, seed):
         chance = random.Random(seed)
@@ -485,7 +485,7 @@ def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm, deadloc
     refused = [event for event in storm.history if event.answer.status not in (200, 204)]
     assert refused == []
     # There were 93 in 578 requests.  InnoDB has a few of its own: of a small table it may lock all rows for some.
-    assert deadlocks() - before <= len(storm.history) / 100
+    assert deadlocks() - before <= max(5, len(storm.history) / 100)
 
 
 # --- classes and traits ----------------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ METHODS = {path: ("get", "post", "delete", *(("put",) if path.startswith(PLACEME
 @pytest.fixture
 def service(database):
     """The service with a few things in it."""
-    application = deploy.loadapp(web.configuration(), database)
+    # Nobody waits for events as long as a request says.
+    application = deploy.loadapp(web.configuration(history__max_waiting_requests=0), database)
     furnish(caller.inside(application))
     return Described(application)
 

@@ -73,10 +73,13 @@ def test_a_thread_is_refused_if_all_others_are_stalled(inside, monkeypatch):
 def test_a_thread_is_stalled_after_five_seconds(inside, clock):
     """The limit that the documentation states."""
     wall = Bulkhead(1)
-    threading.Timer(1, inside(wall, 1).set).start()
+    leave = inside(wall, 1)
+    leaves_late = threading.Timer(30, leave.set)
+    leaves_late.start()
     clock.now += 5.1
     with pytest.raises(errors.DatabaseBusy):
         enters(wall)
+    leaves_late.cancel()
 
 
 def test_a_thread_waits_if_only_the_oldest_is_stalled(inside, clock):

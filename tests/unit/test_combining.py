@@ -292,7 +292,7 @@ def test_how_many_there_were_is_remembered_for_a_limited_number_of_keys(make, mo
 
 
 def test_a_follower_that_gives_up_fails_while_its_item_is_run(make):
-    runner, ends = make(longest_wait=2.0, wait=lambda _ended: False), threading.Event()
+    runner, ends = make(longest_wait=6.0, wait=lambda _ended: False), threading.Event()
 
     def take_and_stay(batch):
         batch.extend()
@@ -323,7 +323,7 @@ def waits_for(thread, entry):
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(make, leads):
-    runner = make(longest_wait=SOON if leads else 2.0)
+    runner = make(longest_wait=SOON if leads else 6.0)
     first = runner.begin("a")
     interrupted = runner.queue("b")
     [entry] = runner.combiner._queue._waiting
