@@ -143,18 +143,21 @@ def fact(event: Document) -> tuple[str, str, str, str, str]:
 
 
 def _what(event: Document) -> str:
-    """Return which object was created, deleted, renamed or changed."""
-    before, after = event["generation"]
-    old, new = event["changes"].get("name", (None, None))
+    """Return which object was created, deleted or changed."""
     named = event["name"] or event["uuid"]
     if event["uuid"] and event["name"]:
         named = f"{event['name']} ({event['uuid']})"
-    verb = "changed"
-    if (before is None and after is not None) or (old is None and new is not None):
-        verb = "created"
-    elif (before is not None and after is None) or (old is not None and new is None):
-        verb = "deleted"
-    return f"{event['kind'].replace('_', ' ')} {named} {verb}"
+    return f"{event['kind'].replace('_', ' ')} {named} {_verb(event)}"
+
+
+def _verb(event: Document) -> str:
+    before, after = event["generation"]
+    # Nodes, resource classes and traits have no generation; what they always have is new or gone with them.
+    if before is None and after is None:
+        before, after = event["changes"].get("driver" if event["kind"] == "node" else "name", (None, None))
+    if before is None and after is not None:
+        return "created"
+    return "deleted" if before is not None and after is None else "changed"
 
 
 def _changes(event: Document) -> Iterator[str]:
@@ -169,7 +172,7 @@ def _changes(event: Document) -> Iterator[str]:
             yield from (f"{name} -{each}" for each in value.get("removed", ()))
         elif name == "consumers":
             pass  # those that came and went are in the allocations
-        elif name != "name" or None not in value:
+        elif name != "name" or None not in value or _verb(event) == "changed":
             yield from _pairs((name,), value)
 
 

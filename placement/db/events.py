@@ -100,7 +100,8 @@ class Notes:
                     "ordinal": ordinal,
                     "kind": kind,
                     "uuid": None if kind in (RESOURCE_CLASS, TRAIT) else key,
-                    "name": None if name is None else name[1] or name[0],
+                    # Of a rename the old one, by which nothing else finds the object.
+                    "name": None if name is None else name[0] or name[1],
                     "project": noted.project,
                     "before_generation": before,
                     "generation": after,

@@ -385,7 +385,7 @@ events = sa.Table(
     sa.Column("kind", sa.String(16), nullable=False),
     # Of a provider, consumer or node; null for resource classes and traits.
     sa.Column("uuid", sa.String(36), nullable=True),
-    # Where the event creates, names or deletes the object.
+    # Where the event creates, names or deletes the object: of a rename the old name.
     sa.Column("name", _exact(255), nullable=True),
     # The consumer's.
     sa.Column("project", _exact(255), nullable=True),

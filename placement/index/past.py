@@ -23,7 +23,7 @@ from placement.objects.past_events import EventsSince, Undoable
 
 #: Events that are undone at most: they take about ten microseconds each.
 MOST = 2_000_000
-#: Providers, classes and traits that are not in the tables any more get ids above all of the tables.
+#: Classes and traits that are not in the tables any more get ids above all of the tables.
 _ABOVE = 2**31
 
 
@@ -62,7 +62,6 @@ def _read(db: Connection, moment: datetime.datetime) -> tuple[_State, EventsSinc
 class _Provider:
     """A provider while events are undone."""
 
-    id: int
     name: str | None = None
     generation: int | None = None
     parent: str | None = None
@@ -102,7 +101,7 @@ class _State:
     def __init__(self, class_ids: Mapping[str, int], trait_ids: Mapping[str, int]) -> None:
         self._class_ids = dict(class_ids)
         self._trait_ids = trait_ids
-        #: Ids of providers and classes that are in no table any more.
+        #: Ids of classes that are in no table any more.
         self._ids = itertools.count(_ABOVE)
         self._providers: dict[str, _Provider] = {}
 
@@ -111,10 +110,11 @@ class _State:
         """Return the state of the rows of a database."""
         state = cls({name: class_id for class_id, name in class_names.items()}, rows.trait_ids)
         uuids = {row[0]: row[1] for row in rows.providers}
+        by_id = {}
         for id_, uuid, name, generation, parent_id, _ in rows.providers:
             parent = None if parent_id is None else uuids.get(parent_id)
-            state._providers[uuid] = _Provider(id_, name, generation or 0, parent, consumers=consumers.get(id_, 0))
-        by_id = {provider.id: provider for provider in state._providers.values()}
+            by_id[id_] = _Provider(name, generation or 0, parent, consumers=consumers.get(id_, 0))
+            state._providers[uuid] = by_id[id_]
         for id_, class_id, *amounts in rows.inventories:
             if int(id_) in by_id and int(class_id) in class_names:
                 values = [int(amount) for amount in amounts[:-1]]
@@ -142,7 +142,7 @@ class _State:
             provider = self._providers.get(undoable.uuid)
             if provider is None:
                 # It was deleted; or another program deleted it, which wrote no event.
-                provider = self._providers[undoable.uuid] = _Provider(next(self._ids))
+                provider = self._providers[undoable.uuid] = _Provider()
             provider.undo(undoable.changes)
             if before is not None:
                 provider.generation = before
@@ -160,7 +160,13 @@ class _State:
                 provider.used[before] = provider.used.pop(after)
 
     def built(self) -> tuple[Snapshot, dict[int, int]]:
-        """Return the snapshot, and the numbers of consumers by provider id."""
+        """Return the snapshot, and the numbers of consumers by provider id.
+
+        Ids are the places in the order of the uuids.  Those of the tables are not known of providers that are gone, and
+        what is gone may be more from one page of a past time to the next.
+        """
+        ids = {uuid: number for number, uuid in enumerate(sorted(self._providers), 1)}
+        numbered = [(ids[uuid], provider) for uuid, provider in self._providers.items()]
         providers = self._providers.values()
         classes = {name for provider in providers for name in (*provider.inventories, *provider.used)}
         for name in sorted(classes - self._class_ids.keys()):
@@ -169,34 +175,31 @@ class _State:
         unknown = sorted(traits - self._trait_ids.keys())
         rows = Rows(
             providers=[
-                (one.id, uuid, one.name, one.generation, self._id_of(one.parent), self._root_of(uuid))
+                (ids[uuid], uuid, one.name, one.generation, ids.get(one.parent or ""), ids[self._root_of(uuid)])
                 for uuid, one in self._providers.items()
             ],
             inventories=[
-                (one.id, self._class_ids[name], *(columns[amount] for amount in AMOUNTS))
-                for one in providers
+                (id_, self._class_ids[name], *(columns[amount] for amount in AMOUNTS))
+                for id_, one in numbered
                 for name, columns in one.inventories.items()
                 if columns.keys() >= {*AMOUNTS}
             ],
-            usages=[(one.id, self._class_ids[name], used) for one in providers for name, used in one.used.items()],
-            traits=_members((one.id, one.traits) for one in providers),
-            aggregates=_members((one.id, one.aggregates) for one in providers),
+            usages=[(id_, self._class_ids[name], used) for id_, one in numbered for name, used in one.used.items()],
+            traits=_members((id_, one.traits) for id_, one in numbered),
+            aggregates=_members((id_, one.aggregates) for id_, one in numbered),
             trait_ids={**self._trait_ids, **{name: _ABOVE + number for number, name in enumerate(unknown)}},
         )
         names = {class_id: name for name, class_id in self._class_ids.items()}
-        return build(rows, names), {one.id: one.consumers for one in providers}
+        return build(rows, names), {id_: one.consumers for id_, one in numbered}
 
-    def _id_of(self, uuid: str | None) -> int | None:
-        return None if uuid is None or uuid not in self._providers else self._providers[uuid].id
-
-    def _root_of(self, uuid: str) -> int:
-        """Return the id of the root; where other programs have made a loop, that of the provider itself."""
+    def _root_of(self, uuid: str) -> str:
+        """Return the uuid of the root; where other programs have made a loop, that of the provider itself."""
         path = [uuid]
         while (parent := self._providers[path[-1]].parent) is not None and parent in self._providers:
             if parent in path:
-                return self._providers[uuid].id
+                return uuid
             path.append(parent)
-        return self._providers[path[-1]].id
+        return path[-1]
 
 
 def _members(sets: Iterable[tuple[int, set[str]]]) -> list[tuple[int, str]]:

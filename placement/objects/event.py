@@ -63,7 +63,7 @@ class Event:
     kind: str
     #: None for resource classes and traits.
     uuid: str | None
-    #: Where the event creates, names or deletes the object.
+    #: Where the event creates, names or deletes the object: the new name, or the last.
     name: str | None
     #: Before and after; both None if it did not move.
     generations: tuple[int | None, int | None]
@@ -151,6 +151,18 @@ def node_named(db: Reading, name: str) -> str | None:
     """Return the uuid of the node that has a name; None if there is none."""
     uuid: str | None = db.execute(sa.select(baremetal_nodes.c.uuid).where(baremetal_nodes.c.name == name)).scalar()
     return uuid
+
+
+def written(db: Reading, uuid: str) -> str | None:
+    """Return a uuid as it is written in the database; None if nothing there has it, and no event.
+
+    Clients write uuids of consumers with capitals or without dashes, too, and some collations find them in any case.
+    """
+    for table in (resource_providers, baremetal_nodes, consumers, events):
+        found: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == uuid).limit(1)).scalar()
+        if found is not None:
+            return found
+    return None
 
 
 def is_present(db: Reading, uuid: str) -> bool:
@@ -269,10 +281,12 @@ def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_f
 
 
 def _event(row: Any) -> Event:
+    changes = orjson.loads(row.changes)
+    _, new_name = changes.get("name", (None, None))
     return Event(
-        *(row.number, _mark(row.number, row), row.at, row.kind, row.uuid, row.name),
+        *(row.number, _mark(row.number, row), row.at, row.kind, row.uuid, new_name or row.name),
         (row.before_generation, row.generation),
-        orjson.loads(row.changes),
+        changes,
         row.project,
         None if row.asked is None else orjson.loads(row.asked),
     )

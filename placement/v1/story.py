@@ -7,8 +7,11 @@ import uuid
 from placement.db.transaction import Reading
 from placement.http.request import Request
 from placement.objects import event
+from placement.objects.event import EventFilter
+from placement.schemas.document import Parameters
 from placement.v1 import lookup
 from placement.v1.failures import UnknownProvider
+from placement.v1.schemas import event as schema
 
 
 def find(req: Request, ident: str) -> str | None:
@@ -18,7 +21,8 @@ def find(req: Request, ident: str) -> str | None:
     the name last.
 
     Returns:
-        None if nothing has the name, or had it.  A uuid is returned whether something has it or not.
+        None if nothing has the name, or had it.  A uuid is returned whether something has it or not, as it is written
+        there.
     """
     snapshot = req.index.current()
     slot = lookup.find(snapshot, ident)
@@ -27,9 +31,28 @@ def find(req: Request, ident: str) -> str | None:
     req.database.history.order()
 
     def work(db: Reading) -> str | None:
-        return event.node_named(db, ident) or event.named(db, ident)
+        return event.node_named(db, ident) or event.named(db, ident) or _as_written(db, ident)
 
-    return req.read(work) or _uuid(ident)
+    return req.read(work)
+
+
+def event_filter(req: Request, parameters: Parameters) -> EventFilter:
+    """Return which events a query asks for.
+
+    Args:
+        req: The request.
+        parameters: Its query.
+
+    Raises:
+        UnknownProvider: As ``of_parameter``.
+        InvalidDate, InvalidEventFilter: As the schema does.
+    """
+    provider, consumer = parameters.get("provider"), parameters.get("consumer")
+    return schema.event_filter(
+        parameters,
+        None if provider is None else of_parameter(req, provider),
+        None if consumer is None else of_consumer(req, consumer),
+    )
 
 
 def of_parameter(req: Request, ident: str) -> str:
@@ -44,9 +67,15 @@ def of_parameter(req: Request, ident: str) -> str:
     return found
 
 
-def _uuid(ident: str) -> str | None:
-    """Return a uuid in the form with dashes; None if it is none."""
+def of_consumer(req: Request, consumer: str) -> str:
+    """Return the uuid of a consumer as it is written in the database."""
+    return req.read(lambda db: _as_written(db, consumer)) or consumer
+
+
+def _as_written(db: Reading, ident: str) -> str | None:
+    """Return a uuid as it is written in the database, else in the form with dashes; None if it is none."""
     try:
-        return str(uuid.UUID(ident))
+        canonical = str(uuid.UUID(ident))
     except ValueError:
         return None
+    return event.written(db, ident) or event.written(db, canonical) or canonical

@@ -7,10 +7,13 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
+from placement.db import events as events_of
 from placement.db.tables import event_order, events
+from placement.index.live import LiveIndex
 from placement.objects import event
 from placement.objects.event import EventFilter
 from tests.db.event_rows import chain, key, write
+from tests.db.in_process import placement
 
 ALL = EventFilter()
 
@@ -128,6 +131,42 @@ def test_a_uuid_of_a_name_is_found_after_the_provider_is_gone(database):
     database.history.order()
     assert database.read(lambda db: event.named(db, f"n-{key(1)}")) == key(1)
     assert database.read(lambda db: event.named(db, "other")) is None
+
+
+def test_a_name_that_was_given_up_is_found(database):
+    """A name from before the history is in the rename only."""
+    database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("old", "new")}, generations=(4, 4)))
+    [one] = read(database).events
+    assert (one.name, one.changes) == ("new", {"name": ["old", "new"]})
+    assert database.read(lambda db: event.named(db, "old")) == key(1)
+    write(database, (key(2), None, 0))
+    database.write(lambda db: db.note(events_of.PROVIDER, key(2), {("name",): ("old", "other")}, generations=(0, 0)))
+    database.history.order()
+    assert database.read(lambda db: event.named(db, "old")) == key(2), "it had the name last"
+
+
+@pytest.mark.parametrize("written", [str, str.upper])
+def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(database, written):
+    """``POST /allocations`` keeps the spelling of a client, ``PUT`` does not."""
+    service = placement(database, LiveIndex(database))
+    provider, consumer = key(1), written("abcdefab-0000-4000-8000-00000000000c")
+    assert service("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
+    assert service("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+    claim = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
+    claim |= {"consumer_generation": None, "consumer_type": "INSTANCE"}
+    assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
+    for ended in (False, True):
+        if ended:
+            assert service("DELETE", f"/allocations/{consumer}").status == 204
+        # What is written in capitals is another consumer where the database distinguishes them.
+        for spelling in {consumer, consumer.upper()}:
+            answer = service("GET", f"/v1/events?consumer={spelling}")
+            assert answer.status == 200, answer
+            found = answer.body["events"]
+            assert [one["uuid"] for one in found] == [consumer] * (1 + ended), spelling
+            story = service("GET", f"/v1/history/{spelling}").body
+            assert (story["uuid"], story["present"], len(story["events"])) == (consumer, not ended, 1 + ended)
 
 
 # --- what is lost ----------------------------------------------------------------------------------------------------

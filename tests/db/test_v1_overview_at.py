@@ -184,6 +184,23 @@ def test_the_pages_of_an_age_are_of_one_time(database):
     assert len(following["providers"]) == 1
 
 
+def test_pages_of_one_time_have_each_provider_once_whatever_is_deleted_meanwhile(database):
+    service, names = placement(database), Names()
+    for name in ("first", "second", "third", "fourth"):
+        assert service(*names.fill(provider(name))).status == 200
+    assert service("DELETE", names.filled("/resource_providers/$first"), 39).status == 204
+    at = moment(database)
+    before = shown(service, at=at)
+    path, found = f"/v1/overview?at={at}&limit=1", []
+    while path:
+        body = service("GET", path).body
+        found += [one["uuid"] for one in body["providers"]]
+        if len(found) in (1, 2):
+            assert service("DELETE", f"/resource_providers/{found[-1]}", 39).status == 204
+        path = body["next"] and "/v1/" + body["next"].partition("/v1/")[2]
+    assert sorted(found) == sorted(before)
+
+
 def test_a_time_before_the_history_is_gone(database):
     service, names = placement(database), Names()
     answer = service("GET", "/v1/overview?at=1h")

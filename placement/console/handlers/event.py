@@ -82,9 +82,7 @@ def _wanted(req: Request, given: dict[str, str]) -> EventFilter:
     Raises:
         InvalidQuery, InvalidEventFilter, UnknownProvider: It makes no sense.
     """
-    parameters = _LIST.validate(given.items(), OLDEST)
-    named = parameters.get("provider")
-    return schema.event_filter(parameters, None if named is None else story.of_parameter(req, named))
+    return story.event_filter(req, _LIST.validate(given.items(), OLDEST))
 
 
 def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[str, Any]:

@@ -31,10 +31,7 @@ def _project(req: Request) -> dict[str, Any]:
 def list_events(req: Request) -> Reply:
     """List the events that meet every condition, in their order; wait for them, or stream them."""
     parameters = req.parameters
-    named = parameters.get("provider")
-    provider = None if named is None else story.of_parameter(req, named)
-    wanted = schema.event_filter(parameters, provider)
-    following = Following(req.database, wanted, int(parameters.get("limit", schema.USUAL)))
+    following = Following(req.database, story.event_filter(req, parameters), int(parameters.get("limit", schema.USUAL)))
     after = following.start(_last_event(req) or parameters.get("after"))
     if preferred_type(req.environ.get("HTTP_ACCEPT"), (EVENT_STREAM,)) == EVENT_STREAM:
         reply = stream(Stream(following, after), EVENT_STREAM)

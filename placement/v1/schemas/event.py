@@ -82,18 +82,19 @@ STORY_REPLIES = ok(
 )
 
 
-def event_filter(parameters: Parameters, provider: str | None) -> EventFilter:
+def event_filter(parameters: Parameters, provider: str | None, consumer: str | None) -> EventFilter:
     """Return which events a query asks for.
 
     Args:
         parameters: The query.
         provider: The uuid of the provider that it names.
+        consumer: That of the consumer.
 
     Raises:
         InvalidDate: There is no such date.
         InvalidEventFilter: The conditions exclude each other.
     """
-    consumer, kind, since = parameters.get("consumer"), parameters.get("kind"), parameters.get("since")
+    kind, since = parameters.get("kind"), parameters.get("since")
     if provider is not None and consumer is not None:
         raise InvalidEventFilter(reason="an event is about a provider or a consumer")
     kinds: tuple[str, ...] = () if kind is None else (kind,)

@@ -85,6 +85,25 @@ def test_a_resource_class_has_a_name_alone():
     assert events.fact(found)[3] == "resource class CUSTOM_X created"
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "verb"),
+    [
+        ("n1", {"name": [None, "n1"]}, "changed"),
+        ("n1", {"name": ["n1", None]}, "changed"),
+        (None, {"driver": [None, "fake"]}, "created"),
+        ("n1", {"driver": ["fake", None], "name": ["n1", None]}, "deleted"),
+        ("n1", {"driver": ["fake", "ipmi"]}, "changed"),
+    ],
+)
+def test_a_node_begins_with_its_driver_and_may_have_no_name(name, changes, verb):
+    said = events.fact(event(kind="node", name=name, changes=changes, generation=[None, None]))[3]
+    assert said == f"node {f'{name} ({HOST})' if name else HOST} {verb}"
+
+
+def test_a_provider_that_gets_its_first_name_is_not_created():
+    assert events.fact(event(name="host1", changes={"name": [None, "host1"]}, generation=[2, 2]))[3].endswith("changed")
+
+
 def test_a_line_is_safe_in_a_terminal():
     (line,) = events.lines(iter([event(name="\x1b[31mred", changes={"name": [None, "\x1b[31mred"]})]), Style())
     assert "\x1b" not in line
