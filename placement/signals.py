@@ -132,6 +132,9 @@ waiting_changed: Signal[[int]] = Signal()
 #: A request was to wait for events, and had no place among those that do.
 wait_refused: Signal[[]] = Signal()
 
+#: A reader of events was told that its position is lost.
+position_lost: Signal[[]] = Signal()
+
 #: An examination has ended (``placement/doctor``): how many findings there are, by check and severity, also where there
 #: are none.  Checks that were not made to their ends are left out.
 examined: Signal[[Mapping[tuple[str, str], int]]] = Signal()

@@ -75,6 +75,8 @@ class Metrics:
         pruned = counter("events_pruned", "Events that were removed from the history", "cause")
         ordered = counter("transactions_ordered", "Transactions whose events were given their positions")
         refused = counter("waits_refused", "Requests that were to wait for events, and had no place to")
+        # Not the requests with 410: for Prometheus the first value of their series would be no increase.
+        lost = counter("positions_lost", "Readers of events who were told that their position is lost")
         reloads = counter("index_reloads", "Times that a worker read all providers", "cause")
         # The library takes long to find the metric for some labels, so the result is cached.
         self._request = functools.cache(requests.labels)
@@ -145,6 +147,7 @@ class Metrics:
             (signals.transactions_ordered, self._guarded(ordered.inc)),
             (signals.waiting_changed, self._guarded(waiting.set)),
             (signals.wait_refused, self._guarded(refused.inc)),
+            (signals.position_lost, self._guarded(lost.inc)),
             (signals.examined, self._guarded(self._examined)),
         ]
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from placement import errors
+from placement import errors, signals
 from placement.db.database import Database
 from placement.http.response import encode
 from placement.objects import event
@@ -47,6 +47,7 @@ class Following:
                 lambda db: event.page(db, self.wanted, self.limit, after, newest_first=newest_first)
             )
         except event.UnknownMark:
+            signals.position_lost()
             raise PositionLost() from None
 
     def wait(self, after: str | None, seconds: float) -> EventPage:

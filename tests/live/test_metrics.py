@@ -170,6 +170,7 @@ def test_the_history_and_its_readers_are_counted(database_url, directory, shown)
 
         assert storm.ask("GET", "/v1/events?after=7000000-0badcafe").status == 410
         assert shown.sum("request_seconds_count", route="/v1/events", status="410") == 1
+        assert shown.sum("positions_lost_total") == 1
 
         assert shown.sum("doctor_findings") == 0
         with contextlib.closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as connection, connection:

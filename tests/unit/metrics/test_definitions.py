@@ -161,6 +161,7 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.waiting_changed(2)
     signals.waiting_changed(1)
     signals.wait_refused()
+    signals.position_lost()
     signals.examined({("roots", "error"): 2, ("roots", "warning"): 0, ("leases", "warning"): 1})
     signals.examined({("leases", "warning"): 0})
     assert samples(registry, "database_errors_total") == {("deadlock",): 1}
@@ -190,6 +191,7 @@ def test_events_of_lower_layers_are_counted(registry):
     assert samples(registry, "transactions_ordered_total") == {(): 3}
     assert samples(registry, "waiting_requests") == {(): 1}
     assert samples(registry, "waits_refused_total") == {(): 1}
+    assert samples(registry, "positions_lost_total") == {(): 1}
     assert samples(registry, "doctor_findings") == {("roots", "error"): 2}
     assert registry.get_sample_value("placement_doctor_findings", {"check": "leases", "severity": "warning"}) == 0
 
