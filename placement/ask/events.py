@@ -38,6 +38,11 @@ def add_events(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--kind", metavar="<kind>", help="those of providers, consumers, nodes, ...: provider")
     options.add_argument("--since", metavar="<when>", help="those from after a date, or an age such as 2h")
     options.add_argument("--limit", type=filters.positive, metavar="<n>", help="this many at most (default: all)")
+    add_follow(parser)
+
+
+def add_follow(parser: argparse.ArgumentParser) -> None:
+    """Add ``--follow``."""
     parser.add_argument("--follow", action="store_true", help="go on with those to come, until Ctrl-C")
 
 
@@ -101,11 +106,38 @@ def history(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Doc
         pages: Asks the service; raises what it raises.
         arguments: Those of ``add_history``.
     """
+    found = (event for document in _stories(pages, arguments) for event in document["events"])
+    return itertools.islice(found, arguments.limit)
+
+
+def history_and_more(
+    client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]
+) -> Iterator[Document]:
+    """Yield the events that a parsed ``history`` asks for, and then those to come; raises as ``events``."""
+    return itertools.islice(_history_and_more(client, arguments, notice), arguments.limit)
+
+
+def _history_and_more(
+    client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]
+) -> Iterator[Document]:
+    # Asked for first, so that nothing is missed if there is no event yet to go on from.
+    position = client.get("/events", urlencode([("after", "now"), ("limit", 1)]))["position"]
+    conditions = dict.fromkeys(_CONDITIONS)
+    for document in _stories(client.stories, arguments):
+        uuid = document["uuid"]
+        for event in document["events"]:
+            position = event["position"]
+            conditions["consumer" if event["kind"] == "consumer" else "provider"] = uuid
+            yield event
+    following = {**vars(arguments), **conditions, "after": position, "limit": None}
+    found = _events(client, argparse.Namespace(**following), notice)
+    yield from (event for event in found if event["uuid"] == uuid)
+
+
+def _stories(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Document]:
     page = min(arguments.limit or _LONGEST_PAGE, _LONGEST_PAGE)
     query = [("order", "newest" if arguments.newest else "oldest"), ("limit", str(page))]
-    path = f"/history/{quote(arguments.object, safe='', errors='surrogateescape')}"
-    found = (event for document in pages(path, query) for event in document["events"])
-    return itertools.islice(found, arguments.limit)
+    return pages(f"/history/{quote(arguments.object, safe='', errors='surrogateescape')}", query)
 
 
 def lines(found: Iterator[Document], style: Style) -> Iterator[str]:

@@ -88,7 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     filters.add_overview(add("overview", _overview, "All providers, with what they have and what is used."))
     filters.add_consumers(add("consumers", _consumers, "Who holds what."))
     events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
-    events.add_history(add("history", _history, "What has happened to one provider, node or consumer."))
+    story = add("history", _history, "What has happened to one provider, node or consumer.")
+    events.add_history(story)
+    events.add_follow(story)
     examining = add("doctor", _doctor, "What is wrong with the service and its data; exit code 1 if anything is.")
     examining.add_argument(
         "--check", action="append", default=[], metavar="<name>", help="make this check only; may be repeated"
@@ -130,7 +132,13 @@ def _events(client: Client, arguments: argparse.Namespace) -> int:
 
 
 def _history(client: Client, arguments: argparse.Namespace) -> int:
-    _print_events(events.history(client.stories, arguments), arguments)
+    if arguments.follow and arguments.newest:
+        raise UsageError("--follow and --newest do not go together.")
+    if arguments.follow:
+        found = events.history_and_more(client, arguments, lambda sentence: _failed(sentence, DONE))
+    else:
+        found = events.history(client.stories, arguments)
+    _print_events(found, arguments)
     return DONE
 
 

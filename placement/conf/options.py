@@ -126,7 +126,7 @@ _HISTORY = [
         min=0,
         help="The largest number of requests of one process that wait for events, GET /v1/events with wait or as a "
         "stream. Others are answered at once. The default is a quarter of the threads of the web server, if their "
-        "number is known, and otherwise 1.",
+        "number is known, and otherwise 1: 0 is better for a server whose processes have one thread each.",
     ),
 ]
 

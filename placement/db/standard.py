@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import os_resource_classes
@@ -19,6 +19,7 @@ from placement import errors
 from placement.db import feed
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
+from placement.db.events import RESOURCE_CLASS, TRAIT
 from placement.db.tables import feed_instance, resource_classes, traits
 from placement.db.transaction import Reading, Transaction
 
@@ -40,16 +41,20 @@ _MISSING = (
 _ATTEMPTS = 50
 
 
-def insert(database: Database | DryRun[Any]) -> None:
+def insert(database: Database | DryRun[Any], *, noted: bool = False) -> None:
     """Insert the missing rows, in one transaction; several processes may do so at once.
 
     Existing rows are not changed.  What is missing is read from the database each time, never cached.
+
+    Args:
+        database: Where they are missing.
+        noted: Whether the history says so; of a new database it does not.
 
     Raises:
         RuntimeError: The id of a standard resource class belongs to another class.
     """
     if not database.read(_complete):
-        database.write(_add, attempts=_ATTEMPTS)
+        database.write(lambda db: _add(db, noted=noted), attempts=_ATTEMPTS)
 
 
 def missing(db: Reading) -> list[str]:
@@ -103,18 +108,25 @@ def _complete(db: Reading) -> bool:
     return not missing(db) and has_identity(db)
 
 
-def _add(db: Transaction) -> None:
+def _add(db: Transaction, *, noted: bool = False) -> None:
     if classes := _missing_classes(db):
         rows = [{"id": number, "name": name} for name, number in classes.items()]
         with _literal_zero(db) if db.dialect in ("mysql", "mariadb") else contextlib.nullcontext():
             db.execute(sa.insert(resource_classes), rows)
         db.changed(feed.NO_PROVIDER, feed.NAMES)
+        _note(db, RESOURCE_CLASS, classes if noted else ())
     if names := _missing_traits(db):
         db.execute(sa.insert(traits), [{"name": name} for name in names])
+        _note(db, TRAIT, names if noted else ())
     # An empty table of the identity has no row to lock, and two different rows would not collide: lock a class instead.
     db.execute(sa.select(resource_classes.c.id).where(resource_classes.c.name == "VCPU").with_for_update())
     if not has_identity(db):
         db.execute(sa.insert(feed_instance).values(uuid=str(uuid.uuid4())))
+
+
+def _note(db: Transaction, kind: str, names: Iterable[str]) -> None:
+    for name in names:
+        db.note(kind, name, {("name",): (None, name)})
 
 
 def _missing_classes(db: Reading) -> dict[str, int]:

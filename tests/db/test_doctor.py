@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.cmd import manage
+from placement.db import events as event_rows
 from placement.db import feed, schema, standard, tables
 from placement.db.database import opened
 from placement.db.tables import (
@@ -410,7 +411,7 @@ def test_what_is_mended_is_in_the_feed(database, world, plant, doctor, name):
     assert new == {(world.get(provider, provider), what) for provider, what in RECORDED[name]}
 
 
-#: What the history says: kind and uuid, with what has changed of it.
+#: What the history says: kind and uuid, or name, with what has changed of it.
 TOLD = {
     "lost_class": {("consumer", LOST, "reason: lost"), ("consumer", TWO, "reason: lost")},
     "lost_provider": {("consumer", LOST, "reason: lost"), ("consumer", ONE, "reason: lost")},
@@ -419,6 +420,10 @@ TOLD = {
     "rootless": {("provider", OTHER, f"root: {OTHER}"), ("provider", GRANDCHILD, f"root: {HOST}")},
     "wrong_root": {("provider", CHILD, f"root: {HOST}"), ("provider", GRANDCHILD, f"root: {HOST}")},
     "orphan": {("provider", OTHER, "reason: no parent")},
+    "standard_names": {
+        *((event_rows.RESOURCE_CLASS, name, f"name: {name}") for name in ("VCPU", "PCPU")),
+        (event_rows.TRAIT, "HW_CPU_X86_AVX", "name: HW_CPU_X86_AVX"),
+    },
 }
 
 
@@ -429,7 +434,7 @@ def test_what_is_mended_has_an_event(database, plant, doctor, name):
     assert doctor("--fix", "--yes").code == 0
     told = [*replay.all_events(database)][before:]
     for kind, key, words in TOLD[name]:
-        [event] = [event for event in told if (event.kind, event.uuid) == (kind, key)][-1:]
+        [event] = [event for event in told if event.kind == kind and key in (event.uuid, event.name)][-1:]
         name_, _, value = words.partition(": ")
         assert not name_ or event.changes[name_][1] == value, event
         assert event.request, "who has mended it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -42,23 +43,51 @@ def ask(service, *words):
 
 
 def test_a_follower_prints_each_event_once_although_the_service_is_restarted(service):
-    command = [*ASK, "events", "--follow", "--json", "--kind", "provider", "--since", "1h"]
     first = create(service, "first")
+    with following(service, "events", "--kind", "provider", "--since", "1h") as follower:
+        assert json.loads(follower.stdout.readline())["uuid"] == first
+        service.kill()
+        assert "asked again" in follower.stderr.readline()
+        service.start()
+        created = [create(service, name) for name in ("second", "third")]
+        assert [json.loads(follower.stdout.readline())["uuid"] for _ in created] == created
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait() == 130
+        assert follower.stdout.read() == ""
+
+
+@contextlib.contextmanager
+def following(service, *words):
+    command = [*ASK, *words, "--follow", "--json"]
     with subprocess.Popen(
         command, env=environment(service), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as follower:
         try:
-            assert json.loads(follower.stdout.readline())["uuid"] == first
-            service.kill()
-            assert "asked again" in follower.stderr.readline()
-            service.start()
-            created = [create(service, name) for name in ("second", "third")]
-            assert [json.loads(follower.stdout.readline())["uuid"] for _ in created] == created
-            follower.send_signal(signal.SIGINT)
-            assert follower.wait() == 130
-            assert follower.stdout.read() == ""
+            yield follower
         finally:
             follower.kill()
+
+
+def rename(service, provider, name):
+    url = f"{service.url}/resource_providers/{provider}"
+    assert requests.put(url, json={"name": name}, headers=HEADERS, timeout=60).status_code == 200
+
+
+def test_the_history_of_one_thing_goes_on(service):
+    one = create(service, "host1")
+    with following(service, "history", "host1") as follower:
+        assert json.loads(follower.stdout.readline())["changes"] == {"name": [None, "host1"]}
+        create(service, "host2")
+        rename(service, one, "host3")  # its name is no longer that of the command
+        create(service, "host1")
+        rename(service, one, "host4")
+        assert [json.loads(follower.stdout.readline())["changes"]["name"][1] for _ in range(2)] == ["host3", "host4"]
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait() == 130
+        assert follower.stdout.read() == ""
+    done = ask(service, "history", "host4", "--follow", "--newest")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--follow and --newest do not go together." in done.stderr
 
 
 def test_the_history_of_a_provider_that_is_gone_is_printed(service):

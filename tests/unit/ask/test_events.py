@@ -123,6 +123,9 @@ class Service:
             raise answer
         return answer
 
+    def stories(self, path, query):
+        yield self.get(path, "&".join("=".join(pair) for pair in query))
+
 
 def page(position, *found):
     return {"events": [*found], "position": position}
@@ -181,3 +184,26 @@ def test_a_follower_ends_where_the_service_refuses(error):
 def test_a_follower_ends_if_there_is_no_service_at_all():
     with pytest.raises(ServiceError):
         next(events.events(Service(ServiceError("x")), arguments(follow=True), print))
+
+
+def test_a_history_without_events_goes_on_from_before_it_was_asked_for():
+    """Of which kind the object is nobody has said."""
+    others, its = event(5, uuid=SERVER), event(6)
+    service = Service(page("4-a"), {"uuid": HOST, "events": []}, page("6-b", others, its), page("7-c", event(7)))
+    following = events.history_and_more(service, arguments(follow=True, object="host1", newest=False), print)
+    assert [next(following)["position"] for _ in range(2)] == [its["position"], "7-00000000"]
+    now, story, *asked = service.asked
+    assert (now["after"], story["order"]) == ("now", "oldest")
+    assert [(one["after"], one.get("provider"), one.get("consumer")) for one in asked] == [
+        ("4-a", None, None),
+        ("6-b", None, None),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "condition"), [("provider", "provider"), ("node", "provider"), ("consumer",) * 2])
+def test_a_history_goes_on_after_its_last_event(kind, condition):
+    story = {"uuid": HOST, "events": [event(2, kind=kind), event(3, kind=kind)]}
+    service = Service(page("4-a"), story, page("9-b", event(9, kind=kind)))
+    following = events.history_and_more(service, arguments(follow=True, object="host1", newest=False), print)
+    assert [next(following)["position"][0] for _ in range(3)] == ["2", "3", "9"]
+    assert (service.asked[-1]["after"], service.asked[-1][condition]) == ("3-00000000", HOST)
