@@ -129,6 +129,8 @@ def _history_and_more(
             position = event["position"]
             conditions["consumer" if event["kind"] == "consumer" else "provider"] = uuid
             yield event
+    if conditions["consumer"] and conditions["provider"]:  # for the service an event is about one of both
+        conditions = dict.fromkeys(_CONDITIONS)
     following = {**vars(arguments), **conditions, "after": position, "limit": None}
     found = _events(client, argparse.Namespace(**following), notice)
     yield from (event for event in found if event["uuid"] == uuid)

@@ -43,8 +43,8 @@ class UnknownMark(Exception):
 class EventFilter:
     """Which events: those that meet every condition; None is no condition."""
 
-    #: That of the provider, node or consumer.
-    uuid: str | None = None
+    #: That of the provider, node or consumer, in each spelling that it may have.
+    uuids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     #: The owner of a consumer.
     project: str | None = None
@@ -121,17 +121,17 @@ def page(
     if lowest > highest:
         return EventPage([], number, after or _mark_of(db, number), False)
     conditions = [*_conditions(wanted)]
-    if wanted.uuid is not None and _is_rare(db, wanted.uuid):
-        conditions += (events.c.uuid == wanted.uuid, POSITION.between(lowest, highest))
+    if wanted.uuids and _is_rare(db, wanted.uuids):
+        conditions += (events.c.uuid.in_(wanted.uuids), POSITION.between(lowest, highest))
     else:
         window = limit if wanted == _ALL else WINDOW
         lowest, highest = (
             (max(lowest, number - window), highest) if newest_first else (lowest, min(highest, number + window))
         )
         conditions += _within(lowest, highest)
-        if wanted.uuid is not None:
+        if wanted.uuids:
             # Not by the index of uuids, in which this one has very many rows.
-            conditions.append(sa.func.coalesce(events.c.uuid, "") == wanted.uuid)
+            conditions.append(sa.func.coalesce(events.c.uuid, "").in_(wanted.uuids))
     found = [_event(row) for row in db.execute(_statement(conditions, limit, newest_first=newest_first))]
     reached = lowest if newest_first else highest
     if len(found) == limit:
@@ -249,9 +249,9 @@ def _conditions(wanted: EventFilter) -> Iterator[sa.ColumnElement[bool]]:
         yield events.c.at >= wanted.since
 
 
-def _is_rare(db: Reading, uuid: str) -> bool:
+def _is_rare(db: Reading, uuids: tuple[str, ...]) -> bool:
     """Return whether the history has so few events of an object that all of them can be looked at."""
-    some = sa.select(events.c.seq).where(events.c.uuid == uuid).limit(WINDOW + 1).subquery()
+    some = sa.select(events.c.seq).where(events.c.uuid.in_(uuids)).limit(WINDOW + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= WINDOW)
 
 

@@ -109,7 +109,7 @@ def compare(
                 review.found += _judged(consumer, server)
         elif not expected.knows(uuid):
             review.found.append(_unknown(consumer, bound))
-    if expected.types is None and expected.named:
+    if expected.types is None and known_types:  # a list that names none of all consumers is another one
         _leave_out_types(review, review.compared.keys() - known_types)
     review.found += _missing(expected, seen, project)
     review.named_only = len(expected.named - seen)

@@ -47,12 +47,8 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         UnknownProvider: As ``of_parameter``.
         InvalidDate, InvalidEventFilter: As the schema does.
     """
-    provider, consumer = parameters.get("provider"), parameters.get("consumer")
-    return schema.event_filter(
-        parameters,
-        None if provider is None else of_parameter(req, provider),
-        None if consumer is None else of_consumer(req, consumer),
-    )
+    named = parameters.get("provider")
+    return schema.event_filter(parameters, None if named is None else of_parameter(req, named))
 
 
 def of_parameter(req: Request, ident: str) -> str:
@@ -65,11 +61,6 @@ def of_parameter(req: Request, ident: str) -> str:
     if found is None:
         raise UnknownProvider(parameter="provider", provider=ident)
     return found
-
-
-def of_consumer(req: Request, consumer: str) -> str:
-    """Return the uuid of a consumer as it is written in the database."""
-    return req.read(lambda db: _as_written(db, consumer)) or consumer
 
 
 def _as_written(db: Reading, ident: str) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -80,11 +82,11 @@ def test_events_are_found_by_what_they_are_about(database, window, newest_first,
     def expected(*pairs):
         return [*pairs][::-1] if newest_first else [*pairs]
 
-    assert found(uuid=key(1)) == expected(*((number, number + 1) for number in range(7)))
+    assert found(uuids=(key(1),)) == expected(*((number, number + 1) for number in range(7)))
     assert found(project="mine") == expected((None, 1), (1, None))
     assert found(kinds=("consumer",)) == expected((None, 1), (1, None))
-    assert found(uuid=key(7), kinds=("provider",)) == []
-    assert found(uuid=key(9)) == []
+    assert found(uuids=(key(7),), kinds=("provider",)) == []
+    assert found(uuids=(key(9),)) == []
 
 
 def test_events_are_found_by_their_time(database):
@@ -149,24 +151,33 @@ def test_a_name_that_was_given_up_is_found(database):
 def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(database, written):
     """``POST /allocations`` keeps the spelling of a client, ``PUT`` does not."""
     service = placement(database, LiveIndex(database))
-    provider, consumer = key(1), written("abcdefab-0000-4000-8000-00000000000c")
-    assert service("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
-    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
-    assert service("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
-    claim = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
-    claim |= {"consumer_generation": None, "consumer_type": "INSTANCE"}
-    assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
+    consumer = written("abcdefab-0000-4000-8000-00000000000c")
+    claim = claimed(service)
+    with ThreadPoolExecutor(1) as threads:
+        # Before anything has the uuid nobody knows how it will be written.
+        waiting = threads.submit(service, "GET", f"/v1/events?consumer={consumer.upper()}&after=now&wait=60")
+        while not database.history.watch._waiting:
+            time.sleep(0.01)
+        assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
+        assert [one["uuid"] for one in waiting.result().body["events"]] == [consumer]
     for ended in (False, True):
         if ended:
             assert service("DELETE", f"/allocations/{consumer}").status == 204
-        # What is written in capitals is another consumer where the database distinguishes them.
         for spelling in {consumer, consumer.upper()}:
-            answer = service("GET", f"/v1/events?consumer={spelling}")
-            assert answer.status == 200, answer
-            found = answer.body["events"]
+            found = service("GET", f"/v1/events?consumer={spelling}").body["events"]
             assert [one["uuid"] for one in found] == [consumer] * (1 + ended), spelling
             story = service("GET", f"/v1/history/{spelling}").body
             assert (story["uuid"], story["present"], len(story["events"])) == (consumer, not ended, 1 + ended)
+
+
+def claimed(service):
+    """Return a claim of a new host."""
+    provider = key(1)
+    assert service("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
+    assert service("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+    owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
+    return {"allocations": {provider: {"resources": {"VCPU": 1}}}, **owner}
 
 
 # --- what is lost ----------------------------------------------------------------------------------------------------

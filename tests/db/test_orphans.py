@@ -187,6 +187,14 @@ class TestLists:
         text = cloud.run("--not-in", cloud.file(known)).out
         assert "Not compared, because of their type: 2 JOB.  --type names those that are." in text
 
+    def test_a_list_that_names_no_consumer_at_all_is_of_another_cloud(self, cloud):
+        made = {cloud.claim(), cloud.claim(kind="JOB")}
+        path = cloud.file(OTHER)
+        assert found(cloud.run("--not-in", path, "--json")) == {"orphan": made}
+        ran = cloud.run("--not-in", path, "--release", "--older-than", "1d", "--yes")
+        assert (ran.code, cloud.held()) == (1, made)
+        assert "not complete" in ran.err
+
     def test_the_time_in_which_a_list_is_read_is_no_age(self, cloud, monkeypatch):
         """A server that is created after its page of the list was sent is in none, and younger than the command."""
         known = cloud.claim()
@@ -257,7 +265,7 @@ class TestRelease:
         known, orphan = cloud.claim(), cloud.claim()
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
         cloud.database.history.order()
-        wanted = event.EventFilter(uuid=orphan)
+        wanted = event.EventFilter(uuids=(orphan,))
         last = cloud.database.snapshot(lambda db: event.page(db, wanted, 1, newest_first=True)).events[0]
         assert last.generations[1] is None
         assert (last.request["api"], last.request["route"]) == ("placement-manage", "consumers")

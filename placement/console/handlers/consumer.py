@@ -67,7 +67,7 @@ def show(req: Request, consumer: str) -> Reply:
     except ValueError:
         raise NothingKnown(object=consumer) from None
     held = req.read(lambda db: HeldClaim.of_consumers(db, [named])).get(named)
-    told = timeline.of(req, EventFilter(uuid=named, kinds=(CONSUMER,)))
+    told = timeline.of(req, EventFilter(uuids=(named,), kinds=(CONSUMER,)))
     if held is not None:
         return pages.show(req, "consumer.html", page="consumers", held=held, timeline=told)
     if told is None or told.is_empty:

@@ -146,7 +146,7 @@ def _page_of_history(req: Request, ident: str) -> Reply:
 
 def _told_of(uuid: str) -> EventFilter:
     """Return what the history of a provider has: also what happened to its node."""
-    return EventFilter(uuid=uuid, kinds=(PROVIDER, NODE))
+    return EventFilter(uuids=(uuid,), kinds=(PROVIDER, NODE))
 
 
 def _inventories(req: Request, uuid: str) -> list[Inventory]:

@@ -28,7 +28,7 @@ def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the pat
         return events.is_present(db, uuid)
 
     is_present = req.read(present)
-    page = Following(req.database, EventFilter(uuid=uuid), limit).page(after, newest_first=newest_first)
+    page = Following(req.database, EventFilter(uuids=(uuid,)), limit).page(after, newest_first=newest_first)
     if not (is_present or page.events or after or page.more):
         raise NothingKnown(object=object)
     following = next_page(req, f"/history/{uuid}", page.mark if page.more else None)

@@ -82,19 +82,18 @@ STORY_REPLIES = ok(
 )
 
 
-def event_filter(parameters: Parameters, provider: str | None, consumer: str | None) -> EventFilter:
+def event_filter(parameters: Parameters, provider: str | None) -> EventFilter:
     """Return which events a query asks for.
 
     Args:
         parameters: The query.
         provider: The uuid of the provider that it names.
-        consumer: That of the consumer.
 
     Raises:
         InvalidDate: There is no such date.
         InvalidEventFilter: The conditions exclude each other.
     """
-    kind, since = parameters.get("kind"), parameters.get("since")
+    consumer, kind, since = parameters.get("consumer"), parameters.get("kind"), parameters.get("since")
     if provider is not None and consumer is not None:
         raise InvalidEventFilter(reason="an event is about a provider or a consumer")
     kinds: tuple[str, ...] = () if kind is None else (kind,)
@@ -103,11 +102,16 @@ def event_filter(parameters: Parameters, provider: str | None, consumer: str | N
         if not kinds:
             raise InvalidEventFilter(reason=f"events of a provider are of the kinds {PROVIDER} and {NODE}")
     return EventFilter(
-        uuid=provider or consumer,
+        uuids=_spellings(consumer) if provider is None else (provider,),
         kinds=kinds,
         project=parameters.get("project"),
         since=since and moment("since", since),
     )
+
+
+def _spellings(consumer: str | None) -> tuple[str, ...]:
+    """Return a uuid as it was given, and in lower case: ``PUT /allocations`` writes it so, and ``POST`` as it came."""
+    return () if consumer is None else tuple(dict.fromkeys((consumer, consumer.lower())))
 
 
 def document(event: Event) -> dict[str, Any]:
