@@ -90,13 +90,13 @@ def compare(
         bound: Orphans younger than this are not reported as such: a server is claimed before nova shows it.
         project: Report on consumers of this project only.
     """
-    review, seen = Review(), set()
-    known_types = set()
+    review, seen, known_types = Review(), set(), set()
     for consumer in consumers:
         holder = consumer.holder
         uuid = canonical(holder.uuid) or holder.uuid
         seen.add(uuid)
-        if expected.knows(uuid):
+        is_known = expected.knows(uuid)
+        if is_known:
             known_types.add(holder.consumer_type)
         if project not in (None, holder.project):
             continue
@@ -107,7 +107,7 @@ def compare(
         if server := expected.servers.get(uuid):
             if not (server.in_motion or uuid in expected.migrating):
                 review.found += _judged(consumer, server)
-        elif not expected.knows(uuid):
+        elif not is_known:
             review.found.append(_unknown(consumer, bound))
     if expected.types is None and known_types:  # a list that names none of all consumers is another one
         _leave_out_types(review, review.compared.keys() - known_types)

@@ -69,4 +69,5 @@ def _as_written(db: Reading, ident: str) -> str | None:
         canonical = str(uuid.UUID(ident))
     except ValueError:
         return None
-    return event.written(db, ident) or event.written(db, canonical) or canonical
+    spellings = dict.fromkeys((ident, canonical))
+    return next(filter(None, (event.written(db, spelling) for spelling in spellings)), canonical)

@@ -154,7 +154,7 @@ def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(da
     consumer = written("abcdefab-0000-4000-8000-00000000000c")
     claim = claimed(service)
     with ThreadPoolExecutor(1) as threads:
-        # Before anything has the uuid nobody knows how it will be written.
+        # No row has the uuid yet, so its spelling cannot be looked up.
         waiting = threads.submit(service, "GET", f"/v1/events?consumer={consumer.upper()}&after=now&wait=60")
         while not database.history.watch._waiting:
             time.sleep(0.01)

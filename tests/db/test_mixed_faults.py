@@ -156,7 +156,7 @@ def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd,
     trial, stalled, has_given_up = Trial(crowd), threading.Event(), threading.Event()
 
     class Called(threading.Event):
-        """Nobody is called any more once the leader is stalled; from then on they follow it."""
+        """Once the leader is stalled, each wait for it ends in vain, and the thread becomes its follower."""
 
         def wait(self, timeout=None):
             while not super().wait(0.01):

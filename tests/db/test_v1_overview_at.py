@@ -21,7 +21,7 @@ from tests.db.in_process import placement
 from tests.db.writes import ALL, HOST, VARIANTS, claim, provider
 
 STORIES = [write for write in (*ALL, *VARIANTS) if not write.name.startswith("a dry run")]
-#: Writes to a provider that stays: with these every branch of ``undo`` runs, whatever the seed is.
+#: Writes to a provider that is not deleted.  With them, each seed runs every branch of ``undo``.
 ALWAYS = [
     write
     for write in STORIES

@@ -165,7 +165,7 @@ def test_the_history_and_its_readers_are_counted(database_url, directory, shown)
             assert statuses(storm.together(claim([provider]))) == {204: 1}
             assert waiting.result().body["events"]
         service.wait_until(lambda: shown.sum("waiting_requests") == 0)
-        # Nobody who waits puts events in order beside the maintenance of this one, so it counts them.
+        # No waiting request orders events at the same time, so the maintenance after this claim counts all of them.
         assert statuses(storm.together(claim([provider]))) == {204: 1}
 
         assert storm.ask("GET", "/v1/events?after=7000000-0badcafe").status == 410

@@ -43,7 +43,7 @@ METHODS = {path: ("get", "post", "delete", *(("put",) if path.startswith(PLACEME
 @pytest.fixture
 def service(database):
     """The service with a few things in it."""
-    # Nobody waits for events as long as a request says.
+    # Requests with ``wait`` are answered at once.
     application = deploy.loadapp(web.configuration(history__max_waiting_requests=0), database)
     furnish(caller.inside(application))
     return Described(application)

@@ -158,7 +158,7 @@ def fork_during_a_run():
     assert work.began.wait(60)
     child = os.fork()
     if child == 0:
-        signal.alarm(60)  # instead of waiting for ever
+        signal.alarm(60)  # ends a child that waits for the lock
         shared.since_now()
         os.write(sys.stdout.fileno(), f"{work.runs} runs\n".encode())
         os._exit(0)

@@ -187,7 +187,7 @@ def test_a_follower_ends_if_there_is_no_service_at_all():
 
 
 def test_a_history_without_events_goes_on_from_before_it_was_asked_for():
-    """Of which kind the object is nobody has said."""
+    """Without an event the kind of the object is not known, so all events are read and filtered by its uuid."""
     others, its = event(5, uuid=SERVER), event(6)
     service = Service(page("4-a"), {"uuid": HOST, "events": []}, page("6-b", others, its), page("7-c", event(7)))
     following = events.history_and_more(service, arguments(follow=True, object="host1", newest=False), print)
