@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections import defaultdict
@@ -14,12 +15,11 @@ from placement.db.database import opened
 from tests import children, compiled, servers, synced
 
 # No test fails because the machine is busy.
-PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.register_profile("default", PATIENT)
-# A gate tries the same examples each time, so what fails there is the change; runs of developers try others each time.
-hypothesis.settings.register_profile("ci", PATIENT, print_blob=True, derandomize=True)
-hypothesis.settings.register_profile("long", PATIENT, print_blob=True, max_examples=2000)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True)
+# A short run tries the same examples each time, so what fails is the change; `make test-long` searches at random.
+hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("long", PATIENT, max_examples=2000)
+hypothesis.settings.load_profile("short")
 
 
 def pytest_addoption(parser):
@@ -53,9 +53,9 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Tests that share a service and its database run in one process, so that it starts once."""
+    """Select the tests of a short run; those that share a service run in one process, so that it starts once."""
     if not is_long():
-        remaining = _in_turn(items)
+        remaining = set(_of_a_short_run(items))
         config.hook.pytest_deselected(items=[item for item in items if item not in remaining])
         items[:] = [item for item in items if item in remaining]
     for item in items:
@@ -68,19 +68,23 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.xdist_group(f"{group}-{kind}"))
 
 
-def _in_turn(items):
-    """Return what a short run has: tests marked ``in_turn`` run on one database each, in turn; long runs have all."""
-    kinds, remaining = defaultdict(list), set()
+def _of_a_short_run(items):
+    """Return the tests of a short run: none marked ``long``, and one database for each not marked ``every_database``.
+
+    A hash of the test's id selects the database, so it is the same in each run, whatever other tests there are.
+    """
+    kinds = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("in_turn") and "backend" in item.fixturenames:
-            kind = item.callspec.params["backend"]
-            kinds[item.nodeid.replace(kind, "")].append((kind, item))
+        if item.get_closest_marker("long"):
+            continue
+        if "backend" not in item.fixturenames or item.get_closest_marker("every_database"):
+            yield item
         else:
-            remaining.add(item)
-    for turn, several in enumerate(kinds.values()):
-        several.sort(key=lambda pair: pair[0])
-        remaining.add(several[turn % len(several)][1])
-    return remaining
+            kind = item.callspec.params["backend"]
+            name = item.nodeid.replace(kind, "")
+            kinds[name].append((hashlib.sha256(f"{kind} {name}".encode()).digest(), item))
+    for several in kinds.values():
+        yield max(several, key=lambda pair: pair[0])[1]
 
 
 def is_long():

@@ -16,6 +16,8 @@ from placement.db.transaction import Collision
 from tests import children
 from tests.clock import Clock
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture
 def clock(monkeypatch):

@@ -26,7 +26,6 @@ KEYS = {
 MISSING = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
 
 #: Every row of these tables is in a gabbit, too, which runs on each database.
-pytestmark = pytest.mark.in_turn
 
 
 # --- create ----------------------------------------------------------------------------------------------------------

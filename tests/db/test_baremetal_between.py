@@ -19,7 +19,10 @@ from tests.db import metal
 from tests.db.between import just_before, locking
 from tests.db.metal import ME, YOU, Client, inventories
 
-pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True),
+    pytest.mark.every_database,
+]
 
 UNIT, OTHER_UNIT = "CUSTOM_BM", "CUSTOM_OTHER"
 

@@ -14,7 +14,6 @@ from tests.db.metal import DATE, ME, NODE, YOU
 DRIVER = "fake-hardware"
 
 #: Every row of these tables is in a gabbit, too, which runs on each database.
-pytestmark = pytest.mark.in_turn
 
 
 @pytest.fixture

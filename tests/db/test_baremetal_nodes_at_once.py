@@ -5,7 +5,11 @@ from __future__ import annotations
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.db.in_process import placement
+
+pytestmark = pytest.mark.every_database
 
 THREADS = 6
 

@@ -19,6 +19,8 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from tests.db import metal_crowd
 
+pytestmark = pytest.mark.every_database
+
 NODES = 12
 
 

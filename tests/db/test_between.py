@@ -21,7 +21,10 @@ from tests.db import between
 from tests.db.between import holding_consumers, locking
 from tests.db.in_process import placement
 
-pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True),
+    pytest.mark.every_database,
+]
 
 TOTAL = 4
 

@@ -14,6 +14,8 @@ from placement.db import schema, standard
 from placement.db.database import opened
 from tests.db.in_process import placement
 
+pytestmark = pytest.mark.every_database
+
 UUID = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
 #: A character that each character set lacks, and one that the other has.

@@ -18,6 +18,8 @@ from placement.objects.provider import ResourceProvider
 from tests.db import watch
 from tests.db.in_process import placement
 
+pytestmark = pytest.mark.every_database
+
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c003"
 CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c004"
 LONG_AGO = datetime.datetime(2020, 2, 2, 2, 2, 2)

@@ -13,6 +13,8 @@ from placement.db.dialects import LOCK_TIMEOUT
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
+pytestmark = pytest.mark.every_database
+
 
 def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path):
     """LP 1789633: SQLite does not wait when it switches a file to WAL while another connection writes to it."""

@@ -14,6 +14,8 @@ from placement.objects.trait import Trait
 from placement.search.query import existence
 from tests.world import World
 
+pytestmark = pytest.mark.every_database
+
 UUID = "11111111-1111-4111-8111-111111111111"
 
 

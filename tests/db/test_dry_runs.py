@@ -138,7 +138,6 @@ def rehearsed(call, database):
 
 
 @each
-@pytest.mark.in_turn
 def test_a_dry_run_answers_as_the_write_and_changes_nothing(database, write):
     story, call = Names(), placement(database)
     for before in write.before:

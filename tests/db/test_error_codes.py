@@ -17,6 +17,8 @@ from placement.db.error_codes import ErrorClass
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
+pytestmark = pytest.mark.every_database
+
 #: A second list of the codes, so that an entry that is lost or changed is noticed.
 MYSQL = {
     ErrorClass.COLLISION: "1020 1022 1205 1213 1412 1615 1689 3101 3572",

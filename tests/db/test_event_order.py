@@ -23,6 +23,8 @@ from tests.db import event_rows as rows
 from tests.db.event_rows import aged, chain, key, write
 from tests.db.in_process import placement
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture
 def call(database):

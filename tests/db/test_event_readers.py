@@ -15,6 +15,8 @@ from tests import preloaded
 from tests.db import event_crowd
 from tests.db.in_process import placement
 
+pytestmark = pytest.mark.every_database
+
 
 def test_readers_have_each_event_once_in_order(database):
     """Ten readers with small pages, writers in other processes, and one of these is killed."""

@@ -34,7 +34,6 @@ def told(database, write, *, silent=False):
 
 
 @each
-@pytest.mark.in_turn
 def test_replaying_the_events_gives_the_state(database, write):
     status, of_request = told(database, write)
     assert status == write.status
@@ -52,7 +51,6 @@ def test_replaying_the_events_gives_the_state(database, write):
 
 
 @each
-@pytest.mark.in_turn
 def test_a_write_that_notes_nothing_is_seen(database, write):
     if not write.changes:
         pytest.skip("the write changes nothing")

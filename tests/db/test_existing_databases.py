@@ -15,6 +15,8 @@ from tests.db import in_process, original, watch
 from tests.db.original import CN1, CROWD, FULL, GHOST, INSTANCE, LOST, MIGRATION, NUMA0, OWNERLESS, ROOTLESS, SECOND
 from tests.db.portrait import portrait, written
 
+pytestmark = pytest.mark.every_database
+
 LIST, LISTED = "/resource_providers", "resource_providers"
 BARE_METAL = ("baremetal_nodes", "baremetal_allocations")
 OURS = {table.name for table in tables.OURS}

@@ -118,7 +118,6 @@ def each_step_fails(trial, backend, kinds):
 
 
 @each_write
-@pytest.mark.in_turn
 def test_a_connection_lost_with_commit_leaves_it_open(trial):
     """The request is not repeated, since it may have taken effect.  Only what precedes its transaction is.
 
@@ -132,7 +131,6 @@ def test_a_connection_lost_with_commit_leaves_it_open(trial):
 
 
 @each_write
-@pytest.mark.in_turn
 def test_faults_that_stay_are_answered_as_conflict_or_unavailable(trial, backend):
     """A conflict if every attempt collides, unavailable if the database stays away; and nothing has changed."""
     deadlock = faults.collisions(backend.kind)[0]

@@ -21,7 +21,6 @@ from tests.db.story import StoryRun
 from tests.index import rewound
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
 def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
     """A refused write leaves none."""

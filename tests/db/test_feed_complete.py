@@ -40,7 +40,6 @@ def begun(write, database):
     return lambda: service(*call)
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 def test_each_commit_names_what_it_changes(database, write):
     """The story and the request, and an index that follows the feed is the one that is built anew."""
@@ -56,7 +55,6 @@ def test_each_commit_names_what_it_changes(database, write):
 
 
 @each
-@pytest.mark.in_turn
 def test_the_audit_sees_a_write_that_records_nothing(database, write):
     request = begun(write, database)
     with audited(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
@@ -65,7 +63,6 @@ def test_the_audit_sees_a_write_that_records_nothing(database, write):
 
 
 @each
-@pytest.mark.in_turn
 def test_the_audit_sees_a_record_that_is_too_weak(database, write):
     request, changed = begun(write, database), Transaction.changed
     with (

@@ -12,6 +12,8 @@ from placement.db.database import opened
 from placement.db.freshness import Freshness
 from tests.clock import Clock
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture
 def clock(monkeypatch):

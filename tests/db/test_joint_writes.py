@@ -45,6 +45,7 @@ def crowd(database, monkeypatch):
     assert flaws(database) == {}
 
 
+@pytest.mark.every_database
 def test_claims_that_wait_are_placed_with_the_one_that_they_wait_for(crowd):
     provider, several = crowd.provider(), [new() for _ in range(6)]
     before = crowd.state(provider)[0]
@@ -55,6 +56,7 @@ def test_claims_that_wait_are_placed_with_the_one_that_they_wait_for(crowd):
     assert count(crowd.database, provider_changes) == changes + 1
 
 
+@pytest.mark.every_database
 def test_together_they_take_no_more_than_there_is(crowd):
     provider = crowd.provider(total=3)
     answers = crowd.claims(provider, *(new() for _ in range(5)))
@@ -66,7 +68,6 @@ def test_together_they_take_no_more_than_there_is(crowd):
 
 @pytest.mark.parametrize("wrong", sorted({*WRONG} - {"an unknown provider"}))
 @pytest.mark.parametrize("place", [0, 2])
-@pytest.mark.in_turn
 def test_what_is_wrong_with_one_claim_is_the_answer_to_that_one(crowd, wrong, place):
     provider, several = crowd.provider(max_unit=8), [new() for _ in range(4)]
     claims = [([provider], one) for one in several]
@@ -84,6 +85,7 @@ def test_what_is_wrong_with_one_claim_is_the_answer_to_that_one(crowd, wrong, pl
     )
 
 
+@pytest.mark.every_database
 def test_an_unknown_provider_refuses_nothing_but_its_own_claim(crowd):
     provider, several = crowd.provider(), [new() for _ in range(3)]
     claims = [([provider], one) for one in several]
@@ -92,6 +94,7 @@ def test_an_unknown_provider_refuses_nothing_but_its_own_claim(crowd):
     assert len(crowd.state(provider)[1]) == 3
 
 
+@pytest.mark.every_database
 def test_claims_of_one_consumer_are_not_joined(crowd):
     provider, consumer, other = crowd.provider(), new(), new()
     answers = crowd.claims(provider, consumer, consumer, other)
@@ -100,6 +103,7 @@ def test_claims_of_one_consumer_are_not_joined(crowd):
     assert crowd.state(provider)[1] == {consumer: 1, other: 1}
 
 
+@pytest.mark.every_database
 def test_claims_on_several_providers_that_have_one_in_common_are_joined(crowd):
     """Those that wait when the first one has ended; it has not locked the others' own providers."""
     shared, own = crowd.provider(), [crowd.provider() for _ in range(4)]
@@ -109,6 +113,7 @@ def test_claims_on_several_providers_that_have_one_in_common_are_joined(crowd):
     assert [len(crowd.state(one)[1]) for one in (shared, *own)] == [4, 1, 1, 1, 1]
 
 
+@pytest.mark.every_database
 def test_new_names_of_several_claims_get_their_rows(crowd):
     provider, several = crowd.provider(), [new() for _ in range(4)]
     answers = crowd.together(*(lambda one=one: crowd.claim([provider], one, owner=f"new {one}") for one in several))
@@ -119,6 +124,7 @@ def test_new_names_of_several_claims_get_their_rows(crowd):
         assert crowd.ask("GET", f"/allocations/{one}").body["project_id"] == f"new {one}"
 
 
+@pytest.mark.every_database
 def test_several_consumers_of_one_request_are_joined_with_others(crowd):
     provider, pair, third = crowd.provider(), [new(), new()], new()
 
@@ -130,6 +136,7 @@ def test_several_consumers_of_one_request_are_joined_with_others(crowd):
     assert crowd.state(provider)[1] == dict.fromkeys([*pair, third], 1)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize(
     "claim",
     [
@@ -147,6 +154,7 @@ def test_a_consumer_that_may_hold_something_is_judged_alone(claim):
     assert joint_write([claim]).mixed_work is joint_write([fresh, fresh]).mixed_work is None
 
 
+@pytest.mark.every_database
 def test_a_dry_run_is_joined_with_nothing(crowd):
     provider, consumer = crowd.provider(), new()
 
@@ -160,6 +168,7 @@ def test_a_dry_run_is_joined_with_nothing(crowd):
     assert crowd.state(provider)[1] == {consumer: 1}
 
 
+@pytest.mark.every_database
 def test_the_thread_that_does_the_work_is_the_only_one_that_is_admitted(crowd):
     """Threads that wait for another's work are not admitted, so they are not in its way."""
     crowd.database.bulkhead = Bulkhead(1)
@@ -170,7 +179,6 @@ def test_the_thread_that_does_the_work_is_the_only_one_that_is_admitted(crowd):
     assert crowd.state(provider)[1] == dict.fromkeys(several, 1)
 
 
-@pytest.mark.in_turn
 def test_a_write_has_the_time_of_its_own_request(database):
     """What it has waited for others counts."""
     attempts = []
@@ -215,6 +223,7 @@ def trial(crowd):
     return Trial(crowd)
 
 
+@pytest.mark.every_database
 def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
     steps = trial.steps()
     late = steps.index(next(step for step in steps if step.startswith("UPDATE resource_providers"))) + 2
@@ -235,6 +244,7 @@ def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
             assert trial.crowd.joined == ([3] if at < late else [1] * 3), (at, step)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("answer_only", [False, True])
 def test_a_connection_lost_with_commit_leaves_it_open_for_all_of_them(trial, answer_only):
     commit = trial.steps().index("COMMIT") + 1
@@ -244,11 +254,13 @@ def test_a_connection_lost_with_commit_leaves_it_open_for_all_of_them(trial, ans
     assert done == [answer_only] * 3
 
 
+@pytest.mark.every_database
 def test_a_database_that_stays_away_is_the_answer_to_each(trial):
     plan = Plan(3, [faults.lose], for_ever=True)
     assert trial.run(plan) == ([503] * 3, [False] * 3)
 
 
+@pytest.mark.every_database
 def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(crowd):
     provider, several = crowd.provider(), [new() for _ in range(3)]
 
@@ -265,6 +277,7 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(crowd):
     assert statuses(crowd.claims(provider, *several)) == [204] * 3
 
 
+@pytest.mark.every_database
 def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(crowd):
     provider, several = crowd.provider(), [new() for _ in range(3)]
 

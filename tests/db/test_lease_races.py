@@ -22,6 +22,8 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db import lease, watch
 
+pytestmark = pytest.mark.every_database
+
 HOST, TOTAL = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c012", 10_000
 
 

@@ -27,6 +27,8 @@ from tests import web
 from tests.clock import Clock
 from tests.db import lease, watch
 
+pytestmark = pytest.mark.every_database
+
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c013"
 ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 

@@ -22,6 +22,8 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
 from tests.db import lease
 
+pytestmark = pytest.mark.every_database
+
 HOST, TOTAL = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c010", 8
 OWNER = Owner("project", "user")
 

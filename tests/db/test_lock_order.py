@@ -21,7 +21,10 @@ from tests.db.test_waiting import Meanwhile
 
 SECONDS = 2.0
 
-pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True),
+    pytest.mark.every_database,
+]
 
 
 class Forest:

@@ -18,6 +18,8 @@ from placement.db.schema import CommandError, State
 from tests.db import watch
 from tests.db.portrait import portrait, written
 
+pytestmark = pytest.mark.every_database
+
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
 FEED = "a3683ed2ecbc"
 COMMON = ["b4ed3a175331", "611cd6dffd7b", "b5c396305c25", "422ece571366", "a082b8bb98d0"]

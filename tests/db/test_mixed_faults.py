@@ -132,7 +132,6 @@ def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(crowd, plac
     assert count(crowd.database, consumers) == count(crowd.database, allocations) == 3
 
 
-@pytest.mark.in_turn
 def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
     failed = []
 
@@ -148,7 +147,6 @@ def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
     assert (trial.crowd.joined, trial.crowd.causes) == ([1] * 4, ["joint"])
 
 
-@pytest.mark.in_turn
 def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.2)
     monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.02)

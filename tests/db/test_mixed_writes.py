@@ -45,6 +45,7 @@ def changed(database, after=0):
     return sorted(row.uuid for row in rows), {(row.writer_id, row.seq) for row in rows}
 
 
+@pytest.mark.every_database
 def test_claims_on_different_providers_are_placed_by_one_transaction(crowd):
     first, shared, *others = (crowd.provider() for _ in range(4))
     places = [[first], [shared], [others[0]], [shared], others, [others[1]]]
@@ -56,6 +57,7 @@ def test_claims_on_different_providers_are_placed_by_one_transaction(crowd):
         assert crowd.state(provider) == (generation + 1, held, {1})
 
 
+@pytest.mark.every_database
 def test_each_provider_has_one_row_in_the_feed_for_all_claims_of_a_transaction(crowd):
     first, *several = (crowd.provider() for _ in range(3))
     before = count(crowd.database, provider_changes)
@@ -67,6 +69,7 @@ def test_each_provider_has_one_row_in_the_feed_for_all_claims_of_a_transaction(c
     assert len(transactions) == 2
 
 
+@pytest.mark.every_database
 def test_each_consumer_gets_its_own_new_owner(crowd):
     """More names than one statement looks up."""
     names = [f"N{number}" for number in range(5)]
@@ -85,7 +88,6 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
         }
 
 
-@pytest.mark.in_turn
 def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(database, monkeypatch):
     """The client of the first claim sends its next one."""
     monkeypatch.setattr(joint_write, "GATHERING", SOON)
@@ -102,7 +104,6 @@ def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(database, mo
 
 @pytest.mark.parametrize("place", [1, 3])
 @pytest.mark.parametrize("wrong", [*WRONG, "more than there is"])
-@pytest.mark.in_turn
 def test_what_is_wrong_with_one_claim_is_the_answer_to_that_one(crowd, wrong, place):
     """Of the leader or of another one; all others are placed by one transaction, also those on the same provider."""
     providers = [crowd.provider(total=6, max_unit=8) for _ in range(4)]
@@ -126,6 +127,7 @@ def test_what_is_wrong_with_one_claim_is_the_answer_to_that_one(crowd, wrong, pl
         )
 
 
+@pytest.mark.every_database
 def test_of_claims_on_one_provider_exactly_those_are_placed_that_fit(crowd):
     first, scarce, other = crowd.provider(), crowd.provider(total=3), crowd.provider()
     claims = [([one], new()) for one in (first, scarce, other, scarce)]
@@ -138,6 +140,7 @@ def test_of_claims_on_one_provider_exactly_those_are_placed_that_fit(crowd):
     assert crowd.state(scarce)[1] == {claims[number][1]: 1 for number in (1, 3, 5)}
 
 
+@pytest.mark.every_database
 def test_an_expired_lease_makes_room_for_one_of_them(crowd):
     first, full, other = crowd.provider(), crowd.provider(total=1), crowd.provider()
     expired = new()
@@ -151,6 +154,7 @@ def test_an_expired_lease_makes_room_for_one_of_them(crowd):
     assert lease.count(crowd.database) == 0
 
 
+@pytest.mark.every_database
 def test_if_none_can_be_placed_nothing_is_left_and_each_is_refused_by_itself(crowd):
     first, *full = (crowd.provider(total=1) for _ in range(4))
     for provider in full[:2]:
@@ -165,6 +169,7 @@ def test_if_none_can_be_placed_nothing_is_left_and_each_is_refused_by_itself(cro
     assert [count(crowd.database, table) for table in (consumers, provider_changes)] == [each + 1 for each in before]
 
 
+@pytest.mark.every_database
 def test_a_claim_that_is_refused_leaves_no_names_of_its_owner(crowd):
     first, free, full = crowd.provider(), crowd.provider(), crowd.provider(total=1)
     before = count(crowd.database, projects)
@@ -175,7 +180,6 @@ def test_a_claim_that_is_refused_leaves_no_names_of_its_owner(crowd):
     assert count(crowd.database, projects, projects.c.external_id == "refused") == 0
 
 
-@pytest.mark.in_turn
 def test_one_of_several_claims_of_the_same_consumer_is_placed(crowd):
     consumer, other = new(), new()
     providers = [crowd.provider() for _ in range(4)]
@@ -211,6 +215,7 @@ def lock(database):
         yield lambda provider: Stranger(stack.enter_context(database.engine.connect()), provider)
 
 
+@pytest.mark.every_database
 @several_writers
 @pytest.mark.parametrize(("place", "skips"), [(1, True), (2, True), (1, False)])
 def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, place, skips, monkeypatch):
@@ -232,6 +237,7 @@ def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, plac
     assert (crowd.joined, crowd.causes) == ([1, 1, 1], ["joint"])
 
 
+@pytest.mark.every_database
 @several_writers
 def test_claims_that_all_need_the_locked_provider_wait_for_it_together(crowd, lock):
     free, locked = crowd.provider(), crowd.provider()
@@ -250,6 +256,7 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(crowd, lo
     assert len(crowd.state(locked)[1]) == 3
 
 
+@pytest.mark.every_database
 @several_writers
 def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock):
     with opened(database.url) as own, ThreadPoolExecutor(1) as threads:

@@ -13,6 +13,8 @@ from placement.db.tables import resource_providers
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
+pytestmark = pytest.mark.every_database
+
 
 def move(database, name, parent):
     def work(db):

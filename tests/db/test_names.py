@@ -28,6 +28,8 @@ from tests.db import watch
 from tests.db.in_process import placement
 from tests.length import LONG
 
+pytestmark = pytest.mark.every_database
+
 NAMED = (projects, users, consumer_types, placement_aggregates)
 RECORDS = tables.baremetal_allocations
 REFERRING = (allocations, consumers, resource_provider_aggregates)

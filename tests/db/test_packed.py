@@ -9,6 +9,8 @@ from placement.db.compiled import CompiledStatement
 from placement.db.packed import FEW, PackedQuery
 from placement.db.tables import traits
 
+pytestmark = pytest.mark.every_database
+
 AMONG = traits.c.name.in_(sa.bindparam("names", expanding=True))
 SELECT = sa.select(traits.c.id, traits.c.name, (traits.c.id * 0.5).label("ratio")).where(AMONG)
 #: Names that nothing has: with them a query has more than a few values.

@@ -17,6 +17,8 @@ from placement.index.live import LiveIndex
 from tests.db import crowd, watch
 from tests.db.in_process import placement
 
+pytestmark = pytest.mark.every_database
+
 CLASSES = [
     "VCPU",
     "MEMORY_MB",

@@ -13,6 +13,8 @@ from placement.db.database import opened
 from placement.errors import StartError
 from tests import caller, web
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture
 def url(backend, database_url):

@@ -13,6 +13,8 @@ from placement.v1.claiming import engine
 from tests.db.between import just_before, locking
 from tests.db.test_v1_claims import Cloud, request, roots_of
 
+pytestmark = pytest.mark.every_database
+
 #: SQLite has one writer at a time.
 several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 

@@ -42,6 +42,7 @@ def statements_of(crowd, *calls):
     return seen[seen.index("COMMIT") + 1 :]
 
 
+@pytest.mark.every_database
 def test_calls_that_wait_are_carried_out_by_one_search_and_one_transaction(crowd, own_insert):
     host = crowd.host("a", VCPU=100)
     crowd.read()
@@ -54,6 +55,7 @@ def test_calls_that_wait_are_carried_out_by_one_search_and_one_transaction(crowd
     assert crowd("GET", f"/resource_providers/{host}").body["generation"] == 2
 
 
+@pytest.mark.every_database
 def test_each_has_its_own_place_and_owner(crowd):
     """Queries and owners differ; some of the owners' names are new."""
     hosts = [crowd.host("a", VCPU=100), crowd.host("b", MEMORY_MB=100), crowd.host("c", VCPU=100)]
@@ -94,7 +96,6 @@ def test_each_has_its_own_place_and_owner(crowd):
     assert {"consumer", "allocations", "mappings", "consumer_generation", "expires_at"} <= shown.keys()
 
 
-@pytest.mark.in_turn
 def test_only_calls_with_the_same_strategy_and_end_are_carried_out_together(crowd):
     kinds = {
         "VCPU": {},
@@ -121,7 +122,6 @@ def test_only_calls_with_the_same_strategy_and_end_are_carried_out_together(crow
             assert result["expires_at"] is None
 
 
-@pytest.mark.in_turn
 def test_calls_with_the_same_end_are_carried_out_together(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
@@ -132,6 +132,7 @@ def test_calls_with_the_same_end_are_carried_out_together(crowd):
     assert end is not None
 
 
+@pytest.mark.every_database
 def test_one_whose_place_was_taken_gets_another_one(crowd, elsewhere):
     """The others are not carried out again."""
     taken, left = crowd.host("a", VCPU=4), crowd.host("b", VCPU=4)
@@ -151,6 +152,7 @@ def test_one_whose_place_was_taken_gets_another_one(crowd, elsewhere):
     assert [*crowd.logged.values()] == [{"claimed": 1, "refused": 0}] * 5
 
 
+@pytest.mark.every_database
 @several_writers
 def test_one_whose_provider_is_locked_waits_and_the_others_do_not(crowd, elsewhere):
     locked, quiet = crowd.host("a", VCPU=4), crowd.host("b", MEMORY_MB=9)
@@ -173,7 +175,6 @@ def test_one_whose_provider_is_locked_waits_and_the_others_do_not(crowd, elsewhe
     assert crowd.outcomes == {"claimed": 4}
 
 
-@pytest.mark.in_turn
 def test_one_that_fits_nowhere_is_refused_alone(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
@@ -188,6 +189,7 @@ def test_one_that_fits_nowhere_is_refused_alone(crowd):
     assert crowd.logged["3"] == {"claimed": 1, "refused": 0}
 
 
+@pytest.mark.every_database
 def test_a_consumer_that_holds_something_is_answered_by_what_it_holds(crowd):
     crowd.host("a", VCPU=100)
     crowd.host("b", MEMORY_MB=100)
@@ -207,6 +209,7 @@ def test_a_consumer_that_holds_something_is_answered_by_what_it_holds(crowd):
     assert crowd("GET", f"/v1/claims/{different['consumer']}").body["consumer_generation"] == 1
 
 
+@pytest.mark.every_database
 def test_of_equal_calls_for_a_consumer_one_claims(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
@@ -219,6 +222,7 @@ def test_of_equal_calls_for_a_consumer_one_claims(crowd):
     assert crowd.outcomes == {"claimed": 3, "held": 1}
 
 
+@pytest.mark.every_database
 def test_the_last_places_are_taken_by_as_many_as_fit(crowd):
     for name in "abc":
         crowd.host(name, VCPU=3)
@@ -230,7 +234,6 @@ def test_the_last_places_are_taken_by_as_many_as_fit(crowd):
     assert (used["VCPU"], used["DISK_GB"]) == (9, 2)
 
 
-@pytest.mark.in_turn
 def test_none_that_fits_is_refused_where_all_guesses_are_lost(crowd, elsewhere):
     """Another process has changed every host since the index was read."""
     for name in "abc":

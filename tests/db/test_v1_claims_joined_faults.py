@@ -132,7 +132,6 @@ def test_a_connection_lost_with_commit_leaves_it_open_for_all_of_them(trial, ans
         assert shown["allocations"] == result["allocations"]
 
 
-@pytest.mark.in_turn
 def test_a_database_that_stays_away_is_the_answer_to_each(trial):
     plan = Plan(trial.number_of("INSERT INTO consumers"), [faults.lose], for_ever=True)
     answers, held = trial.run(plan)
@@ -141,7 +140,6 @@ def test_a_database_that_stays_away_is_the_answer_to_each(trial):
     assert held == [False] * NUMBER
 
 
-@pytest.mark.in_turn
 def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
     trial.crowd.read()
     calls, begun = [call() for _ in range(NUMBER)], []
@@ -162,7 +160,6 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
     assert outcomes_of(trial.crowd.together(*calls)) == ["claimed"] * NUMBER
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("place", range(NUMBER))
 def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, place):
     trial.crowd.read()
@@ -186,7 +183,6 @@ def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, plac
     assert [trial.crowd.count(table) for table in (consumers, allocations, claims)] == [1 + NUMBER] * 3
 
 
-@pytest.mark.in_turn
 def test_what_cannot_be_read_of_one_consumer_concerns_its_own_call_only(trial):
     """It holds something, and the database is away when that is read; the places of the others are committed."""
     holding = request()

@@ -59,7 +59,6 @@ def test_a_call_for_all_with_a_refusal_refuses_all_in_any_order(cloud, order):
 
 
 @several_writers
-@pytest.mark.in_turn
 def test_who_has_no_room_is_refused_by_an_index_that_was_read_after_the_last_place_was_lost(cloud, elsewhere):
     """The second request has room where the first one has none, once another client has moved."""
     first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
@@ -76,7 +75,6 @@ def test_who_has_no_room_is_refused_by_an_index_that_was_read_after_the_last_pla
 
 
 @several_writers
-@pytest.mark.in_turn
 def test_a_call_for_all_is_one_transaction_of_any_size(cloud, elsewhere, monkeypatch):
     monkeypatch.setattr(engine, "BATCH", 1)
     host = cloud.host("a", VCPU=2)
@@ -87,7 +85,6 @@ def test_a_call_for_all_is_one_transaction_of_any_size(cloud, elsewhere, monkeyp
 
 
 @several_writers
-@pytest.mark.in_turn
 def test_consumers_that_are_to_be_together_lose_their_tree_together(cloud, elsewhere):
     """One of them would still have room there."""
     first, second = cloud.host("a", VCPU=2), cloud.host("b", VCPU=8)

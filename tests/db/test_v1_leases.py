@@ -9,6 +9,8 @@ from placement.objects import lease_sweep, leases
 from tests.db import lease
 from tests.db.test_v1_claims import Cloud, request
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture
 def cloud(database):

@@ -37,6 +37,8 @@ from tests.db.faults import Plan, planted
 from tests.index.contents import meaning
 from tests.index.writes import Writer
 
+pytestmark = pytest.mark.every_database
+
 
 def url_of(database):
     return database.url.render_as_string(hide_password=False)

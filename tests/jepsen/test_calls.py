@@ -39,7 +39,6 @@ from tests.jepsen.effects import (
 from tests.jepsen.history import Operation
 from tests.jepsen.queries import content
 
-pytestmark = pytest.mark.in_turn
 OWNER = {"project_id": "red", "user_id": "ann", "consumer_type": "INSTANCE"}
 
 

@@ -425,7 +425,6 @@ def do_something(recorded, chance, hosts, names):
     return recorded("GET", f"/resource_providers/{host}")
 
 
-@pytest.mark.in_turn
 def test_calls_of_the_real_service_violate_nothing(database):
     recorded, chance = Recorded(database), random.Random(7)
     hosts, names = [recorded.host(6) for _ in range(2)], [str(uuid.uuid4()) for _ in range(3)]
@@ -438,7 +437,6 @@ def test_calls_of_the_real_service_violate_nothing(database):
     assert all(len(told[name]) > 40 for name in names)
 
 
-@pytest.mark.in_turn
 def test_each_forgotten_write_is_noticed(database):
     """Without one of the writes that succeeded, what is read later cannot be explained."""
     recorded = Recorded(database)

@@ -245,7 +245,6 @@ def test_a_violation_names_the_calls_that_show_it():
     assert found.operations == [1, 2, 3, 4]
 
 
-@pytest.mark.in_turn
 def test_calls_of_the_real_service_violate_nothing(database):
     recorded, chance = Recorded(database), random.Random(5)
     host = recorded.host(6)

@@ -129,7 +129,6 @@ def test_the_end_of_a_provider_of_an_earlier_run_may_be_deleted():
     assert violated(feed, created, final=gone) == {"a feed row for each change"}
 
 
-@pytest.mark.in_turn
 def test_the_state_is_read_from_the_rows_and_from_every_worker(database_url):
     """What another program writes is in no index, and its flaws are found."""
     with running.uwsgi(database_url, 2, module="tests.jepsen.application") as service:

@@ -226,7 +226,6 @@ def test_the_providers_of_nodes_are_not_judged():
     assert not is_wrong(*WRONG["a stale read"], node)
 
 
-@pytest.mark.in_turn
 def test_calls_of_the_real_service_violate_nothing(database):
     recorded, chance = Recorded(database), random.Random(3)
     hosts, names = [recorded.host(6) for _ in range(2)], [str(uuid.uuid4()) for _ in range(3)]

@@ -20,6 +20,8 @@ from tests.length import LONG
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, new, statuses
 
+pytestmark = pytest.mark.every_database
+
 NODES, ALLOCATIONS = "/baremetal/v1/nodes", "/baremetal/v1/allocations"
 ROUNDS = 10 if LONG else 1
 CLIENTS = 12

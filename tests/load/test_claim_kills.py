@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from placement.db.database import opened
 from tests import running
 from tests.length import LONG
@@ -14,6 +16,8 @@ from tests.load.claiming import Hosts, claiming, releasing, request, results
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 from tests.load.test_kills import Busy
+
+pytestmark = pytest.mark.every_database
 
 KILLS = 60 if LONG else 3
 CONSUMERS = 6

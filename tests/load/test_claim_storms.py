@@ -17,6 +17,8 @@ from tests.length import LONG
 from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, releasing, request, results
 from tests.load.storm import Call, claim, name, new, statuses
 
+pytestmark = pytest.mark.every_database
+
 ROUNDS = 10 if LONG else 1
 CLIENTS = 8
 STRATEGIES = ("spread", "pack", "random", {"spread_over": "root"})

@@ -18,6 +18,8 @@ from tests.load.books import Books
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
 
+pytestmark = pytest.mark.every_database
+
 KILLS = 100 if LONG else 3
 CLIENTS = 6
 

@@ -20,6 +20,8 @@ from tests.load.claiming import Hosts, claiming, request
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 
+pytestmark = pytest.mark.every_database
+
 HOUR = datetime.timedelta(hours=1)
 
 

@@ -16,6 +16,8 @@ import pytest
 from tests.length import LONG
 from tests.load.storm import Call, claim, holding, name, new, statuses, stock
 
+pytestmark = pytest.mark.every_database
+
 ROUNDS = 20 if LONG else 2
 CLIENTS = 12
 

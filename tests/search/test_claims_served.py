@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +105,6 @@ WISHES = st.lists(
 )
 
 
-@pytest.mark.in_turn
 @settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data(), world=worlds(most=5), wishes=WISHES, strategy=st.sampled_from(STRATEGIES))
 def test_each_result_of_a_call_is_what_a_call_of_its_own_could_have_had(database, data, world, wishes, strategy):

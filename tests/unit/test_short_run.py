@@ -1,8 +1,7 @@
-"""Tests that a short run has on one database each: none is left out, and every database has its part."""
+"""The tests of a short run: each on one database, which its id selects, and on each if it is marked so."""
 
 from __future__ import annotations
 
-import collections
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,17 +19,17 @@ class Item:
     fixturenames = ("backend",)
     path = Path("tests/db/test_module.py")
 
-    def __init__(self, name, kind, *, marked):
-        self.name, self.nodeid, self.marked = name, f"tests/db/test_module.py::test_it[{kind}-{name}]", marked
+    def __init__(self, name, kind, mark):
+        self.name, self.nodeid, self.mark = name, f"tests/db/test_module.py::test_it[{kind}-{name}]", mark
         self.callspec = SimpleNamespace(params={"backend": kind})
 
     def get_closest_marker(self, name):
-        return MARK if self.marked and name == "in_turn" else None
+        return MARK if self.mark == name else None
 
 
-def collected(count, kinds=KINDS, *, marked=True):
+def collected(count, kinds=KINDS, mark=None):
     """Return tests in the order of collection: those of a parameter together, one for each kind of database."""
-    return [Item(f"row{number}", kind, marked=marked) for number in range(count) for kind in kinds]
+    return [Item(f"row{number}", kind, mark) for number in range(count) for kind in kinds]
 
 
 @pytest.fixture
@@ -49,11 +48,18 @@ def run(monkeypatch):
 
 
 def test_each_test_runs_once_and_each_database_has_its_part(run):
-    items, left_out = run(collected(7))
-    assert sorted(item.name for item in items) == [f"row{number}" for number in range(7)]
-    kinds = collections.Counter(item.callspec.params["backend"] for item in items)
-    assert kinds == {"mariadb": 3, "postgresql": 2, "sqlite": 2}
-    assert len(left_out) == 14
+    items, left_out = run(collected(30))
+    assert sorted(item.name for item in items) == sorted(f"row{number}" for number in range(30))
+    kinds = [item.callspec.params["backend"] for item in items]
+    assert min(kinds.count(kind) for kind in KINDS) >= 5
+    assert len(left_out) == 60
+
+
+def test_the_database_of_a_test_does_not_depend_on_other_tests(run):
+    items, _ = run(collected(30))
+    for item in items:
+        alone, _ = run([each for each in collected(30) if each.name == item.name])
+        assert [each.nodeid for each in alone] == [item.nodeid]
 
 
 def test_with_one_database_each_test_runs_on_it(run):
@@ -61,8 +67,14 @@ def test_with_one_database_each_test_runs_on_it(run):
     assert run(items) == (items, [])
 
 
-def test_a_long_run_and_a_test_without_the_mark_have_all(run):
+def test_a_long_run_and_a_test_of_every_database_have_all(run):
     items = collected(4)
     assert run(items, long=True) == (items, [])
-    items = collected(4, marked=False)
+    items = collected(4, mark="every_database")
     assert run(items) == (items, [])
+
+
+def test_a_test_marked_as_long_is_in_a_long_run_only(run):
+    items = collected(4, mark="long")
+    assert run(items) == ([], items)
+    assert run(items, long=True) == (items, [])
