@@ -4,9 +4,9 @@
 #   make demo        run it with a small cloud to click through, in a database that is removed at the end
 #   make check       the inner loop, below three minutes: style, types, layers, then the unit tests, those of the search
 #                    and of the documents, and the gabbits, on SQLite   (ARGS='-k claim' for pytest's)
-#   make test        every gate: lint, then all tests on SQLite, MariaDB and PostgreSQL; with ARGS='-k claim' for pytest only
-#                    those tests, without lint
-#   make test-long   the tests, with longer searches for counterexamples
+#   make test        lint, and beside it the tests, each on SQLite, MariaDB or PostgreSQL and those of locks and SQL on
+#                    all three; with ARGS='-k claim' for pytest only those tests, without lint
+#   make test-long   every test on every database, with the long ones (Galera) and longer searches for counterexamples
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache,
 #                    haproxy, iproute2, Chromium, libfaketime and systemd (for its checks of units) from Debian's packages, the client of SQLite, and what uWSGI,
@@ -38,7 +38,7 @@ check: .venv/gates
 	$(TOX) -e check -- $(ARGS)
 
 test: .venv/gates
-	$(TOX) -e $(if $(ARGS),,lint$(COMMA))py3 -- $(ARGS)
+	$(if $(ARGS),$(TOX) -e py3 -- $(ARGS),$(subst run,run-parallel,$(TOX)) --parallel-live -e lint$(COMMA)py3)
 
 test-long: .venv/gates
 	$(TOX) -e py3 -- --hypothesis-profile=long $(ARGS)

@@ -18,7 +18,7 @@ from tests.db.in_process import placement
 from tests.db.pair import AGGREGATE, OTHER, aggregates, birth, either_first, met, of
 from tests.load.storm import Call, claim, name, new, stock
 
-pytestmark = pytest.mark.xdist_group("galera")
+pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 
 TRAIT = "HW_CPU_X86_AVX"
 

@@ -14,7 +14,7 @@ from tests.db.pair import either_first, met
 from tests.load.claiming import claiming, refused, releasing, request, results
 from tests.load.storm import Call, Storm, claim, name, new, statuses
 
-pytestmark = pytest.mark.xdist_group("galera")
+pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 
 
 class Hosts:

@@ -10,7 +10,7 @@ import pytest
 from tests.db import event_rows as rows
 from tests.db.event_rows import chain
 
-pytestmark = pytest.mark.xdist_group("galera")
+pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 
 
 def test_sequencers_at_two_nodes_give_each_transaction_one_position(pair):

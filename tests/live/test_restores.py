@@ -408,6 +408,7 @@ def test_what_was_read_amid_a_restore_in_place_is_read_again_after_db_restored(
     check(story)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
 def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
     try:
