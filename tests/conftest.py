@@ -13,6 +13,7 @@ import pytest
 
 from placement.db.database import opened
 from tests import children, compiled, servers, synced
+from tests.time_left import TimeLeft
 
 # No test fails because the machine is busy.
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True)
@@ -37,6 +38,7 @@ def pytest_configure(config):
         raise pytest.UsageError(f"--databases: {', '.join(sorted(unknown))} is none of {', '.join(servers.KINDS)}")
     if not hasattr(config, "workerinput"):
         children.begin_run()
+        config.pluginmanager.register(TimeLeft(config))
 
 
 def pytest_unconfigure(config):

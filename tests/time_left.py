@@ -1,0 +1,90 @@
+"""Lines about the progress of a long run: how much is done, for how long, and about how long the rest takes.
+
+A test is expected to take what those of its file took in the last run, which pytest's cache remembers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+#: Seconds between two lines.
+INTERVAL = 60
+_CACHED = "placement/seconds"
+
+
+class TimeLeft:
+    """A plugin of the process that shows the results of the run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config, self._cache = config, getattr(config, "cache", None)
+        self._rest = Rest(self._cache.get(_CACHED, {}) if self._cache else {})
+        self._taken: Counter[str] = Counter()
+        self._begun = self._said = time.monotonic()
+
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._rest.collected(ids)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._taken[_file_of(report.nodeid)] += report.duration
+        if report.when == "teardown":
+            self._rest.finished(report.nodeid)
+        now = time.monotonic()
+        if self._rest.begun and now - self._said >= INTERVAL:
+            self._said = now
+            terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+            terminal.write_line(f"\n{self._rest.line(now - self._begun)}")
+
+    def pytest_sessionfinish(self) -> None:
+        if self._cache and self._rest.begun:
+            # Seconds per test, so that a run of some tests of a file does not change what is known of it.
+            self._cache.set(_CACHED, self._rest.known | self._rest.per_test(self._taken))
+
+
+class Rest:
+    """The tests of a run that are not finished yet, weighed by the seconds that a test of each file takes."""
+
+    def __init__(self, known: Mapping[str, float]) -> None:
+        self.known = dict(known)
+        self._count: Counter[str] = Counter()
+        self._done: Counter[str] = Counter()
+
+    @property
+    def begun(self) -> bool:
+        """Whether a test is finished."""
+        return self._done.total() > 0
+
+    def collected(self, ids: Iterable[str]) -> None:
+        """Note the tests of the run."""
+        self._count = Counter(map(_file_of, ids))
+
+    def finished(self, name: str) -> None:
+        """Note the end of a test."""
+        self._done[_file_of(name)] += 1
+
+    def per_test(self, taken: Mapping[str, float]) -> dict[str, float]:
+        """Return the mean seconds of a test of each file, from those that all its tests have taken."""
+        return {file: taken[file] / count for file, count in self._done.items()}
+
+    def line(self, seconds: float) -> str:
+        """Return what is done after so many seconds, and what is left."""
+        done, all_of_them = self._weight(self._done), self._weight(self._count)
+        left = seconds * (all_of_them - done) / done
+        return (
+            f"{self._done.total()} of {self._count.total()} tests in {_minutes(seconds)}, about {_minutes(left)} left"
+        )
+
+    def _weight(self, counts: Counter[str]) -> float:
+        usual = sum(self.known.values()) / len(self.known) if self.known else 1.0
+        return sum(count * self.known.get(file, usual) for file, count in counts.items())
+
+
+def _file_of(name: str) -> str:
+    return name.partition("::")[0]
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
