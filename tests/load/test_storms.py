@@ -18,7 +18,7 @@ from tests.load.storm import Call, claim, holding, name, new, statuses, stock
 
 pytestmark = pytest.mark.every_database
 
-ROUNDS = 20 if LONG else 2
+ROUNDS = 20 if LONG else 1
 CLIENTS = 12
 
 rounds = pytest.mark.parametrize("round_", range(ROUNDS))
