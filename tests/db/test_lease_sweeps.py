@@ -24,7 +24,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.policy import Policy
 from tests import web
-from tests.clock import Clock
+from tests.clock import PATIENCE, Clock
 from tests.db import lease, watch
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c013"
@@ -199,7 +199,7 @@ def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monke
                 with opened(url) as own:
                     return lease_sweep.sweep(own, given_back=counted.append)
 
-            assert all(each.result(60) for each in [threads.submit(sweep) for _ in range(3)])
+            assert all(each.result(PATIENCE) for each in [threads.submit(sweep) for _ in range(3)])
     finally:
         signals.leases_expired.disconnect(published.append)
     assert (sum(counted), sum(published), held(database)) == (60, 60, 0)

@@ -20,6 +20,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
+from tests.clock import PATIENCE
 from tests.db import lease
 
 HOST, TOTAL = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c010", 8
@@ -225,10 +226,10 @@ def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(dat
             release.lock(db, [busy])
             sweeping = threads.submit(lease_sweep.sweep, database)
             if db.skips_locked_rows:
-                assert not sweeping.result(60)
+                assert not sweeping.result(PATIENCE)
             return sweeping
 
-        assert database.write(hold).result(60) == (database.url.get_backend_name() == "sqlite")
+        assert database.write(hold).result(PATIENCE) == (database.url.get_backend_name() == "sqlite")
     assert used(database) == (0 if database.url.get_backend_name() == "sqlite" else 1)
 
 

@@ -21,6 +21,7 @@ from placement.db import online, schema, standard, tables
 from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from tests import children
+from tests.clock import PATIENCE
 from tests.db import in_process, watch
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
@@ -431,7 +432,7 @@ class TestOnlineDataMigrations:
 
         def slow(_database, _limit):
             done = next(steps, 0)
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE
             while not done and "7 rows" not in "".join(reported) and time.monotonic() < deadline:
                 reported.append(capsys.readouterr().err)
                 time.sleep(0.01)
@@ -496,7 +497,7 @@ class TestWords:
     def test_version(self):
         """In a process of its own, as in operation."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]
-        ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300)
+        ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=PATIENCE)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{package.version()}\n", "")
 
     def test_a_directory_of_configuration(self, command, elsewhere, tmp_path):

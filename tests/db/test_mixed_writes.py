@@ -13,9 +13,10 @@ from placement.db import dialects, joint_write
 from placement.db.database import opened
 from placement.db.tables import consumers, projects, provider_changes, resource_providers
 from placement.objects import leases
+from tests.clock import PATIENCE
 from tests.db import lease, watch
 from tests.db.between import locking
-from tests.db.joint_crowd import SOON, WRONG, Crowd, count, mixed_crowd, statuses
+from tests.db.joint_crowd import WRONG, Crowd, count, mixed_crowd, statuses
 from tests.load.storm import holding, new
 
 several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -88,7 +89,7 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
 @pytest.mark.in_turn
 def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(database, monkeypatch):
     """The client of the first claim sends its next one."""
-    monkeypatch.setattr(joint_write, "GATHERING", SOON)
+    monkeypatch.setattr(joint_write, "GATHERING", PATIENCE)
     with mixed_crowd(database) as crowd:
         providers = [crowd.provider() for _ in range(3)]
         first, *others = (lambda one=one: crowd.claim([one], new()) for one in providers)
@@ -224,7 +225,7 @@ def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, plac
         answer = crowd.claim([providers[number]], new())
         was_locked = stranger.is_there
         if number != place:
-            free.wait(SOON)
+            free.wait(PATIENCE)
         return answer.status, was_locked
 
     answers = crowd.together(*(lambda number=number: work(number) for number in range(3)))
@@ -265,9 +266,9 @@ def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock
 
         with crowd.recorded(), watch.statements(own.engine, see):
             stuck = threads.submit(crowd.claim, [locked], new())
-            assert begun.wait(SOON)
+            assert begun.wait(PATIENCE)
             free_answer, was_stuck = crowd.claim([free], new()), not stuck.done()
             stranger.leave()
             assert (free_answer.status, was_stuck) == (204, True)
-            assert stuck.result(SOON).status == 204
+            assert stuck.result(PATIENCE).status == 204
         assert crowd.joined == [1, 1]

@@ -18,6 +18,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 from tests import proxies, servers
+from tests.clock import PATIENCE
 
 
 class Pair:
@@ -138,7 +139,7 @@ def test_a_commit_that_a_demoted_primary_refuses_is_run_again(pair):
         if len(attempts) == 1:
             demoter = threading.Thread(target=pair.switch)
             demoter.start()
-            demoter.join(20)
+            demoter.join(PATIENCE)
             assert not demoter.is_alive()
 
     with opened(pair.url) as database:

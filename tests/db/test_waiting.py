@@ -11,6 +11,7 @@ from placement.db import feed, schema, standard
 from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests.clock import PATIENCE
 from tests.db.in_process import placement
 
 
@@ -21,7 +22,7 @@ class Meanwhile:
         self._thread = threading.Thread(target=lambda: setattr(self, "result", work(*arguments, **options)))
         self._thread.start()
 
-    def wait(self, seconds=60.0):
+    def wait(self, seconds=PATIENCE):
         """Whether it ends within the time."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
