@@ -355,6 +355,7 @@ def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database,
 
 
 def test_a_writer_tidies_once_a_minute(database, monkeypatch):
+    monkeypatch.undo()  # the interval is that of operation
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
     tidied = []
