@@ -79,11 +79,11 @@ def test_the_clock_is_in_utc_with_fractions(database):
 
 @pytest.mark.usefixtures("host")
 def test_a_lease_lasts_from_now_on_until_its_end(database):
-    consumer = claimed(database, seconds=60)
+    consumer = claimed(database, seconds=3600)
     left = end_of(database, consumer) - database.read(leases.now)
-    assert datetime.timedelta(seconds=30) < left <= datetime.timedelta(seconds=60)
-    database.write(lambda db: leases.extend(db, consumer, 600))
-    assert end_of(database, consumer) - database.read(leases.now) > datetime.timedelta(seconds=500)
+    assert datetime.timedelta(seconds=3000) < left <= datetime.timedelta(seconds=3600)
+    database.write(lambda db: leases.extend(db, consumer, 7200))
+    assert end_of(database, consumer) - database.read(leases.now) > datetime.timedelta(seconds=6600)
     database.write(lambda db: leases.extend(db, consumer, None))
     assert end_of(database, consumer) is None
 

@@ -15,7 +15,7 @@ from placement.db.tables import consumers, projects, provider_changes, resource_
 from placement.objects import leases
 from tests.clock import PATIENCE
 from tests.db import lease, watch
-from tests.db.between import locking
+from tests.db.between import wait_for_lock
 from tests.db.joint_crowd import WRONG, Crowd, count, mixed_crowd, statuses
 from tests.load.storm import holding, new
 
@@ -234,17 +234,13 @@ def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, plac
 
 
 @several_writers
-def test_claims_that_all_need_the_locked_provider_wait_for_it_together(crowd, lock):
+def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database, crowd, lock):
     free, locked = crowd.provider(), crowd.provider()
     stranger = lock(locked)
-    waits = threading.Timer(0.3, stranger.leave)
-
-    def see(statement):
-        if locking(statement) and crowd.joined and not waits.ident:
-            waits.start()
-
-    with watch.statements(crowd.database.engine, see):
+    with ThreadPoolExecutor(1) as threads:
+        left = threads.submit(lambda: (wait_for_lock(database), stranger.leave()))
         answers = crowd.claim_each(([free], new()), *(([locked], new()) for _ in range(3)))
+        left.result(PATIENCE)
     assert statuses(answers) == [204] * 4
     # It is not given up and begun again.
     assert (crowd.joined, crowd.causes) == ([1, 3], [])

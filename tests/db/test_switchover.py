@@ -72,7 +72,8 @@ class Pair:
         self.first._administer("ALTER SYSTEM SET default_transaction_read_only = on")
         self.first._administer("SELECT pg_reload_conf()")
         self._wait_until_read_only("on")
-        time.sleep(0.2)  # sessions that are open follow a moment later
+        # The first session that knows may have been told before others; the next one begins after all have been.
+        self.first._administer("SELECT 1")
 
     def _wait_until_read_only(self, wanted):
         while self.first._administer("SHOW default_transaction_read_only")[0][0] != wanted:
