@@ -24,8 +24,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-#: Seconds that a program may take; one that hangs is killed before the run ends.
-_TIMEOUT = 300.0
+#: Seconds that a program may take; one that hangs is killed before faulthandler ends the run.
+_TIMEOUT = 540.0
 
 
 class Preloaded:

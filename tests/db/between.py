@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
 
 from placement.db.database import Database
+from tests.clock import PATIENCE
 
 
 @contextlib.contextmanager
@@ -30,6 +33,29 @@ def just_before(
     finally:
         sa.event.remove(database.engine, "before_cursor_execute", see)
     assert acted
+
+
+_WAITING = sa.text("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+_SESSIONS = sa.text("SELECT id FROM information_schema.processlist WHERE db = DATABASE()")
+_OF_MARIADB = re.compile(r"^LOCK WAIT .*\n(?:.*\n)??MariaDB thread id (\d+)", re.MULTILINE)
+
+
+def _waits(connection: sa.Connection) -> bool:
+    """Whether a transaction waits for a lock of another one."""
+    if connection.dialect.name == "postgresql":
+        return bool(connection.execute(_WAITING).all())
+    # The tables of information_schema about transactions show how it was a while ago.
+    [(_, _, status)] = connection.exec_driver_sql("SHOW ENGINE INNODB STATUS")
+    return not {*map(int, _OF_MARIADB.findall(status))}.isdisjoint(connection.execute(_SESSIONS).scalars())
+
+
+def wait_for_lock(database: Database) -> None:
+    """Return once a transaction waits for a lock of another one."""
+    until = time.monotonic() + PATIENCE
+    with database.reading_engine.connect() as connection:
+        while not _waits(connection):
+            assert time.monotonic() < until, "no transaction waits"
+            time.sleep(0.01)
 
 
 def locking(statement: str) -> bool:

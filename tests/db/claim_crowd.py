@@ -16,12 +16,12 @@ from placement.http.environ import SEARCH
 from placement.index.live import LiveIndex
 from placement.v1.handlers import claim
 from tests.caller import Answer
+from tests.clock import PATIENCE
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.test_v1_claims import Cloud, request
 from tests.load.soundness import flaws
 
-SOON = 30.0
 #: What the first calls ask for, on a host of its own: it is changed by them, and the others are not to notice.
 FIRST = "DISK_GB"
 
@@ -45,7 +45,7 @@ class ClaimCrowd(Cloud):
         shared = claim._SHARED[self.index] = claim._Shared(database)
         guessing = shared.guessing
         # So that it is the threads that say which calls are carried out together, and not the time.
-        guessing._combiner._longest_wait, guessing._combiner._gathering = SOON, 0
+        guessing._combiner._longest_wait, guessing._combiner._gathering = PATIENCE, 0
         self.guesses, self._queue = guessing._guesses, guessing._combiner._queue
         self.forget()
 
@@ -76,7 +76,7 @@ class ClaimCrowd(Cloud):
 
         def hold(*_statement: object) -> None:
             if threading.current_thread() in threads[: len(bodies)]:
-                assert waiting.wait(SOON)
+                assert waiting.wait(PATIENCE)
 
         def run(number: int) -> None:
             try:
@@ -98,14 +98,14 @@ class ClaimCrowd(Cloud):
             finally:
                 waiting.set()
                 for thread in threads:
-                    thread.join(SOON)
+                    thread.join(PATIENCE)
                 sa.event.remove(self.database.engine, "before_cursor_execute", hold)
         assert [answer.status for answer in answers[: len(bodies)]] == [200] * len(bodies)
         return answers[len(bodies) :]
 
     @staticmethod
     def _until(condition) -> None:
-        until = time.monotonic() + SOON
+        until = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < until
             time.sleep(0.0005)

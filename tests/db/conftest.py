@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db import schema, standard
+from placement.db import dialects, feed, schema, standard
 from placement.db.database import opened
+from placement.db.timeouts import Timeouts
 from tests import galera, servers
 from tests.conftest import chosen, missing
 from tests.db import replay
 from tests.db.metal import Client, Metal
 from tests.db.pair import Pair
+
+
+@pytest.fixture(autouse=True)
+def _no_maintenance(monkeypatch):
+    """No test has the statements of the feed's maintenance among its own because it took more than a minute."""
+    monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", 24 * 3600.0)
+
+
+@pytest.fixture(autouse=True)
+def _patient_checks(request, monkeypatch):
+    """Where nothing happens to the server, a health check gives a busy machine time for the answer."""
+    if "private_server" not in request.fixturenames:
+        monkeypatch.setattr(dialects, "PROBING", Timeouts(connect=60, silence=60))
 
 
 @pytest.fixture

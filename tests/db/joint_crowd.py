@@ -11,12 +11,12 @@ import sqlalchemy as sa
 
 from placement import signals
 from placement.db.database import opened
+from tests.clock import PATIENCE
 from tests.db import watch
 from tests.db.in_process import placement
 from tests.load.soundness import flaws
 from tests.load.storm import holding, new
 
-SOON = 60.0
 #: A provider that does not exist.
 UNKNOWN = str(uuid.UUID(int=7))
 #: What may be wrong with a claim on a provider of which a consumer may have 8: the resources that it asks for.
@@ -68,7 +68,7 @@ class Crowd:
         def hold(_statement):
             if threading.current_thread() is threads[0] and not begun.is_set():
                 begun.set()
-                assert others_wait.wait(SOON)
+                assert others_wait.wait(PATIENCE)
 
         def run(place):
             try:
@@ -79,18 +79,18 @@ class Crowd:
         threads = [threading.Thread(target=run, args=(place,), daemon=True) for place in range(len(works))]
         with self.recorded(), watch.statements(self.database.engine, hold):
             threads[0].start()
-            assert begun.wait(SOON)
+            assert begun.wait(PATIENCE)
             for number, thread in enumerate(threads[1:], 1):
                 thread.start()
                 self._wait_for_queue(number)
             self.admitted = len(self.database.bulkhead._admitted)
             others_wait.set()
             for thread in threads:
-                thread.join(SOON)
+                thread.join(PATIENCE)
         return results
 
     def _wait_for_queue(self, length):
-        until = time.monotonic() + SOON
+        until = time.monotonic() + PATIENCE
         while len(self.combiner._queue._waiting) != length:
             assert time.monotonic() < until
             time.sleep(0.001)
@@ -129,7 +129,7 @@ def mixed_crowd(database):
     """A process on the database whose claims wait for each other, and none so long that it goes alone."""
     with opened(database.url) as own:
         joint = own._joint_writes
-        joint._mixed._longest_wait = joint._alike._longest_wait = SOON
+        joint._mixed._longest_wait = joint._alike._longest_wait = PATIENCE
         yield Crowd(own, joint._mixed)
     assert flaws(database) == {}
 

@@ -14,7 +14,7 @@ from placement.db import retry, schema, timeouts, write_lock
 from placement.db.database import opened
 from placement.db.transaction import Collision
 from tests import children
-from tests.clock import Clock
+from tests.clock import PATIENCE, Clock
 
 pytestmark = pytest.mark.every_database
 
@@ -173,7 +173,7 @@ def test_a_database_in_memory_is_read_between_writes_and_within_one(memory, monk
 
         thread = threading.Thread(target=other)
         thread.start()
-        thread.join(30)
+        thread.join(PATIENCE)
         return memory.read(lambda _: "read")
 
     assert memory.write(work) == "read"
@@ -200,7 +200,7 @@ def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkey
 
         thread = threading.Thread(target=other)
         thread.start()
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
     memory.write(nested)

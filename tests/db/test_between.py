@@ -175,7 +175,7 @@ def test_a_consumer_without_a_row_is_locked_while_it_is_ended(cloud, rowless):
 
     def meanwhile():
         claimer.start()
-        claimer.join(0.5)
+        between.wait_for_lock(cloud.database)
 
     with cloud.just_before("DELETE FROM allocations", meanwhile):
         assert cloud.claim(cloud.call, {}) == 204

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 
 import pytest
 import sqlalchemy as sa
 
+from placement.db import dialects
 from placement.db.database import opened
 from placement.db.dialects import LOCK_TIMEOUT
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests.clock import Clock
 
 pytestmark = pytest.mark.every_database
 
 
-def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path):
+def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path, monkeypatch):
     """LP 1789633: SQLite does not wait when it switches a file to WAL while another connection writes to it."""
     path = tmp_path / "new.sqlite"
-    somebody = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    somebody = sqlite3.connect(path, isolation_level=None)
     somebody.execute("BEGIN IMMEDIATE")
     somebody.execute("CREATE TABLE t (a INTEGER)")
-    leaves = threading.Timer(0.3, somebody.execute, ["COMMIT"])
-    leaves.start()
+    clock = Clock()
+    clock.sleep = lambda _seconds: somebody.execute("COMMIT")
+    monkeypatch.setattr(dialects, "time", clock)
     with opened(f"sqlite:///{path}") as database, database.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-    leaves.join()
+    assert not somebody.in_transaction
     somebody.close()
 
 

@@ -16,6 +16,7 @@ from placement.db.database import opened
 from placement.db.error_codes import ErrorClass
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests.clock import PATIENCE
 
 pytestmark = pytest.mark.every_database
 
@@ -99,7 +100,7 @@ def test_a_condition_deeper_than_sqlite_takes_is_the_clients_fault(database):
 def test_a_file_that_cannot_grow_refuses_writes_and_goes_on_reading(database):
     """An error of the file system, as a full disk or a quota is one; in a process of its own, which has the limit."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        refused, found = process.submit(write_without_room, str(database.url)).result(120)
+        refused, found = process.submit(write_without_room, str(database.url)).result(PATIENCE)
     assert refused == ("DatabaseUnavailable", "disk I/O error")
     assert found is None
     assert database.read(lambda db: ResourceProvider.find(db, "x")) is not None

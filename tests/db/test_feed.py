@@ -12,9 +12,9 @@ from placement import errors
 from placement.db import feed, schema
 from placement.db.database import opened
 from placement.db.tables import change_writers, provider_changes
-from tests.clock import Clock
+from tests.clock import PATIENCE, Clock
 from tests.db import faults, watch, writes
-from tests.db.between import just_before
+from tests.db.between import just_before, wait_for_lock
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.story import StoryRun
@@ -297,14 +297,16 @@ def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, mon
         def hold(connection, cursor, statement, parameters, context, executemany):
             if statement.startswith("INSERT INTO provider_changes"):
                 recorded.set()
-                go_on.wait(60)
+                go_on.wait(PATIENCE)
 
         sa.event.listen(sleeper.engine, "after_cursor_execute", hold)
         last.start()
-        assert recorded.wait(60)
+        assert recorded.wait(PATIENCE)
         # The commit comes once the other transaction waits for the row of the writer.
-        with just_before(database, LOCKED, threading.Timer(1, go_on.set).start):
+        waits = threading.Thread(target=lambda: (wait_for_lock(database), go_on.set()))
+        with just_before(database, LOCKED, waits.start):
             touch(database, 3)
+        waits.join()
         last.join()
     assert (-writer, 2, 2) in rows(database)
     assert writer not in writers(database)
@@ -354,6 +356,7 @@ def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database,
 
 
 def test_a_writer_tidies_once_a_minute(database, monkeypatch):
+    monkeypatch.undo()  # the interval is that of operation
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
     tidied = []

@@ -18,9 +18,10 @@ from placement.objects import joint_claims
 from placement.objects.claim import Claim
 from placement.objects.consumer import Owner
 from placement.objects.joint_claims import joint_write
+from tests.clock import PATIENCE
 from tests.db import faults, watch
 from tests.db.faults import Plan, planted
-from tests.db.joint_crowd import SOON, UNKNOWN, WRONG, Crowd, count, statuses
+from tests.db.joint_crowd import UNKNOWN, WRONG, Crowd, count, statuses
 from tests.load.soundness import flaws
 from tests.load.storm import holding, new
 
@@ -40,7 +41,7 @@ def crowd(database, monkeypatch):
     """
     monkeypatch.setattr(joint_claims, "_place_free", None)
     with opened(database.url) as own:
-        own._joint_writes._alike._longest_wait = SOON
+        own._joint_writes._alike._longest_wait = PATIENCE
         yield Crowd(own, own._joint_writes._alike)
     assert flaws(database) == {}
 

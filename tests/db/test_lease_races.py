@@ -20,6 +20,7 @@ from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
+from tests.clock import PATIENCE
 from tests.db import lease, watch
 
 pytestmark = pytest.mark.every_database
@@ -76,7 +77,7 @@ def test_a_consumer_is_not_ended_for_a_lease_that_changed_before_the_lock(databa
         if "FOR UPDATE" in statement and not between:
             between.append(statement)
             with ThreadPoolExecutor(1) as threads:
-                threads.submit(meanwhile, database, consumer).result(60)
+                threads.submit(meanwhile, database, consumer).result(PATIENCE)
 
     with watch.statements(database.engine, before):
         assert database.write(leases.give_back) == 0
@@ -98,7 +99,7 @@ def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
         if statement.startswith("UPDATE claims") and not began:
             began.append(statement)
             with ThreadPoolExecutor(1) as threads:
-                threads.submit(sweep).result(20)
+                threads.submit(sweep).result(PATIENCE)
 
     with watch.statements(database.engine, before):
         database.write(lambda db: leases.extend(db, consumer, 3600))
@@ -108,7 +109,8 @@ def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(database):
+def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(database, monkeypatch):
+    monkeypatch.setattr(lease_sweep, "_ATTEMPTS", 1000)
     count, chance, given_back = 40, random.Random(7), []
     signals.leases_expired.connect(given_back.append)
     several = [claimed(database) for _ in range(count)]
@@ -122,7 +124,7 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
             time.sleep(0.01)
             try:
                 database.write(lambda db: work(db, consumer))  # noqa: B023
-            except errors.NoAllocations:
+            except (errors.NoAllocations, errors.TooManyConflicts):
                 continue
             done.append(consumer)
         return set(done)
@@ -137,9 +139,9 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
             sweeps = [threads.submit(sweep) for _ in range(2)]
             extending = threads.submit(tried, lambda db, consumer: leases.extend(db, consumer, 3600))
             releasing = threads.submit(tried, ClaimSet.release)
-            extended, released = extending.result(60), releasing.result(60)
+            extended, released = extending.result(PATIENCE), releasing.result(PATIENCE)
             for each in sweeps:
-                each.result(60)
+                each.result(PATIENCE)
         lease_sweep.sweep(database)
     finally:
         signals.leases_expired.disconnect(given_back.append)

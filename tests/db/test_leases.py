@@ -20,6 +20,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
+from tests.clock import PATIENCE
 from tests.db import lease
 
 pytestmark = pytest.mark.every_database
@@ -80,11 +81,11 @@ def test_the_clock_is_in_utc_with_fractions(database):
 
 @pytest.mark.usefixtures("host")
 def test_a_lease_lasts_from_now_on_until_its_end(database):
-    consumer = claimed(database, seconds=60)
+    consumer = claimed(database, seconds=3600)
     left = end_of(database, consumer) - database.read(leases.now)
-    assert datetime.timedelta(seconds=30) < left <= datetime.timedelta(seconds=60)
-    database.write(lambda db: leases.extend(db, consumer, 600))
-    assert end_of(database, consumer) - database.read(leases.now) > datetime.timedelta(seconds=500)
+    assert datetime.timedelta(seconds=3000) < left <= datetime.timedelta(seconds=3600)
+    database.write(lambda db: leases.extend(db, consumer, 7200))
+    assert end_of(database, consumer) - database.read(leases.now) > datetime.timedelta(seconds=6600)
     database.write(lambda db: leases.extend(db, consumer, None))
     assert end_of(database, consumer) is None
 
@@ -227,10 +228,10 @@ def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(dat
             release.lock(db, [busy])
             sweeping = threads.submit(lease_sweep.sweep, database)
             if db.skips_locked_rows:
-                assert not sweeping.result(60)
+                assert not sweeping.result(PATIENCE)
             return sweeping
 
-        assert database.write(hold).result(60) == (database.url.get_backend_name() == "sqlite")
+        assert database.write(hold).result(PATIENCE) == (database.url.get_backend_name() == "sqlite")
     assert used(database) == (0 if database.url.get_backend_name() == "sqlite" else 1)
 
 

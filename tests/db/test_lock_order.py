@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from placement import signals
 from placement.db.tables import consumers, resource_providers
 from tests.db import calls, watch, writes
+from tests.db.between import wait_for_lock
 from tests.db.in_process import placement
 from tests.db.metal import Client
 from tests.db.test_waiting import Meanwhile
@@ -163,7 +164,7 @@ def test_an_update_that_names_a_parent_is_not_starved_by_births(forest, what):
 
 @pytest.mark.parametrize("root_is", ["older", "younger"])
 @pytest.mark.parametrize("act", ["bear", "move"])
-def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest, act, root_is):
+def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest, database, act, root_is):
     """Otherwise it deadlocks with a transaction that holds the second lock and waits for the first."""
     if root_is == "older":
         root = forest.provider()
@@ -179,17 +180,15 @@ def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest,
 
     with forest.locked(first):
         meanwhile = Meanwhile(work)
-        assert not meanwhile.wait(0.5)
+        wait_for_lock(database)
         assert forest.is_free(second)
         assert forest.is_free(moving)
     assert meanwhile.wait()
     assert meanwhile.result == 200
     with forest.locked(second):
-        meanwhile, deadline = Meanwhile(forest.bear, new(), parent), time.monotonic() + 60
-        while forest.is_free(first):
-            assert time.monotonic() < deadline, "the root of a tree that changes is locked"
-            time.sleep(0.01)
-        assert not meanwhile.wait(0.1)
+        meanwhile = Meanwhile(forest.bear, new(), parent)
+        wait_for_lock(database)
+        assert not forest.is_free(first), "the root of a tree that changes is locked"
     assert meanwhile.wait()
 
 
@@ -252,7 +251,7 @@ def test_a_change_of_a_node_that_waits_for_a_consumer_has_no_provider(forest, da
     with database.engine.connect() as connection:
         connection.execute(_LOCK_CONSUMER, {"uuid": consumer}).one()
         meanwhile = Meanwhile(act, client, one, consumer)
-        assert not meanwhile.wait(0.5)
+        wait_for_lock(database)
         assert forest.is_free(one)
         connection.rollback()
     assert meanwhile.wait()

@@ -21,6 +21,7 @@ from placement.db import online, schema, standard, tables
 from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from tests import children
+from tests.clock import PATIENCE
 from tests.db import in_process, watch
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
@@ -174,7 +175,10 @@ class TestRelease:
         assert "choose from" in ran.err
         assert schema.state(database.engine) is schema.State.CURRENT
 
-    def test_is_refused_while_a_service_writes(self, run, database):
+    def test_is_refused_while_a_service_writes(self, run, database, monkeypatch):
+        """For two minutes after the last renewal, which is due once a minute; here for a day."""
+        assert schema._SERVED == 120
+        monkeypatch.setattr(schema, "_SERVED", 86400)
         run("db", "sync")
         standard.insert(database)
         database.write(lambda db: LockedProvider.create(db, uuid=UUID, name="host1"))
@@ -187,8 +191,7 @@ class TestRelease:
         ((writer_id, seen_at),) = execute(
             database, sa.select(tables.change_writers.c.id, tables.change_writers.c.seen_at)
         )
-        # Leases are renewed once a minute; a slow machine has more time.
-        for ago, code in ((80, 1), (130, 0)):
+        for ago, code in ((80000, 1), (90000, 0)):
             old = {"seen_at": seen_at - datetime.timedelta(seconds=ago)}
             execute(
                 database, sa.update(tables.change_writers).where(tables.change_writers.c.id == writer_id).values(old)
@@ -431,7 +434,7 @@ class TestOnlineDataMigrations:
 
         def slow(_database, _limit):
             done = next(steps, 0)
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE
             while not done and "7 rows" not in "".join(reported) and time.monotonic() < deadline:
                 reported.append(capsys.readouterr().err)
                 time.sleep(0.01)
@@ -496,7 +499,7 @@ class TestWords:
     def test_version(self):
         """In a process of its own, as in operation."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]
-        ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300)
+        ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=PATIENCE)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{package.version()}\n", "")
 
     def test_a_directory_of_configuration(self, command, elsewhere, tmp_path):

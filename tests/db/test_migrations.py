@@ -294,7 +294,7 @@ def test_sync_where_named_locks_are_forbidden(engine):
 
 
 def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monkeypatch):
-    monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
+    monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 60)
     schema.sync(engine, INITIAL)
     execute(engine, provider(id=1))
     with pytest.raises(CommandError, match="root"):

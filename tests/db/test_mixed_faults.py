@@ -11,9 +11,10 @@ from placement import errors
 from placement.db import bulkhead, combining, retry
 from placement.db.bulkhead import Bulkhead
 from placement.db.tables import allocations, consumers
+from tests.clock import PATIENCE
 from tests.db import faults, watch
 from tests.db.faults import Plan, planted
-from tests.db.joint_crowd import SOON, count, mixed_crowd, statuses
+from tests.db.joint_crowd import count, mixed_crowd, statuses
 from tests.load.storm import new
 
 
@@ -169,7 +170,7 @@ def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd,
     def stall(statement):
         if statement.startswith("INSERT INTO allocations") and crowd.joined == [1]:
             stalled.set()
-            assert has_given_up.wait(SOON)
+            assert has_given_up.wait(PATIENCE)
 
     found = []
 

@@ -13,9 +13,10 @@ from placement.db import dialects, joint_write
 from placement.db.database import opened
 from placement.db.tables import consumers, projects, provider_changes, resource_providers
 from placement.objects import leases
+from tests.clock import PATIENCE
 from tests.db import lease, watch
-from tests.db.between import locking
-from tests.db.joint_crowd import SOON, WRONG, Crowd, count, mixed_crowd, statuses
+from tests.db.between import wait_for_lock
+from tests.db.joint_crowd import WRONG, Crowd, count, mixed_crowd, statuses
 from tests.load.storm import holding, new
 
 several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -90,7 +91,7 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
 
 def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(database, monkeypatch):
     """The client of the first claim sends its next one."""
-    monkeypatch.setattr(joint_write, "GATHERING", SOON)
+    monkeypatch.setattr(joint_write, "GATHERING", PATIENCE)
     with mixed_crowd(database) as crowd:
         providers = [crowd.provider() for _ in range(3)]
         first, *others = (lambda one=one: crowd.claim([one], new()) for one in providers)
@@ -229,7 +230,7 @@ def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, plac
         answer = crowd.claim([providers[number]], new())
         was_locked = stranger.is_there
         if number != place:
-            free.wait(SOON)
+            free.wait(PATIENCE)
         return answer.status, was_locked
 
     answers = crowd.together(*(lambda number=number: work(number) for number in range(3)))
@@ -239,17 +240,13 @@ def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, plac
 
 @pytest.mark.every_database
 @several_writers
-def test_claims_that_all_need_the_locked_provider_wait_for_it_together(crowd, lock):
+def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database, crowd, lock):
     free, locked = crowd.provider(), crowd.provider()
     stranger = lock(locked)
-    waits = threading.Timer(0.3, stranger.leave)
-
-    def see(statement):
-        if locking(statement) and crowd.joined and not waits.ident:
-            waits.start()
-
-    with watch.statements(crowd.database.engine, see):
+    with ThreadPoolExecutor(1) as threads:
+        left = threads.submit(lambda: (wait_for_lock(database), stranger.leave()))
         answers = crowd.claim_each(([free], new()), *(([locked], new()) for _ in range(3)))
+        left.result(PATIENCE)
     assert statuses(answers) == [204] * 4
     # It is not given up and begun again.
     assert (crowd.joined, crowd.causes) == ([1, 3], [])
@@ -272,9 +269,9 @@ def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock
 
         with crowd.recorded(), watch.statements(own.engine, see):
             stuck = threads.submit(crowd.claim, [locked], new())
-            assert begun.wait(SOON)
+            assert begun.wait(PATIENCE)
             free_answer, was_stuck = crowd.claim([free], new()), not stuck.done()
             stranger.leave()
             assert (free_answer.status, was_stuck) == (204, True)
-            assert stuck.result(SOON).status == 204
+            assert stuck.result(PATIENCE).status == 204
         assert crowd.joined == [1, 1]

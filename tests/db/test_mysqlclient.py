@@ -105,7 +105,7 @@ def test_a_silent_server_is_left(database):
     """The driver waits as long as read_timeout."""
     url = with_mysqlclient(database.url)
     with opened(url, read_timeout=1) as impatient, pytest.raises(errors.DatabaseUnavailable):
-        impatient.write(lambda db: db.execute(sa.text("SELECT SLEEP(20)")).scalar())
+        impatient.write(lambda db: db.execute(sa.text("SELECT SLEEP(600)")).scalar())
 
 
 def test_characters_that_no_column_has_are_the_clients_fault(database_url):

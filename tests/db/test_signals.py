@@ -19,6 +19,7 @@ from placement.db.transaction import Collision
 from placement.doctor import finding
 from placement.doctor.examination import Check, NotMadeError, Subject, examine
 from placement.index.live import LiveIndex
+from tests.clock import PATIENCE
 from tests.db.event_rows import aged, chain, key
 from tests.db.in_process import placement
 from tests.load.storm import holding
@@ -69,7 +70,7 @@ def test_a_search_publishes_its_outcome_and_obstacle(database, received):
         assert service("GET", f"/allocation_candidates?{query}").status == 200
         [(seconds, *outcome)] = received.of("searched")
         received.clear()
-        assert 0 < seconds < 60
+        assert seconds > 0
         return outcome
 
     assert search("resources=VCPU:1") == [3, False, ""]
@@ -89,7 +90,7 @@ def test_the_index_publishes_what_it_missed_and_why_it_reads_everything(database
         received.clear()
         live_index.current()
         [(seconds, missed, providers)] = received.of("refreshed")
-        assert 0 < seconds < 600
+        assert seconds > 0
         return [cause for (cause,) in received.of("reloaded")], missed, providers
 
     host(service)
@@ -171,7 +172,7 @@ def test_a_deadlock_is_published_as_one(database, received):
             attempts.append(None)
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == first).values(name=first))
             if len(attempts) == 1:
-                barrier.wait(60)  # each holds one lock, and waits for the other
+                barrier.wait(PATIENCE)  # each holds one lock, and waits for the other
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == second).values(name=second))
 
         database.write(work)
@@ -340,7 +341,7 @@ def test_waiting_requests_are_published_and_those_that_may_not(received):
 
 def test_the_time_that_a_request_waits_is_published(received):
     watch = EventWatch(lambda: 7)
-    assert watch.wait(6, time.monotonic() + 60)
+    assert watch.wait(6, time.monotonic() + PATIENCE)
     assert not watch.wait(7, time.monotonic())
     assert [name for name, _ in received.of("timing")] == ["wait", "wait"]
 

@@ -18,6 +18,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 from tests import proxies, servers
+from tests.clock import PATIENCE
 
 
 class Pair:
@@ -71,7 +72,8 @@ class Pair:
         self.first._administer("ALTER SYSTEM SET default_transaction_read_only = on")
         self.first._administer("SELECT pg_reload_conf()")
         self._wait_until_read_only("on")
-        time.sleep(0.2)  # sessions that are open follow a moment later
+        # The first session that knows may have been told before others; the next one begins after all have been.
+        self.first._administer("SELECT 1")
 
     def _wait_until_read_only(self, wanted):
         while self.first._administer("SHOW default_transaction_read_only")[0][0] != wanted:
@@ -138,7 +140,7 @@ def test_a_commit_that_a_demoted_primary_refuses_is_run_again(pair):
         if len(attempts) == 1:
             demoter = threading.Thread(target=pair.switch)
             demoter.start()
-            demoter.join(20)
+            demoter.join(PATIENCE)
             assert not demoter.is_alive()
 
     with opened(pair.url) as database:

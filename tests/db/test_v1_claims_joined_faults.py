@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import sqlalchemy as sa
 
@@ -9,6 +11,7 @@ from placement import errors, signals
 from placement.db import dialects
 from placement.db.database import opened
 from placement.db.tables import allocations, claims, consumers
+from tests.clock import PATIENCE
 from tests.db import faults, watch
 from tests.db.claim_crowd import call, outcomes_of, waiting_calls
 from tests.db.faults import Plan
@@ -90,12 +93,19 @@ def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
 def test_a_consumer_that_another_transaction_has_locked_keeps_the_others_waiting_once(database, monkeypatch):
     """They are answered while the lock is held: another attempt that they all wait for would have to wait for it."""
     monkeypatch.setattr(dialects, "LOCK_TIMEOUT", 1)
-    answered = []
+    answered, released = [], threading.Event()
 
     def release(environ, _status, _seconds):
         answered.append(environ)
         if len(answered) == NUMBER:  # the first one, and all but one of the others
             connection.rollback()
+            released.set()
+
+    def hold(_connection, _cursor, statement, parameters, _context, _many):
+        """So that its attempts are not exhausted before the others are answered."""
+        of_its_own = statement.startswith("INSERT INTO consumers") and "joint" in crowd.retried
+        if of_its_own and calls[1]["requests"][0]["consumer"] in str(parameters):
+            assert released.wait(PATIENCE)
 
     with opened(database.url) as quick, waiting_calls(quick, monkeypatch) as crowd:
         crowd.host("a", VCPU=100)
@@ -105,6 +115,7 @@ def test_a_consumer_that_another_transaction_has_locked_keeps_the_others_waiting
         with database.engine.connect() as connection:
             connection.execute(sa.insert(consumers).values(**row))
             signals.answered.connect(release)
+            sa.event.listen(quick.engine, "before_cursor_execute", hold)
             try:
                 answers = crowd.together(*calls)
             finally:

@@ -7,10 +7,12 @@ import uuid
 
 import pytest
 
-from placement.db import feed, schema, standard
+from placement.db import feed, schema, standard, write_lock
 from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests.clock import PATIENCE
+from tests.db.between import wait_for_lock
 from tests.db.in_process import placement
 
 
@@ -21,7 +23,7 @@ class Meanwhile:
         self._thread = threading.Thread(target=lambda: setattr(self, "result", work(*arguments, **options)))
         self._thread.start()
 
-    def wait(self, seconds=60.0):
+    def wait(self, seconds=PATIENCE):
         """Whether it ends within the time."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
@@ -45,7 +47,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
             else:
                 body = {"uuid": child, "name": child, "parent_provider_uuid": moved}
                 meanwhile = Meanwhile(service, "POST", "/resource_providers", 39, body)
-            assert not meanwhile.wait(0.5)
+            wait_for_lock(database)
             LockedProvider.create(db, uuid=root, name=root)
             LockedProvider.lock_and_move(db, moved, root, freely=True)
             started.append(meanwhile)
@@ -61,6 +63,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
 def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url):
     """It is one connection, which the maintenance of the feed uses, too."""
     monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", -1.0)
+    monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", PATIENCE)
     with opened(url) as database:
         schema.sync(database.engine)
         standard.insert(database)

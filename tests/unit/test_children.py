@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests import children
+from tests.clock import PATIENCE
 
 RUN = """
 import os, signal, sys, time
@@ -47,7 +48,7 @@ def test_no_child_or_file_outlives_the_run(end, program):
     pid, directory = run.stdout.readline().split()
     run.wait()
     run.stdout.close()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while (children.alive(int(pid)) or os.path.exists(directory)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not children.alive(int(pid))
@@ -70,7 +71,7 @@ def test_a_zombie_counts_as_stopped_and_no_signal_to_it_fails():
     children.send(ended.pid, signal.SIGSTOP)
     ended.wait()
     children.send(ended.pid, signal.SIGSTOP)
-    running = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    running = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
     assert not children.stopped(running.pid)
     running.kill()
     running.wait()

@@ -10,21 +10,20 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from placement.db import combining
 from placement.db.combining import Combiner, LeaderFailed
-
-#: Seconds that nothing takes, on the slowest machine.
-SOON = 30.0
+from tests.clock import PATIENCE
 
 
 class Runner:
     """Runs batches as a test lets it, and records them."""
 
     def __init__(self, **options):
-        self.combiner = Combiner(self._run, **{"most": 100, "longest_wait": SOON, **options})
+        self.combiner = Combiner(self._run, **{"most": 100, "longest_wait": PATIENCE, **options})
         #: The items of each batch that has ended, and the threads that ran them.
         self.batches, self.leaders = [], []
         #: By the leader's item: what the batch waits for, and what it does then.
@@ -35,7 +34,7 @@ class Runner:
     def _run(self, batch):
         [leader, *_] = batch.items
         self._begun[leader].set()
-        assert self.gates[leader].wait(SOON)
+        assert self.gates[leader].wait(PATIENCE)
         self.works.get(leader, lambda _batch: None)(batch)
         self.batches.append(batch.items)
         self.leaders.append(threading.get_ident())
@@ -47,12 +46,12 @@ class Runner:
     def begin(self, item, keys="P", **more) -> Future:
         """Submit an item that has nothing to wait for; return once it runs."""
         found = self.submit(item, keys, **more)
-        assert self._begun[item].wait(SOON)
+        assert self._begun[item].wait(PATIENCE)
         return found
 
     def queue(self, item, keys="P", **more) -> Future:
         """Submit an item that has to wait; return once it does."""
-        before, until = self.waiting, time.monotonic() + SOON
+        before, until = self.waiting, time.monotonic() + PATIENCE
         found = self.submit(item, keys, **more)
         while self.waiting == before:
             assert time.monotonic() < until, f"{item} does not wait"
@@ -92,7 +91,7 @@ def runner(make):
 
 
 def results(*futures):
-    return [future.result(SOON) for future in futures]
+    return [future.result(PATIENCE) for future in futures]
 
 
 def test_an_item_without_others_is_run_by_its_own_thread(runner):
@@ -185,10 +184,10 @@ def test_an_exception_is_raised_by_the_leader_and_leaves_no_follower_waiting(run
     runner.open("a", "b")
     assert results(first) == ["a done"]
     with pytest.raises(KeyboardInterrupt, match="planted"):
-        leader.result(SOON)
+        leader.result(PATIENCE)
     for one in (follower, other):
         with pytest.raises(LeaderFailed) as raised:
-            one.result(SOON)
+            one.result(PATIENCE)
         assert isinstance(raised.value.__cause__, KeyboardInterrupt)
     runner.open("e")
     assert results(runner.submit("e", "PQ")) == ["e done"]
@@ -201,12 +200,13 @@ def test_a_missing_result_is_noticed(make):
 
 
 def test_an_item_that_waited_long_is_run_once_and_by_itself(make):
-    runner = make(longest_wait=2.0)
+    runner = make(longest_wait=0.01)
     first = runner.begin("a")
     runner.open("b")
     second = runner.submit("b")
     assert results(second) == ["b done"]
     assert runner.waiting == 0
+    runner.combiner._longest_wait = PATIENCE
     # The first batch still runs: its keys are not free.
     third = runner.queue("c", "P", size=100)
     runner.open("a", "c")
@@ -234,7 +234,7 @@ def in_turns(runner, *, ends):
 
 
 def test_a_batch_waits_for_as_many_as_there_were_when_the_last_one_ended(make):
-    runner = make(gathering=SOON)
+    runner = make(gathering=PATIENCE)
     assert results(*in_turns(runner, ends=True)) == ["a done", "b done", "c done", "d done"]
     assert runner.batches == [["a"], ["b", "c", "d"]]
 
@@ -246,30 +246,32 @@ def test_a_batch_waits_no_longer_than_it_takes_to_return(make):
     # Two were there at the end, and the one that comes back is not waited for a second time.
     runner.open("e", "f")
     assert results(runner.submit("e")) == ["e done"]
-    runner.combiner._gathering = SOON
+    runner.combiner._gathering = PATIENCE
     assert results(runner.submit("f")) == ["f done"]
 
 
 def test_who_is_alone_waits_for_nobody(make):
-    runner = make(gathering=SOON)
+    runner = make(gathering=PATIENCE)
     runner.open(*"abc")
     assert [results(runner.submit(item)) for item in "abc"] == [["a done"], ["b done"], ["c done"]]
 
 
 @pytest.mark.parametrize("options", [{"most": 2}, {"most": 100}])
 def test_a_batch_does_not_wait_for_those_that_it_has_no_room_for(make, options):
-    runner = make(gathering=SOON, **options)
+    runner = make(gathering=PATIENCE, **options)
     distinct = [1] if options["most"] == 100 else []
     first = runner.begin("a", distinct=distinct)
     others = [runner.queue(item, distinct=distinct) for item in "bcd"]
+    # The last batch has room for others, so that it waits for some.
+    last_but_one = "b" if options["most"] == 2 else "c"
+    runner.works[last_but_one] = lambda _batch: setattr(runner.combiner, "_gathering", 0.05)
     runner.open(*"abcd")
-    runner.combiner._gathering = 0.05  # for the last one, which has room for others
     assert results(first, *others) == [f"{item} done" for item in "abcd"]
     assert runner.batches == ([["a"], ["b", "c"], ["d"]] if options["most"] == 2 else [["a"], ["b"], ["c"], ["d"]])
 
 
 def test_those_of_other_keys_are_not_waited_for(make):
-    runner = make(gathering=SOON)
+    runner = make(gathering=PATIENCE)
     other = runner.begin("x", "X")
     waiting = runner.queue("y", "X")
     runner.open(*"ab")
@@ -291,25 +293,47 @@ def test_how_many_there_were_is_remembered_for_a_limited_number_of_keys(make, mo
     assert remembered == [1, 2, 3, 1, 2, 3, 1, 2, 3, 1]
 
 
-def test_a_follower_that_gives_up_fails_while_its_item_is_run(make):
-    runner, ends = make(longest_wait=6.0, wait=lambda _ended: False), threading.Event()
+class Called(threading.Event):
+    """What a thread waits for until it is called, or an event is set, and not for a time; it can be interrupted."""
+
+    def __init__(self, until):
+        super().__init__()
+        self._until = until
+
+    def wait(self, timeout=None):
+        while not (called := super().wait(0.001)) and not self._until.is_set():
+            pass
+        return called
+
+
+@pytest.fixture
+def over(monkeypatch):
+    """An event that ends the time for which threads wait for their turn."""
+    ended, entry = threading.Event(), combining._Entry
+    monkeypatch.setattr(combining, "_Entry", lambda *facts: entry(*facts, called=Called(ended)))
+    return ended
+
+
+def test_a_follower_that_gives_up_fails_while_its_item_is_run(make, over):
+    runner, ends = make(wait=lambda _ended: False), threading.Event()
 
     def take_and_stay(batch):
         batch.extend()
-        assert ends.wait(SOON)
+        over.set()
+        assert ends.wait(PATIENCE)
 
     runner.works["a"] = take_and_stay
     first, follower = runner.begin("a"), runner.queue("b")
     runner.open("a")
     with pytest.raises(LeaderFailed):
-        follower.result(SOON)
+        follower.result(PATIENCE)
     ends.set()
     assert results(first) == ["a done"]
     assert runner.batches == [["a", "b"]]
 
 
 def interrupt(entry, threads):
-    """Have the one thread that waits for the entry interrupted once it has waited."""
+    """Interrupt the one thread that waits for the entry."""
     [thread] = [thread.ident for thread in threads if waits_for(thread, entry)]
     assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)) == 1
 
@@ -322,8 +346,10 @@ def waits_for(thread, entry):
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(make, leads):
-    runner = make(longest_wait=SOON if leads else 6.0)
+def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(runner, request, leads):
+    if not leads:
+        # Python interrupts a thread that waits for a lock only after the wait, and then it leads.
+        request.getfixturevalue("over")
     first = runner.begin("a")
     interrupted = runner.queue("b")
     [entry] = runner.combiner._queue._waiting
@@ -332,14 +358,20 @@ def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(mak
     if leads:
         runner.open("a")
     with pytest.raises(KeyboardInterrupt):
-        interrupted.result(SOON)
+        interrupted.result(PATIENCE)
     if follower:
         with pytest.raises(LeaderFailed):
-            follower.result(SOON)
+            follower.result(PATIENCE)
     assert runner.waiting == 0
     runner.open("a", "d")
     assert results(first, runner.submit("d")) == ["a done", "d done"]
     assert runner.batches == [["a"], ["d"]]
+
+
+def others_sleep():
+    """Whether all other threads of the process sleep."""
+    others = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != threading.get_native_id()]
+    return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in others)
 
 
 def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
@@ -349,7 +381,8 @@ def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:
-        time.sleep(10 * interval)
+        while not (others_sleep() and others_sleep()):
+            time.sleep(10 * interval)
         # As servers written in C do, without the hooks of Python.
         child = ctypes.PyDLL(None).fork()
         if child == 0:
@@ -388,7 +421,7 @@ def test_each_of_many_items_is_run_once_and_batches_that_run_have_nothing_in_com
             raise RuntimeError("planted")
         return batch.items
 
-    combiner = Combiner(run, most=4, longest_wait=SOON)
+    combiner = Combiner(run, most=4, longest_wait=PATIENCE)
 
     def client(number):
         chance = random.Random(number)

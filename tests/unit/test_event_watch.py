@@ -10,6 +10,7 @@ import pytest
 from placement import deploy, errors
 from placement.db import event_watch
 from placement.db.event_watch import EventWatch
+from tests.clock import PATIENCE
 
 
 class History:
@@ -41,7 +42,7 @@ def watch(history):
     return EventWatch(history.look)
 
 
-def waiting(watch, number, seconds=60.0):
+def waiting(watch, number, seconds=PATIENCE):
     """Wait in a thread; its result is in the list."""
     found = []
     thread = threading.Thread(target=lambda: found.append(watch.wait(number, time.monotonic() + seconds)))

@@ -16,6 +16,7 @@ import zipfile
 
 import pytest
 
+from tests.clock import PATIENCE
 from tests.conftest import missing
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -101,7 +102,7 @@ def test_make_serve_announces_slow_steps():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=True,
     )
     echoes = [index for index, line in enumerate(done.stdout.splitlines()) if line.startswith("echo ")]
@@ -132,7 +133,7 @@ def build(kind, source, target):
         cwd=source,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -206,7 +207,7 @@ def test_the_commands_of_the_wheel_run(wheel, tmp_path):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE,
             check=True,
         )
 

@@ -15,6 +15,7 @@ from oslo_policy import policy
 from placement import conf as options
 from placement import deploy
 from tests import web
+from tests.clock import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "etc" / "placement"
@@ -44,7 +45,7 @@ def generated(tmp_path_factory):
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             cwd=directory,
             check=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
         return output.read_text()
 

@@ -17,6 +17,7 @@ from placement.db import bulkhead
 from placement.db.bulkhead import Bulkhead
 from placement.db.shared_run import SharedRun
 from tests import preloaded
+from tests.clock import PATIENCE
 
 THREADS = 4
 
@@ -34,7 +35,7 @@ class Work:
         number = self.runs
         if number == 1:
             self.began.set()
-            assert self.release.wait(60)
+            assert self.release.wait(PATIENCE)
         if number in self.failures:
             raise self.failures[number]
 
@@ -53,7 +54,7 @@ class Observed(Bulkhead):
             yield
 
     def has_admitted(self, count):
-        return all(self._admissions.acquire(timeout=60) for _ in range(count))
+        return all(self._admissions.acquire(timeout=PATIENCE) for _ in range(count))
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def held_up(threads, work):
     observed = Observed()
     shared = shared_run(work, observed)
     first = threads.submit(shared.since_now)
-    assert work.began.wait(60)
+    assert work.began.wait(PATIENCE)
     later = [threads.submit(shared.since_now) for _ in range(THREADS)]
     assert observed.has_admitted(1 + THREADS)
     return shared, first, later
@@ -83,7 +84,7 @@ def test_all_that_come_during_a_run_share_the_next_one(threads):
     assert not any(future.done() for future in later)
     work.release.set()
     for future in (first, *later):
-        assert future.result(60) is None
+        assert future.result(PATIENCE) is None
     assert work.runs == 2
     shared.since_now()
     assert work.runs == 3
@@ -94,10 +95,10 @@ def test_a_failure_is_raised_in_all_that_waited_for_it_and_not_later(threads):
     work = Work({2: reason})
     shared, first, later = held_up(threads, work)
     work.release.set()
-    assert first.result(60) is None
+    assert first.result(PATIENCE) is None
     for future in later:
         with pytest.raises(errors.DatabaseBusy) as raised:
-            future.result(60)
+            future.result(PATIENCE)
         assert raised.value.__cause__ is reason
     assert work.runs == 2
     shared.since_now()
@@ -118,10 +119,10 @@ def test_who_does_not_wait_runs_it_unless_another_thread_does(threads):
     work = Work({3: errors.DatabaseUnavailable()})
     shared = shared_run(work)
     first = threads.submit(shared.unless_busy)
-    assert work.began.wait(60)
+    assert work.began.wait(PATIENCE)
     assert shared.unless_busy() is False
     work.release.set()
-    assert first.result(60) is True
+    assert first.result(PATIENCE) is True
     assert shared.unless_busy() is True
     with pytest.raises(errors.DatabaseUnavailable):
         shared.unless_busy()
@@ -134,14 +135,14 @@ def test_those_that_wait_have_admission(threads, monkeypatch):
     work, limited = Work(), Observed(2)
     shared = shared_run(work, limited)
     futures = [threads.submit(shared.since_now)]
-    assert work.began.wait(60)
+    assert work.began.wait(PATIENCE)
     futures.append(threads.submit(shared.since_now))
     assert limited.has_admitted(2)
     with pytest.raises(errors.DatabaseBusy), limited.admit():
         pass
     work.release.set()
     for future in futures:
-        assert future.result(60) is None
+        assert future.result(PATIENCE) is None
 
 
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent():
@@ -155,10 +156,10 @@ def fork_during_a_run():
     shared = shared_run(work)
     running = threading.Thread(target=shared.since_now)
     running.start()
-    assert work.began.wait(60)
+    assert work.began.wait(PATIENCE)
     child = os.fork()
     if child == 0:
-        signal.alarm(60)  # ends a child that waits for the lock
+        signal.alarm(int(PATIENCE))  # ends a child that waits for the lock
         shared.since_now()
         os.write(sys.stdout.fileno(), f"{work.runs} runs\n".encode())
         os._exit(0)

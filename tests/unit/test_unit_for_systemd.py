@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clock import PATIENCE
 from tests.conftest import missing
 
 UNITS = Path(__file__).parents[2] / "etc" / "systemd"
@@ -36,7 +37,7 @@ def test_systemd_accepts_the_unit(tmp_path, name):
     # systemd checks that the programs exist, and the service of a timer.
     for file in UNITS.iterdir():
         (tmp_path / file.name).write_text(re.sub("/opt/placement/bin/[a-z-]+", "/bin/sh", file.read_text()))
-    done = subprocess.run([analyze, "verify", str(tmp_path / name)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([analyze, "verify", str(tmp_path / name)], capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
@@ -44,7 +45,7 @@ def test_systemd_accepts_the_unit(tmp_path, name):
 def test_the_exposure_of_the_service_is_low(name):
     """Of 10; a service without any restriction has 9.6."""
     argv = [_analyze(), "security", "--offline=true", "--no-pager", str(UNITS / name)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     exposure = re.search(rf"Overall exposure level for {name}: ([0-9.]+)", done.stdout)
     assert exposure is not None, done
     assert float(exposure[1]) < 2.0

@@ -6,6 +6,7 @@ import re
 import time
 
 from placement.cmd.progress import Progress
+from tests.clock import PATIENCE
 
 
 def printed():
@@ -15,7 +16,7 @@ def printed():
 
 def wait_for_output(stderr, pattern):
     """Wait until what was printed on stderr matches a pattern."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not re.search(pattern, stderr.getvalue()):
         assert time.monotonic() < deadline, stderr.getvalue()
         time.sleep(0.005)

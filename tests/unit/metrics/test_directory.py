@@ -20,6 +20,7 @@ from placement.errors import StartError
 from placement.metrics.directory import Directory
 from placement.metrics.page import Page
 from tests import children, web
+from tests.clock import PATIENCE
 
 #: An id that no process has: it is above the maximum.
 NO_PROCESS = 2**22 + 1
@@ -214,7 +215,7 @@ print(command.main([sys.argv[1]]))
 
 def test_a_missing_library_is_reported_in_one_line(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert done.stdout == "[metrics]directory: prometheus_client is missing, the extra 'metrics'\n1\n"
     assert done.stderr == "placement-metrics: prometheus_client is missing, the extra 'metrics'\n"
@@ -235,7 +236,7 @@ print(Directory(sys.argv[1]).text()[0].decode())
 
 def test_several_applications_in_one_process_count_once(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", TWICE, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", TWICE, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert 'placement_retries_total{cause="deadlock"} 1.0' in done.stdout
 

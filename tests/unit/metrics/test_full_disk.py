@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from placement.metrics.allocated_file import AllocatedFile
+from tests.clock import PATIENCE
 
 #: Runs in its own namespace, where it can mount a file system of three megabytes.
 BEGIN = """
@@ -72,10 +73,13 @@ print("serves", signals.answered.connected)
 
 
 def run(directory, code):
-    if not shutil.which("unshare") or subprocess.run(["unshare", "-Urm", "true"], check=False, timeout=60).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run(["unshare", "-Urm", "true"], check=False, timeout=PATIENCE).returncode
+    ):
         pytest.skip("no namespaces for users: a full file system cannot be made")
     argv = ["unshare", "-Urm", sys.executable, "-c", BEGIN + code, str(directory)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done
     return done
 
