@@ -1,27 +1,18 @@
-"""Clusters for tests."""
+"""The options, hooks and fixtures of all tests, which ``tests/conftest.py`` has, and a cluster that tests share."""
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 
-from jepsen import catalogue
-from tests import servers
-from tests.conftest import chosen, missing
+import tests.conftest
+from jepsen.tests.running import running_cluster
+from tests.conftest import *  # noqa: F403 - a conftest has the hooks and fixtures that are names of its module
 
 
-@contextlib.contextmanager
-def running_cluster(request, name, *args, **options):
-    """Provide the cluster of this name; skip the test if its kind is not among --databases, or where it cannot run."""
-    cls = catalogue.cluster(name)
-    if cls.kind not in chosen(request.config):
-        pytest.skip(f"{cls.kind} is not among --databases")
-    try:
-        with cls(*args, **options) as cluster:
-            yield cluster
-    except servers.Missing as reason:
-        missing(reason)
+def pytest_addoption(parser, pluginmanager):
+    if pluginmanager.is_registered(tests.conftest):
+        raise pytest.UsageError("jepsen/tests and tests are two sessions of pytest: make jepsen, make test")
+    tests.conftest.pytest_addoption(parser)
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,7 @@ import pytest
 from jepsen import catalogue
 from jepsen.nemeses import nodes
 from jepsen.run import Plan, run
-from jepsen.tests.conftest import running_cluster
-from jepsen.tests.verdict import assert_sound
+from jepsen.tests.running import assert_nothing_violated, running_cluster
 from tests.length import LONG
 from tests.namespaces import GROUP
 
@@ -35,8 +34,8 @@ def test_a_group_without_a_primary_view_is_bootstrapped(galera):
 
 
 @pytest.mark.parametrize("nemesis", NEMESES if LONG else [nodes.PartitionNode.name])
-def test_nodes_fail(galera, nemesis):
+def test_nodes_fail(galera, nemesis, record_property):
     plan = Plan(WORKLOADS, [nemesis], seconds=120.0) if LONG else Plan(["registers", "bank"], [nemesis], 9.0, peace=1.0)
     result = run(galera, plan)
     assert result.history.events
-    assert_sound(result)
+    assert_nothing_violated(result, record_property)

@@ -14,8 +14,7 @@ from jepsen.clusters import older_version
 from jepsen.clusters.hosts import named
 from jepsen.history import History, Operation
 from jepsen.run import Plan, run
-from jepsen.tests.conftest import running_cluster
-from jepsen.tests.verdict import assert_sound
+from jepsen.tests.running import assert_nothing_violated, running_cluster
 from placement.db import schema
 from placement.db.database import opened
 from tests import children
@@ -33,13 +32,18 @@ def hosts(request, name, **options):
     return running_cluster(request, name, {"placement_database": {"max_threads": 0}}, **options)
 
 
-def judged(cluster, *nemeses):
-    """Return the history of a run without violations, in which there was each of the nemeses."""
-    seconds, peace = (max(120, 60 * len(nemeses)), 3) if LONG else (2, 0.5)
-    result = run(cluster, Plan(WORKLOADS, nemeses, seconds, peace=peace))
-    assert_sound(result)
-    assert {event.nemesis for event in result.history.events} == {*nemeses}
-    return result.history
+@pytest.fixture
+def judged(record_property):
+    """A function that returns the history of a run without violations, in which there was each of the nemeses."""
+
+    def history_of(cluster, *nemeses):
+        seconds, peace = (max(120, 60 * len(nemeses)), 3) if LONG else (2, 0.5)
+        result = run(cluster, Plan(WORKLOADS, nemeses, seconds, peace=peace))
+        assert_nothing_violated(result, record_property)
+        assert {event.nemesis for event in result.history.events} == {*nemeses}
+        return result.history
+
+    return history_of
 
 
 def without_reply(history: History):
@@ -84,12 +88,12 @@ def cluster(request):
 
 @pytest.mark.xdist_group("hosts")
 @pytest.mark.parametrize("nemesis", ORDERLY if LONG else ORDERLY[:1])
-def test_hosts_that_go_in_order_lose_no_request(cluster, nemesis):
+def test_hosts_that_go_in_order_lose_no_request(cluster, nemesis, judged):
     assert not without_reply(judged(cluster, nemesis))
 
 
 @pytest.mark.xdist_group("hosts")
-def test_a_host_that_dies_loses_only_what_it_had_begun(cluster):
+def test_a_host_that_dies_loses_only_what_it_had_begun(cluster, judged):
     history = judged(cluster, "kill-host")
     assert all(is_cut_off(one) for one in without_reply(history))
     assert cluster.cut_off() == killed_with_host(history)
@@ -98,7 +102,7 @@ def test_a_host_that_dies_loses_only_what_it_had_begun(cluster):
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_hosts_are_upgraded_one_after_the_other(request, name):
+def test_hosts_are_upgraded_one_after_the_other(request, name, judged):
     """The older version serves beside this one, also when ``placement-manage db sync`` runs."""
     with hosts(request, name, module="placement.wsgi.api", tree=older_tree(name)) as cluster:
         assert revision(cluster) is schema.State.OLDER
@@ -109,7 +113,7 @@ def test_hosts_are_upgraded_one_after_the_other(request, name):
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_hosts_die_while_the_database_changes_its_primary(request, name):
+def test_hosts_die_while_the_database_changes_its_primary(request, name, judged):
     of_database = ("kill-node", "restart-nodes") if name == "galera-hosts" else ("switch-over", "fail-over")
     with hosts(request, name) as cluster:
         history = judged(cluster, "kill-host", of_database[0], "restart-hosts", of_database[1])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jepsen.run import Plan, run
-from jepsen.tests.conftest import running_cluster
-from jepsen.tests.verdict import assert_sound
+from jepsen.tests.running import assert_nothing_violated, running_cluster
 from tests.length import LONG
 
 CLUSTERS = ("mariadb-pair", "postgresql-pair")
@@ -25,14 +24,14 @@ def pair(request):
 
 
 @pytest.mark.parametrize("nemesis", NEMESES)
-def test_the_roles_are_exchanged_back_and_forth(pair, nemesis):
+def test_the_roles_are_exchanged_back_and_forth(pair, nemesis, record_property):
     if nemesis == "fail-over" and pair.waits_for_replica:
         nemesis = "fail-over-synchronous"
     roles = [server.port for server in pair.servers]
     result = run(
         pair, Plan(["registers"], [nemesis], seconds=120) if LONG else Plan(["registers"], [nemesis], 4, peace=0.3)
     )
-    assert_sound(result)
+    assert_nothing_violated(result, record_property)
     for event in result.history.events:
         roles.reverse()
         assert event.detail["primary"] == roles[0]
