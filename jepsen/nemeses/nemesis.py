@@ -15,7 +15,7 @@ class Nemesis:
     """A kind of harm.
 
     Attributes:
-        name: As in "kill a worker"; on the command line and in the history.
+        name: As in "kill-worker"; on the command line and in the history.
         kills: What it ends or stops, and so which limit holds for the time until writes are answered again:
             "worker" (3 s), "database" or "node" (10 s), or "" where writes are never all refused.
         pauses: Whether what it stops goes on when the harm is undone: the limit then holds from that moment on.
