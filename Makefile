@@ -6,7 +6,8 @@
 #                    and of the documents, and the gabbits, on SQLite   (ARGS='-k claim' for pytest's)
 #   make test        lint, and beside it the tests, each on SQLite, MariaDB or PostgreSQL and those of locks and SQL on
 #                    all three; with ARGS='-k claim' for pytest only those tests, without lint
-#   make test-long   every test on every database, with the long ones (Galera) and longer searches for counterexamples
+#   make jepsen      the tests of jepsen/: Galera, pairs, several hosts, planted faults   (ARGS='-k galera' for pytest's)
+#   make test-long   every test of both on every database, Galera included, with longer searches for counterexamples
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache,
 #                    haproxy, iproute2, Chromium, libfaketime and systemd (for its checks of units) from Debian's packages, the client of SQLite, and what uWSGI,
@@ -24,7 +25,7 @@ SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 TOX = .venv/bin/tox run --quiet
 COMMA = ,
 
-.PHONY: serve demo check test test-long test-nova servers lint docs changelog samples bench clean
+.PHONY: serve demo check test jepsen test-long test-nova servers lint docs changelog samples bench clean
 
 serve: .venv/service
 	@echo "Starting the service ..."
@@ -40,8 +41,12 @@ check: .venv/gates
 test: .venv/gates
 	$(if $(ARGS),$(TOX) -e py3 -- $(ARGS),$(subst run,run-parallel,$(TOX)) --parallel-live -e lint$(COMMA)py3)
 
+jepsen: .venv/gates
+	$(TOX) -e jepsen -- $(ARGS)
+
+# With ARGS only the tests of tests/ that they choose; make jepsen ARGS=--hypothesis-profile=long has the others.
 test-long: .venv/gates
-	$(TOX) -e py3 -- --hypothesis-profile=long $(ARGS)
+	$(TOX) -e py3$(if $(ARGS),,$(COMMA)jepsen) -- --hypothesis-profile=long $(ARGS)
 
 test-nova: .venv/gates
 	$(TOX) -e nova $(if $(ARGS),-- $(ARGS))

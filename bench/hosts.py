@@ -3,7 +3,7 @@
 
     python bench/hosts.py [--only mariadb-hosts,postgresql-hosts,galera-hosts] [--services 1 2 3] [--seconds 3]
 
-Each database is one of the clusters of ``tests/jepsen/clusters``: a primary with its replica, or three nodes of Galera.
+Each database is one of the clusters of ``jepsen/clusters``: a primary with its replica, or three nodes of Galera.
 Nothing waits for a disk.  Eight clients of each service claim three classes for new consumers, each on providers of its
 own.  On a machine with fewer cores than processes the rates say little; the processor time of a claim says what a
 service and each database server need where each has cores of its own.
@@ -22,9 +22,9 @@ import claims
 import load
 from claim_limit import processor_seconds
 
+from jepsen import catalogue
+from jepsen.clusters.hosts import Hosts
 from tests import children
-from tests.jepsen import catalogue
-from tests.jepsen.clusters.hosts import Hosts
 
 CLIENTS = 8
 CLUSTERS = ("mariadb-hosts", "postgresql-hosts", "postgresql-hosts-sync", "galera-hosts")

@@ -14,6 +14,7 @@ import pytest
 from placement.db.database import opened
 from tests import children, compiled, servers, synced
 from tests.time_left import TimeLeft
+from tests.undecided import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks
 
 # No test fails because the machine is busy.
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True)

@@ -40,7 +40,7 @@ class Clock:
         """Return the environment of a process that follows the clock; raises Missing.
 
         Args:
-            intervals: Whether the monotonic clock of the service follows too (tests/jepsen/moved_clock.py), as it does
+            intervals: Whether the monotonic clock of the service follows too (jepsen/moved_clock.py), as it does
                 when hours pass; else only the time of day jumps.  If libfaketime moved it, Python would wait in some
                 functions until the hours are over.
         """

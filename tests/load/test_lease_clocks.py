@@ -39,7 +39,7 @@ def storms(database_url):
         with contextlib.ExitStack() as running_services:
             services = [
                 running_services.enter_context(
-                    running.uwsgi(database_url, 1, module="tests.jepsen.application", environment=days_ahead(days))
+                    running.uwsgi(database_url, 1, module="jepsen.application", environment=days_ahead(days))
                 )
                 for days in (-2, 2)
             ]

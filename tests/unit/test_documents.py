@@ -32,7 +32,7 @@ LITERALS = {
 
 
 def named_tests(text):
-    return re.findall(r"``((?:gabbits|tests)/[^`]+)``", text)
+    return re.findall(r"``((?:gabbits|jepsen/tests|tests)/[^`]+)``", text)
 
 
 def check_tests_exist(named):
@@ -73,7 +73,10 @@ def test_every_document_that_is_named_exists(name):
         assert (ROOT / named).exists() or list(ROOT.glob(f"{named}-*")), named
 
 
-@pytest.mark.parametrize("page", ["README.rst", *(f"docs/{name}" for name in sorted(DOCUMENTS)), "docs/checklists/*"])
+PAGES = ["README.rst", "jepsen/README.rst", *(f"docs/{name}" for name in sorted(DOCUMENTS)), "docs/checklists/*"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_a_page_names_exists(page):
     """The paths are from the root of the repository or from ``placement``."""
     for text in (path.read_text() for path in ROOT.glob(page)):
@@ -85,7 +88,7 @@ def test_every_file_that_a_page_names_exists(page):
 
 SOURCES = {
     path.relative_to(ROOT): path.read_text()
-    for folder in ("placement", "tests", "bench", "tools", "gabbits")
+    for folder in ("placement", "tests", "bench", "jepsen", "tools", "gabbits")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in {".py", ".yaml", ".md"}
 }

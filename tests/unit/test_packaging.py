@@ -190,7 +190,7 @@ def test_the_wheel_has_the_package_the_samples_and_the_licence(wheel):
     assert any(
         name.startswith(f"placement_service-{version}.dist-info/") and name.endswith("/LICENSE") for name in packed
     )
-    assert not any(name.startswith(("tests/", "bench/", "tools/")) for name in packed)
+    assert not any(name.startswith(("tests/", "bench/", "jepsen/", "tools/")) for name in packed)
 
 
 @built_once

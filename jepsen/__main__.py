@@ -1,0 +1,151 @@
+"""The command line: ``python -m jepsen run | campaign | replay | list``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jepsen import catalogue
+from jepsen.campaign import Campaign
+from jepsen.checker.recovery import slow
+from jepsen.clusters.other_implementation import Other
+from jepsen.replay import replay
+from jepsen.report import Report
+from jepsen.run import Plan, Result, keep, run
+from jepsen.violation import Violation
+from tests import children, servers
+
+_COMMAND = "of clusters named other-...: a command line with {port} and {database} that runs another implementation"
+
+
+def main() -> int:
+    """Return the exit code: 1 if something is violated, 2 if a program is not installed."""
+    arguments = _parser().parse_args()
+    Other.command = getattr(arguments, "command", "")
+    try:
+        code: int = arguments.does(arguments)
+    except servers.Missing as reason:
+        print(reason, file=sys.stderr)
+        return 2
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m jepsen", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    one = commands.add_parser("run", help="one run of some workloads beside some nemeses")
+    one.set_defaults(does=_run)
+    one.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
+    one.add_argument("--command", default="", help=_COMMAND)
+    one.add_argument("--workload", action="append", required=True, choices=catalogue.WORKLOADS)
+    one.add_argument("--nemesis", action="append", default=[], choices=catalogue.NEMESES)
+    one.add_argument("--seconds", type=float, default=60.0)
+    one.add_argument("--seed", type=int, default=random.randrange(2**32), help="of all choices (default: by chance)")
+    many = commands.add_parser("campaign", help="run after run: every nemesis in turn, with changing workloads")
+    many.set_defaults(does=_campaign)
+    many.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
+    many.add_argument("--command", default="", help=_COMMAND)
+    many.add_argument("--workload", action="append", choices=catalogue.WORKLOADS, help="(default: all)")
+    many.add_argument("--nemesis", action="append", choices=catalogue.NEMESES, help="(default: all that apply)")
+    many.add_argument("--minutes", type=float, default=30.0)
+    many.add_argument("--segment", type=float, default=60.0, help="seconds of one run (default: %(default)s)")
+    many.add_argument("--seed", type=int, default=random.randrange(2**32), help="of the first run")
+    many.add_argument(
+        "--limits",
+        action="store_true",
+        help="writes must be acknowledged in time after each nemesis: no shared machine",
+    )
+    many.add_argument("--report", type=Path, help="a file for the report in JSON")
+    again = commands.add_parser("replay", help="judge a recorded history, and draw the shortest part that violates")
+    again.set_defaults(does=_replay)
+    again.add_argument("file", type=Path)
+    again.add_argument("--svg", type=Path, help="the file of the picture (default: beside the history)")
+    listed = commands.add_parser("list", help="the names of clusters, workloads, nemeses and checks")
+    listed.set_defaults(does=_list)
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    plan = Plan(arguments.workload, arguments.nemesis, arguments.seconds, arguments.seed)
+    report = Report()
+    with _children(), catalogue.cluster(arguments.cluster)() as cluster:
+        told(run(cluster, plan), report)
+    print(report)
+    return 1 if report.violations else 0
+
+
+def _campaign(arguments: argparse.Namespace) -> int:
+    campaign = Campaign(
+        arguments.cluster,
+        arguments.workload or [*catalogue.WORKLOADS],
+        arguments.nemesis or [*catalogue.NEMESES],
+        arguments.minutes * 60,
+        arguments.seed,
+        arguments.segment,
+    )
+    report = Report()
+    try:
+        with _children(), contextlib.closing(campaign.runs()) as results:
+            for result in results:
+                told(result, report, slow(result.history) if arguments.limits else ())
+    finally:
+        print(report)
+        if arguments.report:
+            arguments.report.write_text(json.dumps(report.as_json(), indent=2))
+    return 1 if report.violations else 0
+
+
+@contextlib.contextmanager
+def _children() -> Iterator[None]:
+    """A block whose child processes have all ended after it."""
+    children.begin_run()
+    try:
+        yield
+    finally:
+        children.end_run()
+
+
+def told(result: Result, report: Report, slow: Sequence[Violation] = ()) -> None:
+    """Print what came of a run, and add it to the report."""
+    history = result.history
+    report.add(history)
+    operations, events = len(history.operations), len(history.events)
+    workloads = " and ".join(history.run["workloads"])
+    print(f"seed {history.run['seed']}: {workloads}, {operations} operations, {events} events", flush=True)
+    if "skipped" in history.run:
+        print(f"    {history.run['skipped']}", flush=True)
+    path = result.path or (keep(history) if slow else None)
+    for violation in (*result.violations, *slow):
+        sentence = f"{violation.invariant}: {violation.sentence} {[*violation.operations]}"
+        report.violations.append(f"seed {history.run['seed']}: {sentence}")
+        print(f"    {sentence}", flush=True)
+    for one in result.undecided:
+        sentence = f"{one.invariant}: {one.sentence} {[*one.operations]}"
+        report.undecided.append(f"seed {history.run['seed']}: {sentence}")
+        print(f"    {sentence}", flush=True)
+    if path:
+        print(f"    history: {path}", flush=True)
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    return replay(arguments.file, catalogue.checks(), arguments.svg)
+
+
+def _list(_: argparse.Namespace) -> int:
+    for heading, names in {
+        "clusters": catalogue.CLUSTERS,
+        "workloads": catalogue.WORKLOADS,
+        "nemeses": catalogue.NEMESES,
+        "checks": catalogue.CHECKS,
+    }.items():
+        print(f"{heading}: {', '.join(names)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+"""What each call means for consumers and providers, for all routes that read or write them.
+
+A call that was answered has the effects that its reply states.  An open call has those that it may have: a check lets
+them happen at any time after the call began, or never.  Sources: docs/api, sections api-claims,
+api-consumer-generations and api-provider-generations; docs/api/v1/claims.rst; docs/api/baremetal.
+
+A bare metal allocation is followed only if the path names it by its uuid.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from jepsen import calls_baremetal, calls_v1
+from jepsen.calls_common import NEWEST, generation_conflict, named_providers, why_refused
+from jepsen.effect_types import (
+    ABSENT,
+    ANY,
+    PRESENT,
+    ConsumerRead,
+    ConsumerRefused,
+    ConsumerWrite,
+    Effect,
+    Holding,
+    ProviderGone,
+    ProviderRead,
+    ProviderRefused,
+    ProvidersLeft,
+    ProviderUsed,
+    ProviderWrite,
+    amounts,
+)
+from jepsen.history import Operation
+
+_NIL = "00000000-0000-0000-0000-000000000000"
+_UUID = r"([0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12})"
+
+
+def effects(operation: Operation) -> list[Effect]:
+    """Return what the call did and showed, in no order; for an open call, what it may have done.
+
+    A call that was refused has the effects of its refusal, one that only simulates (``dry_run``) has none.
+    """
+    path, _, query = operation.path.partition("?")
+    if "dry_run" in query or (operation.is_open and operation.method == "GET"):
+        return []
+    for method, pattern, meaning in _ROUTES:
+        found = pattern.fullmatch(path) if method == operation.method else None
+        if found is not None:
+            return list(meaning(operation, *found.groups()))
+    return []
+
+
+# --- consumers -------------------------------------------------------------------------------------------------------
+
+
+def _put_allocations(operation: Operation, path: str) -> Iterator[Effect]:
+    yield from _claims(operation, {str(uuid.UUID(path)): operation.body})
+
+
+def _post_allocations(operation: Operation) -> Iterator[Effect]:
+    yield from _claims(operation, operation.body)
+
+
+def _claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effect]:
+    """The effects of writes of allocations, by consumer, of one request."""
+    if not (operation.succeeded or operation.is_open):
+        yield from _refused_claims(operation, documents)
+        return
+    for consumer, document in documents.items():
+        yield _claimed(operation, consumer, document)
+        if not document["allocations"]:
+            yield ProvidersLeft(consumer)
+    # One increase for each provider of the request, however many of its consumers use it.
+    users = {provider: consumer for consumer, of in documents.items() for provider in named_providers(of)}
+    yield from (ProviderUsed(provider, consumer) for provider, consumer in users.items())
+
+
+def _claimed(operation: Operation, consumer: str, document: Mapping[str, Any]) -> ConsumerWrite:
+    minor = NEWEST if operation.minor is None else operation.minor
+    expected = ANY
+    if minor >= 28:
+        given = document["consumer_generation"]
+        expected = ABSENT if given is None else given
+    if not document["allocations"]:
+        return ConsumerWrite(consumer, expected, None)
+    held = Holding(
+        amounts(named_providers(document)),
+        document["project_id"] if minor >= 8 else _NIL,
+        document["user_id"] if minor >= 8 else _NIL,
+        document["consumer_type"] if minor >= 38 else None,
+    )
+    return ConsumerWrite(consumer, expected, held)
+
+
+def _refused_claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effect]:
+    """The refusals of a request; a reply does not say which of several consumers has another generation."""
+    yield from _unknown_provider(operation)
+    conflict = generation_conflict(operation.detail)
+    if conflict is None:
+        why = why_refused(operation.code, operation.detail)
+        # A reshape is also refused for the generation of a provider, which says nothing about the consumers.
+        why = "other" if why == "generation" else why
+        yield from (ConsumerRefused(consumer, why) for consumer in documents)
+        return
+    actual, given = conflict
+    meant = [consumer for consumer, document in documents.items() if document.get("consumer_generation") == given]
+    for consumer in documents:
+        if meant == [consumer]:
+            yield ConsumerRefused(consumer, "generation", given, actual)
+        else:
+            yield ConsumerRefused(consumer, "other")
+
+
+def _unknown_provider(operation: Operation) -> Iterator[Effect]:
+    found = re.search(r"Allocation for resource provider '([^']+)' that does not exist", operation.detail)
+    if found:
+        yield ProviderRefused(found[1], "missing")
+
+
+def _delete_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
+    if operation.succeeded or operation.is_open:
+        yield ConsumerWrite(consumer, PRESENT, None)
+    else:
+        yield ConsumerRefused(consumer, "missing" if operation.status == 404 else "other")
+
+
+def _get_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
+    if not operation.succeeded:
+        return
+    reply = operation.reply
+    held = reply["allocations"]
+    if not held:
+        yield ConsumerRead(consumer, None)
+        return
+    shown = Holding(
+        amounts({provider: of["resources"] for provider, of in held.items()}),
+        reply.get("project_id"),
+        reply.get("user_id"),
+        reply.get("consumer_type"),
+        reply.get("consumer_generation"),
+    )
+    yield ConsumerRead(consumer, shown)
+    yield from (ProviderRead(provider, of["generation"]) for provider, of in held.items())
+
+
+# --- providers -------------------------------------------------------------------------------------------------------
+
+
+def _post_provider(operation: Operation) -> Iterator[Effect]:
+    if operation.succeeded or operation.is_open:
+        created = operation.body.get("uuid") or (operation.reply or {}).get("uuid")
+        if created:
+            yield ProviderWrite(created, ABSENT, 0 if operation.succeeded else None)
+    else:
+        yield from _unknown_parent(operation)
+
+
+def _put_provider(operation: Operation, provider: str) -> Iterator[Effect]:
+    if operation.succeeded:
+        yield ProviderRead(provider, operation.reply["generation"])
+    elif not operation.is_open:
+        yield _refused(operation, provider)
+        yield from _unknown_parent(operation)
+
+
+def _unknown_parent(operation: Operation) -> Iterator[Effect]:
+    if "parent provider UUID does not exist" in operation.detail:
+        yield ProviderRefused(operation.body["parent_provider_uuid"], "missing")
+
+
+def _delete_provider(operation: Operation, provider: str) -> Iterator[Effect]:
+    if operation.succeeded or operation.is_open:
+        yield ProviderGone(provider)
+    else:
+        yield _refused(operation, provider)
+
+
+def _get_provider(operation: Operation, provider: str) -> Iterator[Effect]:
+    if operation.succeeded:
+        yield ProviderRead(provider, operation.reply["generation"])
+    elif operation.status == 404:
+        yield ProviderRead(provider, None)
+
+
+def _get_providers(operation: Operation) -> Iterator[Effect]:
+    if operation.succeeded:
+        for shown in operation.reply["resource_providers"]:
+            yield ProviderRead(shown["uuid"], shown["generation"])
+
+
+def _get_contents(operation: Operation, provider: str) -> Iterator[Effect]:
+    """Inventories, usages, aggregates, allocations and traits of a provider."""
+    if operation.status == 404:
+        yield ProviderRead(provider, None)
+    elif operation.succeeded and "resource_provider_generation" in operation.reply:
+        yield ProviderRead(provider, operation.reply["resource_provider_generation"])
+
+
+def _written(*raises: int) -> Callable[..., Iterator[Effect]]:
+    """Return the meaning of a route that changes the contents of a provider and raises its generation so."""
+
+    def meaning(operation: Operation, provider: str) -> Iterator[Effect]:
+        body = operation.body if operation.method == "PUT" else None
+        # The body of PUT aggregates is an array until 1.18; POST of an inventory has a generation that is ignored.
+        given = body.get("resource_provider_generation") if isinstance(body, dict) else None
+        unguarded = isinstance(body, list)
+        if operation.succeeded or operation.is_open:
+            shown = (operation.reply or {}).get("resource_provider_generation") if operation.succeeded else None
+            expected = PRESENT if given is None else given
+            yield ProviderWrite(provider, expected, shown, (0,) if unguarded else raises)
+        else:
+            yield _refused(operation, provider, given)
+
+    return meaning
+
+
+def _put_inventory(operation: Operation, provider: str) -> Iterator[Effect]:
+    """A write of one class; 404 is also for the class."""
+    if operation.status == 404 and "No resource provider" not in operation.detail:
+        yield ProviderRefused(provider, "other")
+    else:
+        yield from _written(1)(operation, provider)
+
+
+def _refused(operation: Operation, provider: str, given: int | None = None) -> ProviderRefused:
+    if operation.status == 404:
+        return ProviderRefused(provider, "missing")
+    why = why_refused(operation.code, operation.detail)
+    return ProviderRefused(provider, why, given if why == "generation" else None)
+
+
+def _post_reshaper(operation: Operation) -> Iterator[Effect]:
+    inventories: Mapping[str, Any] = operation.body["inventories"]
+    documents: Mapping[str, Any] = operation.body["allocations"]
+    if not (operation.succeeded or operation.is_open):
+        yield from _refused_claims(operation, documents)
+        yield from _refused_inventories(operation, inventories)
+        return
+    emptied = any(not document["allocations"] for document in documents.values())
+    used = {provider for document in documents.values() for provider in named_providers(document)}
+    for effect in _claims(operation, documents):
+        if not (isinstance(effect, ProviderUsed) and effect.provider in inventories):
+            yield effect
+    for provider, body in inventories.items():
+        # One for the final inventory, one for that beside the old one, one for the claims (docs: api-reshaper-steps).
+        steps = 1 + bool(body["inventories"]) + (provider in used)
+        # A consumer that the request empties is judged with the inventories: what it held is not known here.
+        raises = (steps, steps + 1) if emptied and provider not in used else (steps,)
+        yield ProviderWrite(provider, body["resource_provider_generation"], None, raises)
+
+
+def _refused_inventories(operation: Operation, inventories: Mapping[str, Any]) -> Iterator[Effect]:
+    found = re.search(r"generation conflict for provider (\S+): actual: (\d+), given: (\d+)", operation.detail)
+    for provider in inventories:
+        if found and found[1] == provider:
+            yield ProviderRefused(provider, "generation", int(found[3]), int(found[2]))
+        else:
+            yield ProviderRefused(provider, "other")
+
+
+_INVENTORIES = rf"/resource_providers/{_UUID}/inventories"
+_ROUTES: list[tuple[str, re.Pattern[str], Callable[..., Iterator[Effect]]]] = [
+    (method, re.compile(pattern), meaning)
+    for method, pattern, meaning in [
+        ("PUT", rf"/allocations/{_UUID}", _put_allocations),
+        ("DELETE", rf"/allocations/{_UUID}", _delete_allocations),
+        ("GET", rf"/allocations/{_UUID}", _get_allocations),
+        ("POST", r"/allocations", _post_allocations),
+        ("POST", r"/reshaper", _post_reshaper),
+        ("POST", r"/resource_providers", _post_provider),
+        ("GET", r"/resource_providers", _get_providers),
+        ("PUT", rf"/resource_providers/{_UUID}", _put_provider),
+        ("DELETE", rf"/resource_providers/{_UUID}", _delete_provider),
+        ("GET", rf"/resource_providers/{_UUID}", _get_provider),
+        ("PUT", _INVENTORIES, _written(1)),
+        ("POST", _INVENTORIES, _written(1)),
+        ("DELETE", _INVENTORIES, _written(1)),
+        ("PUT", rf"{_INVENTORIES}/[A-Z0-9_]+", _put_inventory),
+        ("DELETE", rf"{_INVENTORIES}/[A-Z0-9_]+", _put_inventory),
+        ("PUT", rf"/resource_providers/{_UUID}/aggregates", _written(1)),
+        ("PUT", rf"/resource_providers/{_UUID}/traits", _written(0, 1)),
+        ("DELETE", rf"/resource_providers/{_UUID}/traits", _written(0, 1)),
+        ("GET", rf"/resource_providers/{_UUID}/(?:inventories|usages|aggregates|allocations|traits)", _get_contents),
+        *calls_v1.ROUTES,
+        *calls_baremetal.ROUTES,
+    ]
+]

@@ -1,0 +1,74 @@
+"""What the calls of the Bare Metal API mean for consumers: an allocation that holds a node is one (ADR 23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import os_resource_classes
+
+from jepsen.effect_types import (
+    ABSENT,
+    ANY,
+    PRESENT,
+    ConsumerRead,
+    ConsumerRefused,
+    ConsumerWrite,
+    Effect,
+    Holding,
+    NodeTouched,
+    amounts,
+)
+from jepsen.history import Operation
+
+_TYPE = "BAREMETAL"
+
+
+def _post_allocation(operation: Operation) -> Iterator[Effect]:
+    """A request for a node: whether it got one, a later read says.  With ``node``, a node in use keeps its holder."""
+    reply = operation.reply if operation.succeeded else {}
+    created = reply.get("uuid") or operation.body.get("uuid")
+    if created is None:
+        return
+    if not (operation.succeeded or operation.is_open):
+        yield ConsumerRefused(created, "other")
+    elif operation.body.get("node") is None:
+        yield ConsumerWrite(created, ABSENT, Holding(None, type=_TYPE), certain=False)
+    else:
+        yield ConsumerWrite(created, ANY, Holding(None), certain=False)
+        yield from _shown(reply)
+
+
+def _get_allocation(operation: Operation, _uuid: str) -> Iterator[Effect]:
+    if operation.succeeded:
+        yield from _shown(operation.reply)
+
+
+def _shown(document: Any) -> Iterator[Effect]:
+    """The node of an active allocation; one in error, or a missing one, says nothing about a consumer of its uuid."""
+    node = document.get("node_uuid")
+    if node is not None:
+        unit = os_resource_classes.normalize_name(document["resource_class"])
+        yield ConsumerRead(document["uuid"], Holding(amounts({node: {unit: 1}})))
+        yield NodeTouched(node)
+
+
+def _delete_allocation(operation: Operation, uuid: str) -> Iterator[Effect]:
+    if operation.succeeded or operation.is_open:
+        yield ConsumerWrite(uuid, PRESENT, None, certain=False)
+    else:
+        yield ConsumerRefused(uuid, "other")
+
+
+def _node(operation: Operation) -> Iterator[Effect]:
+    created = operation.body.get("uuid") or (operation.reply or {}).get("uuid")
+    if created is not None:
+        yield NodeTouched(created)
+
+
+ROUTES: list[tuple[str, str, Callable[..., Iterator[Effect]]]] = [
+    ("POST", r"/baremetal/v1/allocations", _post_allocation),
+    ("GET", r"/baremetal/v1/allocations/([0-9a-f]{8}-[0-9a-f-]{27})", _get_allocation),
+    ("DELETE", r"/baremetal/v1/allocations/([0-9a-f]{8}-[0-9a-f-]{27})", _delete_allocation),
+    ("POST", r"/baremetal/v1/nodes", _node),
+]

@@ -1,0 +1,166 @@
+"""What the calls below /v1 mean for consumers and providers (docs/api/v1/claims.rst)."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from jepsen.calls_common import generation_conflict
+from jepsen.claim_queries import content
+from jepsen.effect_types import (
+    ABSENT,
+    EVERY,
+    NEVER,
+    PRESENT,
+    UNKNOWN,
+    ConsumerExtended,
+    ConsumerRead,
+    ConsumerRefused,
+    ConsumerWrite,
+    Effect,
+    Expected,
+    Holding,
+    ProviderRead,
+    ProviderUsed,
+    amounts,
+)
+from jepsen.history import Operation
+
+_SECOND = 1_000_000_000
+_WHY = {
+    "placement.v1.no_room": "capacity",
+    "placement.v1.held_otherwise": "held",
+    "placement.concurrent_update": "collision",
+}
+
+
+def _post_claims(operation: Operation) -> Iterator[Effect]:
+    requests = operation.body["requests"]
+    if operation.is_open:
+        for request in requests:
+            if not request.get("dry_run"):
+                yield from _perhaps_claimed(operation, request)
+        return
+    results = operation.reply.get("results") if isinstance(operation.reply, dict) else None
+    for request, result in zip(requests, results or [], strict=False):
+        yield from _claimed(operation, request, result)
+
+
+def _expected(request: Mapping[str, Any]) -> Expected | int:
+    given = request.get("consumer_generation")
+    return ABSENT if request.get("keep", True) or given is None else int(given)
+
+
+def _perhaps_claimed(operation: Operation, request: Mapping[str, Any]) -> Iterator[Effect]:
+    expected, length = _expected(request), operation.body.get("expires_in")
+    has_no_end = length is None and (expected is ABSENT or "expires_in" in operation.body)
+    ends = NEVER if has_no_end else None if length is None else UNKNOWN
+    owner = (request["project_id"], request["user_id"], request["consumer_type"])
+    held = Holding(None, *owner, ends=ends, request=_content(request))
+    consumer = request["consumer"]
+    yield ConsumerWrite(consumer, expected, held, may_end=_may_end(operation, consumer, length))
+    yield ProviderUsed(EVERY, consumer, certain=False)
+
+
+def _claimed(operation: Operation, request: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Effect]:
+    consumer, outcome = request["consumer"], result["outcome"]
+    match outcome:
+        case "claimed" | "moved":
+            held = replace(_shown({**request, **result}), request=_content(request))
+            may_end = _may_end(operation, consumer, operation.body.get("expires_in"))
+            keeps_end = outcome == "moved" and "expires_in" not in operation.body
+            # What it shows is then the end that the consumer had before.
+            after = replace(held, ends=None) if keeps_end else held
+            yield ConsumerWrite(consumer, _expected(request), after, may_end=may_end)
+            if keeps_end:
+                yield ConsumerRead(consumer, held, minds_ends=True)
+            for provider, of in result["allocations"].items():
+                yield ProviderUsed(provider, consumer, of["generation"])
+        case "held":
+            # Another client may have changed the owner since, and the place; the request stays the one that placed it.
+            shown = replace(_shown({**request, **result}), project=None, user=None, type=None)
+            yield ConsumerRead(consumer, replace(shown, request=_content(request)), minds_ends=True)
+            for provider, of in result["allocations"].items():
+                yield ProviderRead(provider, of["generation"])
+        case "refused":
+            yield _refused(request, result["error"])
+
+
+def _content(request: Mapping[str, Any]) -> str:
+    return content(request) or UNKNOWN
+
+
+def _refused(request: Mapping[str, Any], error: Mapping[str, Any]) -> ConsumerRefused:
+    consumer, asked = request["consumer"], _content(request)
+    conflict = generation_conflict(error["detail"])
+    if conflict is None:
+        given = request.get("consumer_generation")
+        return ConsumerRefused(consumer, _WHY.get(error["code"], "other"), given, request=asked)
+    actual, given = conflict
+    return ConsumerRefused(consumer, "generation", given, actual, asked)
+
+
+def _shown(document: Mapping[str, Any]) -> Holding:
+    return Holding(
+        amounts({provider: of["resources"] for provider, of in document["allocations"].items()}),
+        document["project_id"],
+        document["user_id"],
+        document["consumer_type"],
+        document["consumer_generation"],
+        document["expires_at"] or NEVER,
+    )
+
+
+def _may_end(operation: Operation, consumer: str, length: int | None) -> int | None:
+    """Return from when on a lease of so many seconds may end, in nanoseconds of the run.
+
+    The database's clock counts from some moment of the call, and cuts fractions of a second in some databases.  Where
+    the clock is moved, the workload says when: ``note["may_end"]``, by consumer.
+    """
+    if length is None:
+        return None
+    noted: int | None = operation.note.get("may_end", {}).get(consumer)
+    return operation.began + (length - 1) * _SECOND if noted is None else noted
+
+
+def _get_claim(operation: Operation, consumer: str) -> Iterator[Effect]:
+    if operation.succeeded:
+        yield ConsumerRead(consumer, _shown(operation.reply), minds_ends=True)
+        for provider, of in operation.reply["allocations"].items():
+            yield ProviderRead(provider, of["generation"])
+    elif operation.status == 404:
+        yield ConsumerRead(consumer, None, minds_ends=True)
+
+
+def _extend(operation: Operation, consumer: str) -> Iterator[Effect]:
+    may_end = _may_end(operation, consumer, operation.body["expires_in"])
+    if operation.succeeded:
+        yield ConsumerExtended(consumer, _shown(operation.reply), may_end)
+        for provider, of in operation.reply["allocations"].items():
+            yield ProviderRead(provider, of["generation"])
+    elif operation.is_open:
+        ends = NEVER if operation.body["expires_in"] is None else UNKNOWN
+        yield ConsumerExtended(consumer, Holding(ends=ends), may_end)
+    elif operation.status == 404:
+        yield ConsumerRead(consumer, None, minds_ends=True)
+    else:
+        yield ConsumerRefused(consumer, "other")
+
+
+def _release(operation: Operation) -> Iterator[Effect]:
+    named = urllib.parse.parse_qs(operation.path.partition("?")[2]).get("consumer")
+    if operation.is_open:
+        yield from (ConsumerWrite(consumer, PRESENT, None) for consumer in named or [EVERY])
+    elif operation.succeeded:
+        yield from (ConsumerWrite(consumer, PRESENT, None) for consumer in operation.reply["released"])
+        yield from (ConsumerRead(consumer, None, minds_ends=True) for consumer in operation.reply["missing"])
+
+
+ROUTES: list[tuple[str, str, Callable[..., Iterator[Effect]]]] = [
+    ("POST", r"/v1/claims", _post_claims),
+    ("GET", r"/v1/claims/([0-9a-fA-F-]+)", _get_claim),
+    ("POST", r"/v1/claims/([0-9a-fA-F-]+)/extend", _extend),
+    ("DELETE", r"/v1/claims", _release),
+]

@@ -1,0 +1,282 @@
+"""Contents of providers: inventories, traits, aggregates and names are what an acknowledged or open write left.
+
+A read shows what the last write before it left.  Which write is before another, or before a read, is known in two
+ways: it had ended when the other began; or its reply shows a lower generation of the provider (of a read: one that is
+not higher).  A guarded write that is open would raise the generation that it states by one.  So a write is possible
+unless an acknowledged one is after it and before the read.  The reads after the run are among them: they show that the
+database has all that was acknowledged, and of what is open some.
+
+Not judged:
+
+- The upper bound of a read.  It reads the generation first, so it may show an older one beside newer contents (ADR 5).
+- Generations of a provider that may have been created several times, which begin at 0 each time: only times count.
+  The same holds for writes whose replies show no generation: reshapes, DELETE, aggregates before 1.19, names.
+- Reads beside an event that loses the last commits.  What was written before it may be there afterwards, or not: that
+  all of it goes back to the same commit is for the bank to check.
+- Providers that the history does not create, and those of bare metal nodes, whose inventory the service itself writes.
+- That the classes in one reply are of one state: each class is judged by itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from jepsen.calls import effects
+from jepsen.checker.inventories import Inventory
+from jepsen.checker.registers import kept_since
+from jepsen.effect_types import NodeTouched
+from jepsen.history import Event, History, Operation
+from jepsen.violation import Violation
+
+
+class _Rest(Enum):
+    """What a write leaves of the keys that it does not name, where that is no value that a read can show."""
+
+    #: The provider was deleted.
+    GONE = "gone"
+    #: What was there.
+    UNCHANGED = "unchanged"
+
+
+_INVENTORIES, _TRAITS, _AGGREGATES, _NAME = _KINDS = ("inventories", "traits", "aggregates", "name")
+#: The only key of the kinds that have one value; that of an inventory is its class.
+_ALL = ""
+#: How many of the writes that a violation is about it names, of those that are possible and of the others.
+_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What a call writes of one kind, or shows of it.
+
+    Attributes:
+        rest: The value of all keys that are not named; None: there is no such inventory.
+        generation: That of the provider after the write, or beside the contents; None: not known.
+    """
+
+    provider: str
+    kind: str
+    values: Mapping[str, Hashable]
+    rest: Hashable
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    began: int
+    ended: int | None
+    generation: int | None
+    value: Hashable
+    operation: int
+
+
+def contents(history: History) -> list[Violation]:
+    """Return the reads of contents that no acknowledged or open write explains."""
+    lives = Counter(_created(one) for one in history.operations if one.succeeded or one.is_open)
+    nodes = {of.provider for one in history.operations for of in effects(one) if isinstance(of, NodeTouched)}
+    judged = lives.keys() - nodes - {None}
+    dated = {provider for provider in judged if lives[provider] == 1}
+    shown = [(one, stated) for one in history.operations for stated in _shown(one) if stated.provider in judged]
+    registers = _registers(history, judged, dated, shown)
+    return [
+        violation
+        for one, stated in shown
+        if one.ended is not None and one.began >= kept_since(history.events, one.ended)
+        for violation in _unexplained(one, stated, registers, dated, history)
+    ]
+
+
+_Registers = Mapping[tuple[str, str], Mapping[str, Sequence[_Write]]]
+
+
+def _registers(
+    history: History, judged: set[Any], dated: set[Any], shown: Sequence[tuple[Operation, _Stated]]
+) -> _Registers:
+    """Return the writes of each key of each kind of each provider."""
+    written = [
+        (one, stated)
+        for one in history.operations
+        if one.succeeded or one.is_open
+        for stated in _written(one)
+        if stated.provider in judged
+    ]
+    keys: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for _, stated in (*written, *shown):
+        keys[stated.provider, stated.kind] |= stated.values.keys()
+    registers: dict[tuple[str, str], dict[str, list[_Write]]] = {
+        of: {key: [] for key in named} for of, named in keys.items()
+    }
+    for one, stated in written:
+        generation = stated.generation if stated.provider in dated else None
+        for key, writes in registers[stated.provider, stated.kind].items():
+            value = stated.values.get(key, stated.rest)
+            if value is not _Rest.UNCHANGED:
+                writes.append(_Write(one.began, one.ended, generation, value, one.number))
+    return registers
+
+
+def _unexplained(
+    one: Operation, stated: _Stated, registers: _Registers, dated: set[Any], history: History
+) -> Iterator[Violation]:
+    """Yield what a read shows and should not."""
+    generation = stated.generation if stated.provider in dated else None
+    for key, writes in registers[stated.provider, stated.kind].items():
+        value = stated.values.get(key, stated.rest)
+        possible = _possible(writes, one, generation, history)
+        if value not in {write.value for write in possible}:
+            beside = "" if stated.generation is None else f" beside generation {stated.generation}"
+            expected = " or ".join(sorted({_text(write.value) for write in possible}))
+            sentence = (
+                f"provider {stated.provider}: {' '.join(filter(None, (stated.kind, key)))}{beside} is {_text(value)}, "
+                f"{expected} expected"
+            )
+            shown_before = [write for write in writes if write.value == value]
+            named = {write.operation for write in (*possible[-_NAMED:], *shown_before[-_NAMED:])}
+            yield Violation("contents as written", sentence, sorted({*named, one.number}))
+
+
+def _possible(writes: Sequence[_Write], one: Operation, generation: int | None, history: History) -> Sequence[_Write]:
+    """Return the writes that may be the last one before a read, in the order in which they began.
+
+    Args:
+        generation: That of the read; None: not known.
+    """
+    assert one.ended is not None
+    began, ended = _without_loss(one, history.events)
+    begun = [write for write in writes if write.began <= one.ended]
+    before = [
+        write
+        for write in begun
+        if write.ended is not None and began <= write.began and write.ended < ended
+        if _is_before(write, one.began, generation)
+    ]
+    highest = max((write.generation for write in before if write.generation is not None), default=0)
+    latest = max((write.began for write in before), default=-math.inf)
+    return [
+        write
+        for write in begun
+        if not (write.generation is not None and write.generation < highest)
+        and not (write.ended is not None and write.ended < latest)
+    ]
+
+
+def _without_loss(one: Operation, events: Sequence[Event]) -> tuple[float, float]:
+    """Return the time around a read in which no commit was lost: beyond it, generations come again."""
+    assert one.ended is not None
+    later = (event.began for event in events if event.loses_tail and event.began > one.ended)
+    return kept_since(events, one.ended), min(later, default=math.inf)
+
+
+def _is_before(write: _Write, began: int, generation: int | None) -> bool:
+    assert write.ended is not None
+    known = write.generation is not None and generation is not None
+    return write.ended < began or (known and write.generation <= generation)  # type: ignore[operator]
+
+
+def _text(value: Hashable) -> str:
+    match value:
+        case None:
+            return "none"
+        case _Rest():
+            return value.value
+        case frozenset():
+            return f"[{', '.join(sorted(map(str, value)))}]"
+    return str(value)
+
+
+# --- what the calls say -----------------------------------------------------------------------------------------------
+
+
+def _created(one: Operation) -> str | None:
+    """Return the provider that the call creates."""
+    if (one.method, one.path) == ("POST", "/resource_providers"):
+        uuid: str | None = one.body.get("uuid") or (one.reply or {}).get("uuid")
+        return uuid
+    return None
+
+
+def _written(one: Operation) -> Iterator[_Stated]:
+    """Yield what a call writes that was acknowledged or is open."""
+    path, _, query = one.path.partition("?")
+    if "dry_run" in query:
+        return
+    match one.method, path.strip("/").split("/"):
+        case "POST", ["reshaper"]:
+            for provider, body in one.body["inventories"].items():
+                yield _Stated(provider, _INVENTORIES, _inventories(body), None)
+        case "POST", ["resource_providers"] if (uuid := _created(one)) is not None:
+            yield _Stated(uuid, _NAME, {_ALL: one.body["name"]}, None)
+            yield _Stated(uuid, _INVENTORIES, {}, None, 0)
+            yield _Stated(uuid, _TRAITS, {_ALL: frozenset()}, None, 0)
+            yield _Stated(uuid, _AGGREGATES, {_ALL: frozenset()}, None, 0)
+        case "PUT", ["resource_providers", uuid]:
+            yield _Stated(uuid, _NAME, {_ALL: one.body["name"]}, None)
+        case "DELETE", ["resource_providers", uuid]:
+            yield from (_Stated(uuid, kind, {}, _Rest.GONE) for kind in _KINDS)
+        case "PUT" | "POST" | "DELETE", ["resource_providers", uuid, kind, *more]:
+            values, rest = _changed(one, kind, more)
+            yield _Stated(uuid, kind, values, rest, _generation_after(one))
+
+
+def _changed(one: Operation, kind: str, more: Sequence[str]) -> tuple[Mapping[str, Hashable], Hashable]:
+    """Return the values of keys after a write of contents, and that of all others."""
+    match kind, one.method, more:
+        case "inventories", "PUT", []:
+            return _inventories(one.body), None
+        case "inventories", "DELETE", []:
+            return {}, None
+        case "inventories", "POST", []:
+            return {one.body["resource_class"]: _inventory(one.body)}, _Rest.UNCHANGED
+        case "inventories", "PUT", [name]:
+            return {name: _inventory(one.body)}, _Rest.UNCHANGED
+        case "inventories", "DELETE", [name]:
+            return {name: None}, _Rest.UNCHANGED
+        case _, "DELETE", []:
+            return {_ALL: frozenset()}, None
+    # The body of PUT aggregates is an array until 1.18.
+    return {_ALL: frozenset(one.body if isinstance(one.body, list) else one.body[kind])}, None
+
+
+def _generation_after(one: Operation) -> int | None:
+    if one.succeeded:
+        shown: int | None = one.reply.get("resource_provider_generation") if isinstance(one.reply, dict) else None
+        return shown
+    # That of POST of an inventory is ignored.
+    guard = one.body.get("resource_provider_generation") if one.method == "PUT" and isinstance(one.body, dict) else None
+    return None if guard is None else guard + 1
+
+
+def _shown(one: Operation) -> Iterator[_Stated]:
+    """Yield what a reply to a read shows."""
+    if one.method != "GET" or one.status != 200:
+        return
+    reply = one.reply
+    match one.path.partition("?")[0].strip("/").split("/"):
+        case ["resource_providers"]:
+            for entry in reply["resource_providers"]:
+                yield _Stated(entry["uuid"], _NAME, {_ALL: entry["name"]}, None)
+        case ["resource_providers", uuid]:
+            yield _Stated(uuid, _NAME, {_ALL: reply["name"]}, None)
+        case ["resource_providers", uuid, "inventories"]:
+            yield _Stated(uuid, _INVENTORIES, _inventories(reply), None, reply["resource_provider_generation"])
+        case ["resource_providers", uuid, ("traits" | "aggregates") as kind]:
+            # Aggregates are shown without a generation until 1.18.
+            yield _Stated(uuid, kind, {_ALL: frozenset(reply[kind])}, None, reply.get("resource_provider_generation"))
+
+
+def _inventories(document: Mapping[str, Any]) -> dict[str, Hashable]:
+    return {name: _inventory(record) for name, record in document["inventories"].items()}
+
+
+def _inventory(record: Mapping[str, Any]) -> Inventory:
+    """Return an inventory with the ratio as MySQL stores it, in single precision."""
+    inventory = Inventory.of(record)
+    return dataclasses.replace(inventory, allocation_ratio=float(np.float32(inventory.allocation_ratio)))

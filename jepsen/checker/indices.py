@@ -1,0 +1,70 @@
+"""The index of each worker at the end of a run, and the rows of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jepsen.checker.inventories import inventories
+from jepsen.history import History
+from jepsen.violation import Violation
+
+
+def indices(history: History) -> list[Violation]:
+    """Return the workers whose index is not that of a new index, with what differs first."""
+    final = history.final.get("indices")
+    if final is None:
+        return []
+    return [
+        Violation(
+            "each index is that of the database",
+            f"service {worker['service']}, process {worker['process']}: {_first(worker['index'], final['database'])}",
+        )
+        for worker in final["workers"]
+        if "index" in worker
+    ]
+
+
+#: A flaw that is none where an inventory is reduced below what is used; the check of refusals judges each claim.
+_ALLOWED = "more used than there is"
+
+
+def soundness(history: History) -> list[Violation]:
+    """Return the rules between rows that are broken, and were not when the run began."""
+    before: Mapping[str, list[str]] = history.run.get("flaws", {})
+    final: Mapping[str, list[str]] = history.final.get("soundness", {})
+    allowed = {_ALLOWED: _reduced(history)}
+    flaws = {
+        flaw: [row for row in rows if row not in before.get(flaw, []) and row not in allowed.get(flaw, ())]
+        for flaw, rows in final.items()
+    }
+    return [Violation("sound rows", f"{flaw}: {', '.join(rows[:5])}") for flaw, rows in flaws.items() if rows]
+
+
+def _reduced(history: History) -> set[str]:
+    """Return the providers of which a capacity may have become smaller."""
+    found = set()
+    for (provider, _), register in inventories(history).items():
+        capacities = {(write.value.least, write.value.most) for write in register.every if write.value is not None}
+        if len(capacities) > 1:
+            found.add(provider)
+    return found
+
+
+def _first(shown: Mapping[str, Any], built: Mapping[str, Any]) -> str:
+    return next(_differences("", shown, built), "they differ")
+
+
+def _differences(path: str, shown: Any, built: Any) -> Iterator[str]:
+    if isinstance(shown, Mapping) and isinstance(built, Mapping):
+        for key in sorted(shown.keys() | built.keys()):
+            yield from _differences(f"{path}[{key}]", shown.get(key), built.get(key))
+    elif _has_names(shown) and _has_names(built) and {*shown} != {*built}:
+        missing, more = sorted({*built} - {*shown}), sorted({*shown} - {*built})
+        yield f"{path} lacks {missing or 'nothing'} and has {more or 'nothing'} besides"
+    elif shown != built:
+        yield f"{path} is {shown}, {built} expected"
+
+
+def _has_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)

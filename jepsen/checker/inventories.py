@@ -1,0 +1,97 @@
+"""Inventories as the calls of a history write them: for each provider and class, what there may be at each time."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jepsen.checker.registers import Register, Write
+from jepsen.history import History, Operation
+
+#: A provider and a resource class.
+Pair = tuple[str, str]
+_PATH = re.compile(r"/resource_providers/([^/]+)(?:/(inventories)(?:/([^/]+))?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """An inventory."""
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = 2**31 - 1
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Inventory:
+        """Return the inventory of a body of a request."""
+        return cls(**{name: record[name] for name in cls.__slots__ if name in record})
+
+    @property
+    def least(self) -> float:
+        """The capacity, in the database that stores the ratio as the smaller number."""
+        return (self.total - self.reserved) * min(self._ratios)
+
+    @property
+    def most(self) -> float:
+        """The capacity, in the database that stores the ratio as the greater number."""
+        return (self.total - self.reserved) * max(self._ratios)
+
+    @property
+    def _ratios(self) -> tuple[float, float]:
+        """The ratio, and what MySQL stores, in single precision."""
+        return self.allocation_ratio, float(np.float32(self.allocation_ratio))
+
+    def allows(self, amount: int) -> bool:
+        """Whether one consumer may claim this amount, if there is room."""
+        return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
+
+
+def inventories(history: History) -> dict[Pair, Register[Inventory | None]]:
+    """Return the register of each inventory that the history writes; None: there is none."""
+    written = [
+        (one, provider, records)
+        for one in history.operations
+        if one.succeeded or one.is_open
+        for provider, records in _written(one)
+    ]
+    classes: dict[str, set[str]] = defaultdict(set)
+    for _, provider, (records, _) in written:
+        classes[provider] |= records.keys()
+    writes: dict[Pair, list[Write[Inventory | None]]] = defaultdict(list)
+    for one, provider, (records, replaces_all) in written:
+        for name in classes[provider] if replaces_all else records:
+            record = records.get(name)
+            inventory = None if record is None else Inventory.of(record)
+            writes[provider, name].append(Write(one.began, one.ended, inventory, one.number))
+    return {pair: Register(None, of, history.events) for pair, of in writes.items()}
+
+
+#: Records by class, None where there is none afterwards; and whether there are none of other classes afterwards.
+_Records = tuple[Mapping[str, Any], bool]
+
+
+def _written(one: Operation) -> Iterator[tuple[str, _Records]]:
+    if one.path == "/reshaper":
+        for provider, body in one.body["inventories"].items():
+            yield provider, (body["inventories"], True)
+    elif found := _PATH.fullmatch(one.path.partition("?")[0]):
+        provider, below, name = found.groups()
+        match one.method, below, name:
+            case "PUT", "inventories", None:
+                yield provider, (one.body["inventories"], True)
+            case "POST", "inventories", None:
+                yield provider, ({one.body["resource_class"]: one.body}, False)
+            case "PUT", "inventories", str():
+                yield provider, ({name: one.body}, False)
+            case "DELETE", "inventories", str():
+                yield provider, ({name: None}, False)
+            case "DELETE", _, None:
+                yield provider, ({}, True)

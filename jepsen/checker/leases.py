@@ -1,0 +1,56 @@
+"""Leases: they end once, at their time by the database's clock, and an extension and the end exclude each other.
+
+That what has expired is room at once is the rule of ``refusals``, which counts it as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jepsen.calls import effects
+from jepsen.checker.holdings import Held, holdings
+from jepsen.checker.registers import Register
+from jepsen.effect_types import ConsumerExtended, ConsumerRead, ConsumerWrite, Effect
+from jepsen.history import History, Operation
+from jepsen.violation import Violation
+
+
+def leases(history: History) -> list[Violation]:
+    """Return the replies about consumers with leases that contradict the times of these."""
+    leased = {
+        effect.consumer
+        for one in history.operations
+        for effect in effects(one)
+        if isinstance(effect, ConsumerWrite | ConsumerExtended) and effect.may_end is not None
+    }
+    if not leased:
+        return []
+    swept, over = holdings(history, ends_at_once=False), holdings(history, ends_at_once=True)
+    return [
+        violation
+        for one in history.operations
+        if one.ended is not None
+        for effect in effects(one)
+        if getattr(effect, "consumer", None) in leased
+        for violation in _judged(one, effect, swept, over)
+    ]
+
+
+def _judged(
+    one: Operation, effect: Effect, swept: dict[str, Register[Held]], over: dict[str, Register[Held]]
+) -> Iterator[Violation]:
+    assert one.ended is not None
+    match effect:
+        case ConsumerRead(consumer, None):
+            if not any(write.value.is_nothing for write in swept[consumer].possible(one.began, one.ended)):
+                sentence = f"{one.method} {one.path}: {consumer} holds nothing, before any lease of it may be over"
+                yield Violation("no lease ends before its time", sentence, (one.number,))
+        case ConsumerRead(consumer, _, minds_ends=True):
+            if all(write.value.is_nothing for write in over[consumer].possible(one.began, one.ended)):
+                sentence = f"{one.method} {one.path}: {consumer} is shown, and its lease is over"
+                yield Violation("a lease is over at its time", sentence, (one.number,))
+        case ConsumerExtended(consumer):
+            possible = over[consumer].possible(one.began, one.ended)
+            if all(write.value.is_nothing for write in possible):
+                sentence = f"{consumer} is given another end, and its lease is over"
+                yield Violation("an extension and the end exclude each other", sentence, (one.number,))

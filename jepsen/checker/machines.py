@@ -1,0 +1,149 @@
+"""Whole machines: a node has one holder, whichever API gave it away, and requests fail only while no node is free.
+
+A request is decided at one moment, so it fails wrongly if at each moment of its call some node was free; which one may
+change (placement/baremetal/objects/placing.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import os_resource_classes
+
+from jepsen.checker.holdings import Held, holdings
+from jepsen.checker.inventories import Inventory, Pair
+from jepsen.checker.records import records
+from jepsen.checker.registers import Register, Write
+from jepsen.checker.step_functions import Steps, changes, combined
+from jepsen.history import FINAL, History, Operation
+from jepsen.violation import Violation
+
+_NODES = "/baremetal/v1/nodes"
+#: What an allocation ends with if no node was free, of all or of its candidates; the sentence for traits is another.
+_NO_NODES = "no available nodes match", "none of the requested nodes are available"
+
+
+def machines(history: History) -> list[Violation]:
+    """Return nodes with two holders, requests that were refused a free node, and records without their claim."""
+    if not any(one.path.startswith("/baremetal") for one in history.operations):
+        return []
+    registers = holdings(history, ends_at_once=True)
+    found = [*_held_twice(history, registers), *_disagreeing(history)]
+    return [*found, *_refused(history, registers)]
+
+
+def _held_twice(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
+    nodes = {one.reply["uuid"] for one in _created(history)}
+    holders: dict[Pair, dict[str, Register[Held]]] = defaultdict(dict)
+    for consumer, register in registers.items():
+        for write in register.every:
+            for pair in write.value.amounts:
+                if pair[0] in nodes:
+                    holders[pair][consumer] = register
+    for pair, of in holders.items():
+        held = {one: Steps(changes(register, _least(pair))) for one, register in of.items()}
+        for time in combined(held.values(), -1, max((time for one in held.values() for time in one.times), default=0)):
+            if len(together := [one for one, steps in held.items() if steps.at(time)]) > 1:
+                numbers = [write.operation for one in together for write in of[one].possible(time, time)]
+                sentence = f"{pair[0]} is held by {' and '.join(sorted(together))}"
+                yield Violation("a node has one holder", sentence, sorted(numbers))
+                break
+
+
+def _least(pair: Pair) -> Any:
+    def least(writes: Sequence[Write[Held]]) -> float:
+        return min(write.value.amounts.get(pair, 0) for write in writes)
+
+    return least
+
+
+def _disagreeing(history: History) -> Iterator[Violation]:
+    state = history.final.get("machines", {"holders": [], "records": []})
+    holders = {(node, consumer) for node, consumer in state["holders"]}
+    for node, uuid in state["records"]:
+        if (node, uuid) not in holders:
+            yield Violation("records agree with claims", f"record {uuid} has node {node}, its consumer does not")
+
+
+def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
+    nodes, shown = _untouched(history), records(history)
+    held: dict[tuple[Pair, str], Steps] = {}
+    for one in history.operations:
+        if (one.method, one.path) != ("POST", "/baremetal/v1/allocations") or not one.succeeded:
+            continue
+        record, error = shown.get(one.reply["uuid"], {}), ""
+        if record.get("state") == "error":
+            error = str(record.get("last_error"))
+        if not any(sentence in error for sentence in _NO_NODES):
+            continue
+        wanted = [
+            (node, os_resource_classes.normalize_name(name))
+            for node, name in nodes.items()
+            if name == record["resource_class"] and node in (one.body.get("candidate_nodes") or nodes)
+        ]
+        if wanted and _is_one_free(wanted, one, registers, held):
+            sentence = f"no node for {record['uuid']}, and one of {len(wanted)} is free at each moment"
+            yield Violation("no request fails while a node is free", sentence, (one.number,))
+
+
+def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
+    """Return the register of the one unit of each node that nothing was done to once the clients began."""
+    there: Write[Inventory | None] = Write(0, _clients_began(history) - 1, Inventory(total=1))
+    return {
+        (node, os_resource_classes.normalize_name(name)): Register(None, [there], history.events)
+        for node, name in _untouched(history).items()
+    }
+
+
+def _untouched(history: History) -> dict[str, str]:
+    """Return the classes of the nodes that nothing was done to once the clients began, by their uuids."""
+    began = _clients_began(history)
+    nodes = {one.reply["uuid"]: one.reply["resource_class"] for one in _created(history)}
+    touched = {
+        part
+        for one in history.operations
+        if one.path.startswith(_NODES) and one.method != "GET" and (one.ended is None or one.ended > began)
+        for part in one.path.split("/")
+    }
+    return {node: name for node, name in nodes.items() if node not in touched}
+
+
+def _clients_began(history: History) -> int:
+    return min((one.began for one in history.operations if one.process != FINAL), default=0)
+
+
+def _created(history: History) -> list[Operation]:
+    return [one for one in history.operations if (one.method, one.path) == ("POST", _NODES) and one.succeeded]
+
+
+def _is_one_free(
+    pairs: Collection[Pair],
+    one: Operation,
+    registers: Mapping[str, Register[Held]],
+    held: dict[tuple[Pair, str], Steps],
+) -> bool:
+    """Whether at each moment of a call there is a node that no other consumer may hold.
+
+    Args:
+        held: The most that consumers hold, as far as it is known; what is missing is added.
+    """
+    assert one.ended is not None
+    by_pair: dict[Pair, list[Steps]] = {}
+    for pair in pairs:
+        by_pair[pair] = []
+        for consumer, register in registers.items():
+            if consumer != one.reply["uuid"]:
+                if (pair, consumer) not in held:
+                    held[pair, consumer] = Steps(changes(register, _most(pair)))
+                by_pair[pair].append(held[pair, consumer])
+    times = combined([steps for several in by_pair.values() for steps in several], one.began, one.ended)
+    return all(any(not any(steps.at(time) for steps in several) for several in by_pair.values()) for time in times)
+
+
+def _most(pair: Pair) -> Any:
+    def most(writes: Sequence[Write[Held]]) -> float:
+        return max(write.value.most(pair) for write in writes)
+
+    return most

@@ -1,0 +1,31 @@
+"""Records of the Bare Metal API: which node each got, by the replies of a history.
+
+The reply to a request for a node says ``allocating``, although the request is decided; a later read says what it got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jepsen.history import History
+
+_ALLOCATIONS = "/baremetal/v1/allocations"
+
+
+def records(history: History) -> dict[str, Mapping[str, Any]]:
+    """Return the records, as they were last shown, that have a node or are in error, by their uuids."""
+    return {
+        document["uuid"]: document
+        for document in _shown(history)
+        if document.get("node_uuid") or document.get("state") == "error"
+    }
+
+
+def _shown(history: History) -> Iterator[Mapping[str, Any]]:
+    for one in history.operations:
+        if one.succeeded and isinstance(one.reply, dict) and one.path.startswith("/baremetal"):
+            if "allocations" in one.reply:
+                yield from one.reply["allocations"]
+            elif one.path.startswith(_ALLOCATIONS) or one.path.endswith("/allocation"):
+                yield one.reply

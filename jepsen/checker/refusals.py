@@ -1,0 +1,294 @@
+"""Room: no claim is refused that fitted all the time, and none is acknowledged that fitted at no time.
+
+What other consumers hold at a time is bounded from both sides by the calls of the history (``holdings``), and so is
+the capacity (``inventories``).  A refusal is explained if there is a time within its call at which the most that others
+may hold, and what the call asks for, exceed the least capacity.  A claim that was acknowledged is impossible if at each
+time within its call the least that others hold, and what it asks for, exceed the greatest capacity.  Both are decided
+at one moment under the locks of the service, so both rules give no false alarm; calls that are open make them weaker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from jepsen.calls import effects
+from jepsen.checker.holdings import EVERY_CLASS, UNLIMITED, Held, amount_of, amounts_of_query, holdings
+from jepsen.checker.inventories import Inventory, Pair, inventories
+from jepsen.checker.machines import offered
+from jepsen.checker.registers import Write
+from jepsen.checker.step_functions import Steps, changes, combined
+from jepsen.checker.unanswered_claims import with_ends
+from jepsen.effect_types import ConsumerWrite
+from jepsen.history import History, Operation
+from jepsen.violation import Violation
+
+_EXCEEDED = re.compile(
+    r"allocation for '(\S+)' on resource provider '(\S+)'\. The requested amount would (exceed|violate)"
+)
+_ABSENT = re.compile(r"Inventory for '([^']+)' on resource provider '([^']+)' invalid\.")
+
+
+def refusals(history: History) -> list[Violation]:
+    """Return refusals for room that there was, and claims of room that there was not."""
+    history = with_ends(history)
+    room = _Room(history)
+    return [violation for one in history.operations for violation in (*_refused(one, room), *_exceeded(one, room))]
+
+
+class _Room:
+    """What there is, and what consumers hold, at each time."""
+
+    def __init__(self, history: History) -> None:
+        self.inventories = {**inventories(history), **offered(history)}
+        self.holders = holdings(history, ends_at_once=True)
+        self._capacities: dict[Pair, tuple[Steps, Steps]] = {}
+        self._held: dict[Pair, tuple[Steps, Steps]] = {}
+        self._of: dict[tuple[str, Pair], tuple[Steps, Steps]] = {}
+        self._on: dict[Pair, set[str]] = defaultdict(set)
+        self._anywhere: dict[str, set[str]] = defaultdict(set)
+        for consumer, register in self.holders.items():
+            for write in register.every:
+                for pair in write.value.amounts:
+                    self._on[pair].add(consumer)
+                for name in write.value.anywhere:
+                    self._anywhere[name].add(consumer)
+
+    def capacity(self, pair: Pair) -> tuple[Steps, Steps]:
+        """Return the least and the greatest capacity."""
+        if pair not in self._capacities:
+            register = self.inventories[pair]
+            self._capacities[pair] = Steps(changes(register, _least_capacity)), Steps(changes(register, _most_capacity))
+        return self._capacities[pair]
+
+    def held(self, pair: Pair) -> tuple[Steps, Steps]:
+        """Return the least and the most that all consumers hold together."""
+        if pair not in self._held:
+            least, most = [], []
+            for consumer in self._on[pair] | self._anywhere[pair[1]] | self._anywhere[EVERY_CLASS]:
+                own_least, own_most = self._changes(consumer, pair)
+                least += own_least
+                most += own_most
+            self._held[pair] = Steps(least), Steps(most)
+        return self._held[pair]
+
+    def held_by(self, consumer: str, pair: Pair) -> tuple[Steps, Steps]:
+        """Return the least and the most that one consumer holds."""
+        if (consumer, pair) not in self._of:
+            least, most = self._changes(consumer, pair)
+            self._of[consumer, pair] = Steps(least), Steps(most)
+        return self._of[consumer, pair]
+
+    def _changes(self, consumer: str, pair: Pair) -> tuple[Any, Any]:
+        register = self.holders[consumer]
+
+        def least(writes: Sequence[Write[Held]]) -> float:
+            return min(write.value.amounts.get(pair, 0) for write in writes)
+
+        def most(writes: Sequence[Write[Held]]) -> float:
+            return max(write.value.most(pair) for write in writes)
+
+        return changes(register, least), changes(register, most)
+
+    def of_others(self, pair: Pair, own: Collection[str], which: int, time: float) -> float:
+        """Return the least (0) or the most (1) that others than these consumers hold at a time."""
+        mine = sum(self.held_by(consumer, pair)[which].at(time) for consumer in own if consumer in self.holders)
+        return self.held(pair)[which].at(time) - mine
+
+    def times(self, pairs: Collection[Pair], own: Collection[str], one: Operation) -> Sequence[float]:
+        """Return times within a call between which nothing changes on these pairs."""
+        assert one.ended is not None
+        functions = [function for pair in pairs for function in (*self.capacity(pair), *self.held(pair))]
+        functions += [
+            function
+            for pair in pairs
+            for consumer in own
+            if consumer in self.holders
+            for function in self.held_by(consumer, pair)
+        ]
+        return combined(functions, one.began, one.ended)
+
+
+def _least_capacity(writes: Sequence[Write[Inventory | None]]) -> float:
+    return min(0.0 if write.value is None else write.value.least for write in writes)
+
+
+def _most_capacity(writes: Sequence[Write[Inventory | None]]) -> float:
+    return max(0.0 if write.value is None else write.value.most for write in writes)
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+def _refused(one: Operation, room: _Room) -> Iterator[Violation]:
+    if one.status == 409 and (found := _EXCEEDED.search(one.detail)):
+        name, provider, verb = found.groups()
+        explained = _exceeds if verb == "exceed" else _violates
+        if (provider, name) in room.inventories and not explained(one, (provider, name), room):
+            sentence = f"{name} of {provider}: {one.detail.strip().splitlines()[-1]}, but it always fits"
+            yield Violation("each refusal for room is explained", sentence, (one.number,))
+    elif one.status == 409 and (found := _ABSENT.search(one.detail)):
+        names, providers = (text.split(", ") for text in found.groups())
+        if not any(_is_absent(one, (provider, name), room) for provider in providers for name in names):
+            sentence = f"{found[1]} of {found[2]} is there all the time"
+            yield Violation("each refusal for room is explained", sentence, (one.number,))
+    elif one.method == "POST" and one.path == "/v1/claims" and one.status in (200, 409):
+        yield from _without_place(one, room)
+
+
+def _exceeds(one: Operation, pair: Pair, room: _Room) -> bool:
+    claims = asked(one)
+    amount = sum(of.get(pair, 0) for of in claims.values())
+    for time in room.times([pair], claims.keys(), one):
+        new = _reshaped(one, pair)
+        least = room.capacity(pair)[0].at(time) if new is None else new.least
+        if room.of_others(pair, claims.keys(), 1, time) + amount > least:
+            return True
+    return False
+
+
+def _violates(one: Operation, pair: Pair, room: _Room) -> bool:
+    assert one.ended is not None
+    new = _reshaped(one, pair)
+    found = [write.value for write in room.inventories[pair].possible(one.began, one.ended)] if new is None else [new]
+    amounts = [of[pair] for of in asked(one).values() if pair in of]
+    return any(inventory is None or not all(map(inventory.allows, amounts)) for inventory in found)
+
+
+def _is_absent(one: Operation, pair: Pair, room: _Room) -> bool:
+    assert one.ended is not None
+    if _reshaped(one, pair) is not None:
+        return False
+    register = room.inventories.get(pair)
+    return register is None or any(write.value is None for write in register.possible(one.began, one.ended))
+
+
+def asked(one: Operation) -> Mapping[str, Mapping[Pair, int]]:
+    """Return what a claim of Placement's routes asks for, by consumer."""
+    bodies = {
+        "PUT": lambda: {one.path.rpartition("/")[2]: one.body},
+        "POST": lambda: one.body["allocations"] if one.path == "/reshaper" else one.body,
+    }[one.method]()
+    found: dict[str, dict[Pair, int]] = {}
+    for consumer, body in bodies.items():
+        held = body["allocations"]
+        # An array until 1.11.
+        entries = held.items() if isinstance(held, dict) else [(of["resource_provider"]["uuid"], of) for of in held]
+        found[consumer] = {(uuid, name): n for uuid, of in entries for name, n in of["resources"].items()}
+    return found
+
+
+def _reshaped(one: Operation, pair: Pair) -> Inventory | None:
+    """Return the inventory that a reshape states itself; its claims are beside the new inventories."""
+    provider, name = pair
+    body = one.body["inventories"].get(provider) if one.path == "/reshaper" else None
+    return Inventory.of(body["inventories"][name]) if body and name in body["inventories"] else None
+
+
+# --- places that the service chooses ---------------------------------------------------------------------------------
+
+
+def _without_place(one: Operation, room: _Room) -> Iterator[Violation]:
+    """A query without conditions finds no place only if it fits on no provider."""
+    if one.body.get("apart_from") or one.body.get("together_with"):
+        return
+    beside = _tentative(one)
+    for request, result in zip(one.body["requests"], one.reply.get("results", ()), strict=False):
+        amounts = amounts_of_query(request["query"])
+        refused = result["outcome"] == "refused" and result["error"]["code"] == "placement.v1.no_room"
+        if refused and amounts and request.get("count", 1) == 1:
+            place = _place(one, request, amounts, beside, room)
+            if place is not None:
+                sentence = f"{request['query']} for {request['consumer']} fits on {place} all the time"
+                yield Violation("each refusal for room is explained", sentence, (one.number,))
+
+
+def _place(
+    one: Operation, request: Mapping[str, Any], amounts: Mapping[str, float], beside: Mapping[str, float], room: _Room
+) -> str | None:
+    """Return a provider where a request fits at one of the times at which it fits somewhere; None if it need not."""
+    tree = re.search(r"in_tree=([^&]+)", str(request["query"]))
+    providers = {provider for provider, _ in room.inventories} if tree is None else {tree[1]}
+    if not isinstance(request["query"], str) and "in_tree" in request["query"]["groups"][""]:
+        providers = {request["query"]["groups"][""]["in_tree"]}
+    having = [
+        provider for provider in sorted(providers) if all((provider, name) in room.inventories for name in amounts)
+    ]
+    own, place = [request["consumer"]], None
+    for time in room.times([(provider, name) for provider in having for name in amounts], own, one):
+        place = next((p for p in having if _fits(p, amounts, beside, own, room, time)), None)
+        if place is None:
+            return None
+    return place
+
+
+def _fits(
+    provider: str,
+    amounts: Mapping[str, float],
+    beside: Mapping[str, float],
+    own: Collection[str],
+    room: _Room,
+    time: float,
+) -> bool:
+    for name, amount in amounts.items():
+        pair = (provider, name)
+        found = [write.value for write in room.inventories[pair].possible(time, time)]
+        others = room.of_others(pair, own, 1, time) + amount_of(name, beside)
+        if not all(one is not None and one.allows(int(amount)) and others + amount <= one.least for one in found):
+            return False
+    return True
+
+
+def _tentative(one: Operation) -> Mapping[str, float]:
+    """Return what other requests of the call may have taken before all of it was given up."""
+    sums: dict[str, float] = defaultdict(float)
+    if one.body.get("all_or_nothing"):
+        for request in one.body["requests"]:
+            amounts = amounts_of_query(request["query"])
+            for name, amount in (amounts or {}).items():
+                sums[name] += amount * request.get("count", 1)
+            if amounts is None:
+                return {EVERY_CLASS: UNLIMITED}
+    return sums
+
+
+# --- claims that were acknowledged -----------------------------------------------------------------------------------
+
+
+def _exceeded(one: Operation, room: _Room) -> Iterator[Violation]:
+    if not one.succeeded or one.ended is None:
+        return
+    written = [effect for effect in effects(one) if isinstance(effect, ConsumerWrite) and effect.certain]
+    together = one.path != "/v1/claims"
+    groups = [written] if together else [[effect] for effect in written]
+    for group in groups:
+        own = [effect.consumer for effect in group]
+        sums: dict[Pair, int] = defaultdict(int)
+        for effect in group:
+            for provider, of in (effect.after.resources or ()) if effect.after else ():
+                for name, amount in of:
+                    sums[provider, name] += amount
+        for pair, amount in sums.items():
+            if pair in room.inventories and _never_fits(one, pair, amount, own, room):
+                sentence = f"{amount} {pair[1]} of {pair[0]} for {', '.join(own)} is more than there ever was"
+                yield Violation("never more than the capacity", sentence, (one.number,))
+
+
+def _never_fits(one: Operation, pair: Pair, amount: int, own: Collection[str], room: _Room) -> bool:
+    # What an over-committed provider is asked for may stay or become less (docs: api-capacity).
+    if sum(_before(one, pair, consumer, room) for consumer in own) >= amount:
+        return False
+    new = _reshaped(one, pair)
+    return all(
+        room.of_others(pair, own, 0, time) + amount > (room.capacity(pair)[1].at(time) if new is None else new.most)
+        for time in room.times([pair], own, one)
+    )
+
+
+def _before(one: Operation, pair: Pair, consumer: str, room: _Room) -> float:
+    """Return the most that a consumer may have held before a call that writes it."""
+    assert one.ended is not None
+    possible = room.holders[consumer].possible(one.began, one.ended)
+    return max((write.value.most(pair) for write in possible if write.operation != one.number), default=0)

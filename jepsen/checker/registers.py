@@ -1,0 +1,102 @@
+"""Values that a register may have had, by the writes of a history alone: bounds that are never too narrow.
+
+A read returns the value of a write that began before the read ended, and that no other write has certainly replaced:
+one that began after the first write ended, and ended before the read began.  These are the values of a *regular*
+register (Lamport, "On interprocess communication", 1986); a linearizable one returns one of them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Generic, TypeVar
+
+from jepsen.history import Event
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Write(Generic[Value]):
+    """A write that took effect, or may have.
+
+    Attributes:
+        ended: None: it may take effect at any time after it began, or never.
+        operation: The number of its operation.
+    """
+
+    began: float
+    ended: float | None
+    value: Value
+    operation: int = -1
+
+
+class Register(Generic[Value]):
+    """A register, and all writes of it that were not refused."""
+
+    def __init__(self, initial: Value, writes: Iterable[Write[Value]], events: Iterable[Event] = ()) -> None:
+        """Take the writes in any order.
+
+        Args:
+            events: Those of the history: what was written before one that loses the last commits is no longer certain.
+        """
+        every = [Write(-math.inf, -math.inf, initial), *writes]
+        self._open = [write for write in every if write.ended is None]
+        self._ended: Sequence[Write[Value]] = sorted(
+            (write for write in every if write.ended is not None), key=lambda write: write.ended
+        )
+        self._ends = [write.ended for write in self._ended]
+        #: The latest beginning of the writes up to each one.
+        self._latest = list(accumulate((write.began for write in self._ended), max))
+        self._losses = [event for event in events if event.loses_tail]
+        #: The same for those writes alone that no loss may take back.
+        kept = (write.began if _is_kept(write, self._losses) else -math.inf for write in self._ended)
+        self._latest_kept = list(accumulate(kept, max))
+        self.every: Sequence[Write[Value]] = every[1:]
+
+    def possible(self, began: float, ended: float) -> list[Write[Value]]:
+        """Return the writes of which a read in this time may return the value; the initial one is the first of all."""
+        replaced_before = self._replaced_before(began, ended)
+        start = bisect.bisect_left(self._ends, replaced_before)
+        candidates = [*self._ended[start:], *self._open]
+        return [write for write in candidates if write.began <= ended]
+
+    def changes(self) -> Sequence[float]:
+        """Return the times at which what is possible changes, times being integers: from each one on."""
+        times: set[float] = {-math.inf}
+        for write in self.every:
+            times.add(write.began)
+            if write.ended is not None:
+                times.add(write.ended + 1)
+        for event in self._losses:
+            times.add(event.began)
+        return sorted(times)
+
+    def _replaced_before(self, began: float, ended: float) -> float:
+        """Return the time before which a write must have ended to be certainly replaced."""
+        place = bisect.bisect_left(self._ends, began) - 1
+        if place < 0:
+            return -math.inf
+        latest = self._latest[place]
+        return latest if latest >= kept_since(self._losses, ended) else self._latest_kept[place]
+
+
+def _is_kept(write: Write[Any], losses: Iterable[Event]) -> bool:
+    ended = math.inf if write.ended is None else write.ended
+    return all(
+        (event.keeps_earlier and ended < event.began) or (event.healed is not None and write.began >= event.healed)
+        for event in losses
+    )
+
+
+def kept_since(events: Iterable[Event], time: float) -> float:
+    """Return the time from which on every acknowledged write is kept until ``time``."""
+    healed = (
+        math.inf if event.healed is None else event.healed
+        for event in events
+        if event.loses_tail and event.began <= time
+    )
+    return max(healed, default=-math.inf)

@@ -1,0 +1,42 @@
+"""The trees of providers, as far as the calls of a history leave no doubt about them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from jepsen.history import History
+
+#: The trait of providers whose inventories consumers of all trees use.
+_SHARES = "MISC_SHARES_VIA_AGGREGATE"
+
+
+def roots(history: History) -> Mapping[str, str]:
+    """Return the roots, by provider, of those that had one parent at all times and have never shared anything."""
+    parents: dict[str, set[str | None]] = defaultdict(set)
+    sharing = set()
+    for one in history.operations:
+        if not (one.succeeded or one.is_open):
+            continue
+        match one.method, one.path.strip("/").split("/"):
+            case "POST", ["resource_providers"] if "uuid" in one.body:
+                parents[one.body["uuid"]].add(one.body.get("parent_provider_uuid"))
+            case "PUT", ["resource_providers", provider] if "parent_provider_uuid" in one.body:
+                parents[provider].add(one.body["parent_provider_uuid"])
+            case "PUT", ["resource_providers", provider, "traits"] if _SHARES in one.body["traits"]:
+                sharing.add(provider)
+    certain = {provider: next(iter(of)) for provider, of in parents.items() if len(of) == 1}
+    found = {provider: _root(provider, certain) for provider in certain.keys() - sharing}
+    return {provider: root for provider, root in found.items() if root is not None}
+
+
+def _root(provider: str, parents: Mapping[str, str | None]) -> str | None:
+    """Return None if the parent of one above it is not certain."""
+    for _ in parents:
+        if provider not in parents:
+            break
+        parent = parents[provider]
+        if parent is None:
+            return provider
+        provider = parent
+    return None

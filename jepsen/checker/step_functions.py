@@ -1,0 +1,54 @@
+"""Step functions of time: constant between the times at which they change; times are integers, in nanoseconds."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+
+from jepsen.checker.registers import Register, Value, Write
+
+
+class Steps:
+    """A step function."""
+
+    def __init__(self, changes: Iterable[tuple[float, float]]) -> None:
+        """Add up changes: each a time, and by how much the value is greater from then on.  It is 0 before the first."""
+        ordered = sorted(changes)
+        self.times = [time for time, _ in ordered]
+        self._values = list(accumulate((change for _, change in ordered), initial=0.0))
+
+    def at(self, time: float) -> float:
+        """Return the value at a time."""
+        return self._values[bisect.bisect_right(self.times, time)]
+
+    def times_within(self, began: float, ended: float) -> Iterator[float]:
+        """Yield times within an interval at which the function has each value that it has there."""
+        yield began
+        first, last = bisect.bisect_right(self.times, began), bisect.bisect_right(self.times, ended)
+        yield from self.times[first:last]
+
+
+def changes(register: Register[Value], bound: Callable[[Sequence[Write[Value]]], float]) -> list[tuple[float, float]]:
+    """Return the changes of a bound of the values that a register may have at each time.
+
+    Args:
+        bound: Of the writes of which the register may have the value; for example the greatest amount.
+    """
+    found, before = [], 0.0
+    for time in register.changes():
+        value = bound(register.possible(time, time))
+        if value != before:
+            found.append((time, value - before))
+            before = value
+    return found
+
+
+def combined(functions: Iterable[Steps], began: float, ended: float) -> Sequence[float]:
+    """Return times within an interval between which none of the functions changes."""
+    return sorted({time for function in functions for time in function.times_within(began, ended)})
+
+
+#: Before every time.
+BEGINNING = -math.inf

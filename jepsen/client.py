@@ -1,0 +1,91 @@
+"""Clients that record their calls."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jepsen.history import Event, Operation, is_outcome_known
+from tests import caller
+from tests.caller import Answer
+
+NO_ANSWER = Answer(0, None)
+#: Seconds for which a client waits when the service is away, as those of a cloud do.
+_PAUSE = 0.05
+
+
+class Recorder:
+    """Records the calls of all clients of a run, and the events; threads share it."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic_ns()
+        self._numbers = itertools.count()
+        self.operations: list[Operation] = []
+        self.events: list[Event] = []
+
+    def now(self) -> int:
+        """Return the nanoseconds since the beginning of the run."""
+        return time.monotonic_ns() - self._began
+
+    def next_number(self) -> int:
+        return next(self._numbers)
+
+    def record(self, one: Operation | Event) -> None:
+        (self.operations if isinstance(one, Operation) else self.events).append(one)
+
+
+class Client:
+    """One process of the history: it calls the services in turn, or the one that is named."""
+
+    def __init__(self, recorder: Recorder, process: int, urls: Sequence[str], stopped: threading.Event) -> None:
+        self.process = process
+        self._recorder = recorder
+        self._callers: Sequence[Callable[..., Answer]] = [caller.over_http(url) for url in urls]
+        self._turn = process
+        #: Set when the run is over: a client ends its work soon after.
+        self.stopped = stopped
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        minor: int | None = None,
+        service: int | None = None,
+        note: Mapping[str, Any] | None = None,
+    ) -> Operation:
+        """Send a request, record it with its reply, and return both."""
+        if service is None:
+            self._turn += 1
+            service = self._turn % len(self._callers)
+        number, began = self._recorder.next_number(), self._recorder.now()
+        try:
+            answer = self._callers[service](method, path, minor, body)
+            known = is_outcome_known(path, answer.status, answer.body)
+        except ConnectionRefusedError:  # the request was not sent
+            answer, known = NO_ANSWER, True
+        except caller.NotJSONError as error:  # half a body; or of a proxy, or the web server
+            answer = Answer(error.status, error.text) if error.status >= 400 else NO_ANSWER
+            known = is_outcome_known(path, answer.status, answer.body)
+        except (OSError, http.client.HTTPException):
+            answer, known = NO_ANSWER, False
+        operation = Operation(
+            *(number, self.process, began, self._recorder.now() if known else None, service),
+            *(method, path, minor, body, answer.status, answer.body, note or {}),
+        )
+        self._recorder.record(operation)
+        if not operation.answered:
+            self.stopped.wait(_PAUSE)
+        return operation
+
+    def read(self, path: str, *, seconds: float, minor: int | None = None) -> Operation:
+        """Send GET until it is answered, for at most this time; return the last one."""
+        deadline = time.monotonic() + seconds
+        while not (one := self.call("GET", path, minor=minor)).answered and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+        return one

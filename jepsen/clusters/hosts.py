@@ -1,0 +1,105 @@
+"""Two hosts' worth of services behind haproxy, by the sample etc/haproxy/placement.cfg, on a database with replicas."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from jepsen.clusters.cluster import Cluster
+from jepsen.clusters.galera import Galera
+from jepsen.clusters.haproxy import Haproxy
+from jepsen.clusters.pairs import MariaDBPair, PostgreSQLPair, PostgreSQLSynchronous
+from jepsen.clusters.services import service
+from tests import web_servers
+from tests.running import Service
+
+#: A line of haproxy's log (its "HTTP log format") about a request that did not end as it should: its host, how it
+#: ended, its method and its path.
+_CUT_OFF = re.compile(r" placement (placement/\S+) \S+ -?\d+ \d+ - - ([A-Zs]\S{3}) \S+ \S+ \"(\S+) (\S+) ")
+
+
+class Hosts(Cluster):
+    """Put before the class of a cluster; clients call haproxy, and hosts come and go.
+
+    A host is its place in ``services``; haproxy knows it as controller1, controller2, ...
+    """
+
+    def _start(self, running: contextlib.ExitStack) -> None:
+        super()._start(running)
+        first, second = self.services
+        self._front = running.enter_context(web_servers.haproxy(first, second))
+        self.haproxy = Haproxy(self._front.directory / "admin.sock")
+        for number in range(len(self.services)):
+            self.haproxy.wait_for(named(number), "UP")
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """The URL of haproxy."""
+        return [self._front.url]
+
+    def drain(self, number: int) -> None:
+        """Take a host out once it has answered all requests, and stop its service."""
+        self.haproxy.drain(named(number))
+        self.services[number].stop()
+
+    def put_back(self, number: int) -> None:
+        """Start the service of a host again, of the cluster's present version, and give it requests."""
+        self.services[number] = started = self._started()
+        self.haproxy.change(f"set server {named(number)} addr 127.0.0.1 port {started.port}")
+        self.haproxy.change(f"set server {named(number)} state ready")
+        self.haproxy.wait_for(named(number), "UP")
+
+    def add(self) -> None:
+        """Start the service of one more host, and give it requests."""
+        number = len(self.services)
+        self.services.append(started := self._started())
+        self.haproxy.change(f"add server {named(number)} 127.0.0.1:{started.port} check")
+        self.haproxy.change(f"enable health {named(number)}")
+        self.haproxy.change(f"enable server {named(number)}")
+        self.haproxy.wait_for(named(number), "UP")
+
+    def remove(self) -> None:
+        """Drain the last host, stop its service and forget it."""
+        number = len(self.services) - 1
+        self.drain(number)
+        self.services.pop()
+        self.haproxy.change(f"set server {named(number)} state maint")
+        self.haproxy.change(f"del server {named(number)}")
+
+    def cut_off(self) -> Counter[tuple[str, str, str]]:
+        """Return how many requests had no complete reply of a host, by haproxy's name of it, method and path."""
+        found = _CUT_OFF.findall(self._front.log.read_text(errors="replace"))
+        return Counter((host, method, path) for host, _, method, path in found)
+
+    def database_of_services(self) -> str:
+        """Return the URL that the services have, which is that of a proxy if there is one."""
+        configuration = configparser.RawConfigParser()
+        configuration.read(self.services[0].directory / "placement.conf")
+        return configuration["placement_database"]["connection"]
+
+    def _started(self) -> Service:
+        return self._running.enter_context(service(self, self.database_of_services()))
+
+
+def named(number: int) -> str:
+    """Return haproxy's name of a host."""
+    return f"placement/controller{number + 1}"
+
+
+class MariaDBHosts(Hosts, MariaDBPair):
+    name = "mariadb-hosts"
+
+
+class PostgreSQLHosts(Hosts, PostgreSQLPair):
+    name = "postgresql-hosts"
+
+
+class PostgreSQLSynchronousHosts(Hosts, PostgreSQLSynchronous):
+    name = "postgresql-hosts-sync"
+
+
+class GaleraHosts(Hosts, Galera):
+    name = "galera-hosts"

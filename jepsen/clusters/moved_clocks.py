@@ -1,0 +1,54 @@
+"""Two services and their database, with clocks of their own that a test moves by hours."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+
+from jepsen.clusters.cluster import Cluster
+from jepsen.clusters.services import service
+from tests import children, faketime, servers
+
+SERVICES = 2
+
+
+class Simulated(Cluster):
+    """Not in the catalogue: its time does not pass by itself.  SQLite has no clock: it uses that of each process.
+
+    Attributes:
+        hours: That have passed since it was started.
+    """
+
+    name = "simulated"
+
+    def __init__(self, kind: str) -> None:
+        # Workers would compare their indices with the database once hours have passed, and so repair them.
+        super().__init__({"placement": {"index_verify_interval": 0}})
+        self.kind = kind  # type: ignore[misc]  # of the class in all other clusters
+        self.hours = 0.0
+        directory = children.run_directory()
+        self._clocks = [faketime.Clock(directory / f"clock-{secrets.token_hex(4)}") for _ in range(SERVICES + 1)]
+
+    def pass_hours(self, hours: float, suspended: int | None = None) -> None:
+        """Move all clocks, but for that of a service whose host is suspended; wake it up with ``resume``."""
+        self.hours += hours
+        for number, clock in enumerate(self._clocks):
+            if number != suspended:
+                clock.set(round(self.hours * 3600))
+
+    def _start(self, running: contextlib.ExitStack) -> None:
+        *clocks, clock_of_database = self._clocks
+        if self.kind == "sqlite":
+            self._url = f"sqlite:///{children.run_directory() / f'simulated-{secrets.token_hex(4)}.sqlite'}"
+        else:
+            server = running.enter_context(servers.private(self.kind, environment=clock_of_database.environment()))
+            self.servers.append(server)
+            self._url = server.create_database()
+        for clock in clocks:
+            self.environment = clock.environment(intervals=True)
+            self.services.append(running.enter_context(service(self, self._url)))
+
+    @property
+    def database_url(self) -> str:
+        """The URL at the server itself."""
+        return self._url

@@ -1,0 +1,103 @@
+"""haproxy before a primary and its replica, by the sample etc/haproxy/database.cfg, and what it asks the servers."""
+
+from __future__ import annotations
+
+import http.server
+import secrets
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+
+import sqlalchemy as sa
+
+from jepsen.clusters.haproxy import Haproxy
+from jepsen.clusters.replicas import Replicated
+from tests import children, web_servers
+
+
+class RoleReport:
+    """Answers ``GET /primary`` with 200 if a database server takes writes, as Patroni does; a context manager."""
+
+    def __init__(self, server: Replicated) -> None:
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200 if takes_writes(server) else 503)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> RoleReport:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def takes_writes(server: Replicated) -> bool:
+    """Whether it answers, and is the primary."""
+    try:
+        return server.takes_writes()
+    except sa.exc.DBAPIError:
+        return False
+
+
+class Router:
+    """A running haproxy; connections to ``port`` go to the server that takes writes.  A context manager."""
+
+    def __init__(self, servers: Sequence[Replicated], reports: Sequence[RoleReport]) -> None:
+        self.port = children.free_port()
+        self._names = {server.port: f"database/database{number}" for number, server in enumerate(servers, 1)}
+        directory = children.run_directory() / f"router-{secrets.token_hex(4)}"
+        directory.mkdir()
+        directory.chmod(0o777)  # haproxy, which runs without rights, makes its socket there
+        self._haproxy = Haproxy(directory / "admin.sock")
+        changes = {
+            "/run/haproxy": str(directory),
+            "bind 127.0.0.1:3306": f"bind 127.0.0.1:{self.port}",
+            " port 8008 inter 500ms": " inter 200ms",
+            # The answer comes from a thread of the tests, which may have to wait for a processor.
+            "timeout check 2s": "timeout check 30s",
+        } | {
+            f"server database{number} 192.0.2.2{number}:3306": (
+                f"server database{number} 127.0.0.1:{server.port} port {report.port}"
+            )
+            for number, (server, report) in enumerate(zip(servers, reports, strict=True), 1)
+        }
+        configuration = directory / "haproxy.cfg"
+        configuration.write_text(web_servers.filled("haproxy/database.cfg", changes))
+        argv = [*web_servers.unprivileged(), web_servers.haproxy_binary(), "-db", "-f", str(configuration)]
+        self._child = children.Child(argv, directory / "log")
+
+    def __enter__(self) -> Router:
+        self._child.wait_until(self._answers)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._child.stop()
+
+    def wait_for(self, server: Replicated, state: str) -> None:
+        """Return once the server is in this state, as "UP" or "DOWN"."""
+        self._haproxy.wait_for(self._names[server.port], state)
+
+    def keep_open_sessions(self, server: Replicated) -> None:
+        """Send no new connections to the server, and leave those that are open; its role does not matter."""
+        self._haproxy.command(f"disable health {self._names[server.port]}")
+        self._haproxy.command(f"set server {self._names[server.port]} state drain")
+
+    def end_open_sessions(self, server: Replicated) -> None:
+        """Undo ``keep_open_sessions``: the server is a replica, and so its sessions end."""
+        self._haproxy.command(f"enable health {self._names[server.port]}")
+        self.wait_for(server, "DOWN")
+        self._haproxy.command(f"set server {self._names[server.port]} state ready")
+
+    def _answers(self) -> bool:
+        return self._haproxy.answers()

@@ -1,0 +1,92 @@
+"""Operations and events as short texts for people."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jepsen.history import FINAL, Event, Operation
+
+_UUID = re.compile(r"([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: Keys of bodies that say nothing about what went wrong, as long as everything belongs to one project.
+_PLAIN = frozenset({"project_id", "user_id", "consumer_type", "links", "mappings", "request_id"})
+
+
+def client_of(process: int) -> str:
+    """Return the name of a process of a history."""
+    return "after the run" if process == FINAL else f"client {process}"
+
+
+def call_of(operation: Operation) -> str:
+    """Return the method and the path, with uuids cut to their first eight characters."""
+    return f"{operation.method} {shortened(operation.path)}"
+
+
+def sent_by(operation: Operation) -> str:
+    """Return what the body says; empty if there is none."""
+    return compact(operation.body)
+
+
+def answer_of(operation: Operation) -> str:
+    """Return the reply in one line: the status, and what it says."""
+    if operation.status == 0:
+        return "no reply" if operation.is_open else "no connection"
+    reason = operation.code.removeprefix("placement.") or operation.detail
+    return f"{operation.status} {shortened(reason) or compact(operation.reply)}".strip()
+
+
+def line_of(operation: Operation) -> str:
+    """Return the operation with its times in one line; times are in seconds."""
+    end = "open   " if operation.ended is None else f"{operation.ended / 1e9:.4f}"
+    sent = f" {sent}" if (sent := sent_by(operation)) else ""
+    return (
+        f"#{operation.number} {operation.began / 1e9:.4f}-{end} {client_of(operation.process)}, service "
+        f"{operation.service}: {call_of(operation)}{sent} -> {answer_of(operation)}"
+    )
+
+
+def name_of(event: Event) -> str:
+    """Return what the nemesis did, with whether commits may be lost."""
+    return f"{event.nemesis} (may lose a tail)" if event.loses_tail else event.nemesis
+
+
+def shortened(text: str) -> str:
+    """Return the text with each uuid cut to its first eight characters."""
+    return _UUID.sub(r"\1", text)
+
+
+def compact(document: Any) -> str:
+    """Return a JSON document as a short text: allocations as amounts at providers, and no plain keys."""
+    if document is None:
+        return ""
+    return shortened(", ".join(_pieces(document)) if isinstance(document, Mapping) else _value(document))
+
+
+def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in document.items():
+        if key in _PLAIN:
+            continue
+        if isinstance(value, Mapping) and isinstance(value.get("resources"), Mapping):
+            held = " ".join(f"{name} {amount}" for name, amount in value["resources"].items())
+            yield f"{held} at {key}"
+        elif key == "allocations" and isinstance(value, Mapping):
+            yield from _pieces(value) if value else ["nothing"]
+        elif key == "consumer_generation":
+            yield f"generation {'null' if value is None else value}"
+        elif isinstance(value, Mapping):
+            yield f"{key}: {_value(value)}"
+        else:
+            yield f"{key} {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case Mapping():
+            return f"{{{', '.join(_pieces(value))}}}"
+        case list():
+            return f"[{', '.join(map(_value, value))}]"
+        case str():
+            return value
+    return json.dumps(value)

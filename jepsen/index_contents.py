@@ -1,0 +1,40 @@
+"""The contents of a snapshot as JSON, so that the indices of processes can be compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Set
+from typing import Any
+
+from placement.index.snapshot import Snapshot
+from tests.index.contents import meaning
+
+
+def as_json(snapshot: Snapshot) -> dict[str, Any]:
+    """Return everything that a snapshot can be asked; equal for snapshots of one state of a database."""
+    content: dict[str, Any] = _plain(meaning(snapshot))
+    return content
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 digest of the contents, in hexadecimal."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {_key(key): _plain(of) for key, of in value.items()}
+        case Set():
+            return sorted(value)
+        case tuple() | list():
+            return [_plain(one) for one in value]
+        case _:
+            number = value.item() if hasattr(value, "item") else value  # a number of numpy
+            return str(number) if number == -math.inf else number  # which JSON has not
+
+
+def _key(key: Any) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)

@@ -1,0 +1,77 @@
+"""A crash after which the database's files are what they were some seconds before.
+
+That is what remains of a server that does not flush its log at each COMMIT, of a disk that lies about it, and of a
+virtual machine that is set back to a snapshot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from jepsen.clusters.cluster import Cluster
+from jepsen.nemeses.nemesis import Nemesis
+from tests.servers import ServerProcess
+
+
+class LoseTail(Nemesis):
+    """The database is killed, and what was committed in the seconds before is lost.
+
+    The kill is at the end of the harm, so the time until writes are answered again counts from there.
+    """
+
+    name = "lose-tail"
+    kills = "database"
+    pauses = True
+    loses_tail = keeps_earlier = True
+    seconds = 2.0
+
+    def applies_to(self, cluster: Cluster) -> bool:
+        return cluster.kind == "sqlite" or len(cluster.servers) == 1
+
+    @contextlib.contextmanager
+    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+        with _set_back(cluster.servers[0]) if cluster.servers else _power_cut(cluster):
+            yield {}
+
+
+@contextlib.contextmanager
+def _set_back(server: ServerProcess) -> Iterator[None]:
+    """At the end of the block the server is killed, and starts with its files of the block's beginning."""
+    kept = server.directory.with_name(f"{server.directory.name}-kept")
+    with server.frozen():
+        subprocess.run(["cp", "--archive", str(server.directory), str(kept)], check=True)
+    try:
+        yield
+    finally:
+        server.kill()
+        shutil.rmtree(server.directory)
+        kept.rename(server.directory)
+        server.start()
+
+
+@contextlib.contextmanager
+def _power_cut(cluster: Cluster) -> Iterator[None]:
+    """At the end of the block all services are killed, and start with the file of the block's beginning."""
+    path = Path(str(sa.make_url(cluster.database_url).database))
+    kept = path.with_name(f"{path.name}-kept")
+    with contextlib.closing(sqlite3.connect(path)) as live, contextlib.closing(sqlite3.connect(kept)) as copy:
+        live.backup(copy)
+    try:
+        yield
+    finally:
+        for service in cluster.services:
+            service.kill()
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        kept.replace(path)
+        for service in cluster.services:
+            service.start()

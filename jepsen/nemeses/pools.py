@@ -1,0 +1,95 @@
+"""Connections to the database are short: a pool of one, and a stranger that takes all that the server allows."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from jepsen.clusters.cluster import Cluster
+from jepsen.nemeses.nemesis import Nemesis
+
+_ONE = {"max_pool_size": "1", "max_overflow": "0", "pool_timeout": "5"}
+#: Statements: the id of this session, those of all of this database, and the end of one.
+_SESSIONS = {
+    "mariadb": (
+        "SELECT CONNECTION_ID()",
+        "SELECT id FROM information_schema.processlist WHERE db = DATABASE()",
+        "KILL {session}",
+    ),
+    "postgresql": (
+        "SELECT pg_backend_pid()",
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()",
+        "SELECT pg_terminate_backend({session})",
+    ),
+}
+#: How often the sessions of others are ended: the services open new ones meanwhile.
+_ROUNDS = 3
+
+
+class PoolOfOne(Nemesis):
+    """A service is restarted with one connection in each pool, for which its threads wait; at the end it is again."""
+
+    name = "pool-of-one"
+    kills = "worker"
+    seconds = 5.0
+
+    def applies_to(self, cluster: Cluster) -> bool:
+        return bool(cluster.services) and cluster.shows_state  # its configuration is written
+
+    @contextlib.contextmanager
+    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+        number = chance.randrange(len(cluster.services))
+        service = cluster.services[number]
+        path = service.directory / "placement.conf"
+        before = path.read_text()
+        _configure(path, _ONE)
+        try:
+            service.restart()
+            yield {"service": number}
+        finally:
+            path.write_text(before)
+            service.restart()
+
+
+def _configure(path: Path, options: Mapping[str, str]) -> None:
+    configuration = configparser.RawConfigParser()
+    configuration.read(path)
+    configuration.read_dict({"placement_database": options})
+    with path.open("w") as file:
+        configuration.write(file)
+
+
+class TakeConnections(Nemesis):
+    """A stranger ends the sessions of the services, and opens as many as the server allows."""
+
+    name = "take-connections"
+
+    def applies_to(self, cluster: Cluster) -> bool:
+        return bool(cluster.servers) and cluster.kind in _SESSIONS
+
+    @contextlib.contextmanager
+    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+        this, all_of_them, end = _SESSIONS[cluster.kind]
+        engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+        with contextlib.ExitStack() as stack:
+            first = stack.enter_context(engine.connect())
+            taken = {first.exec_driver_sql(this).scalar_one()}
+            for _ in range(_ROUNDS):
+                for session in {*first.exec_driver_sql(all_of_them).scalars()} - taken:
+                    with contextlib.suppress(sa.exc.DBAPIError):  # it may have ended by itself
+                        first.exec_driver_sql(end.format(session=session))
+                taken.update(_take_all(stack, engine, this))
+            yield {"connections": len(taken)}
+
+
+def _take_all(stack: contextlib.ExitStack, engine: sa.Engine, this: str) -> Iterator[int]:
+    """Open sessions until the server refuses one, and yield their ids."""
+    with contextlib.suppress(sa.exc.OperationalError):
+        while True:
+            yield stack.enter_context(engine.connect()).exec_driver_sql(this).scalar_one()

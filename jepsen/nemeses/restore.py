@@ -1,0 +1,92 @@
+"""A backup of some seconds before is restored in place while the services run, with the commands of docs/backup.rst.
+
+The page has no client reach them meanwhile, because a write would be mixed with the backup.  Here the database is
+out of their reach instead: so they keep their indices, ids and connections of the state that is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from jepsen.clusters.cluster import Cluster
+from jepsen.nemeses.nemesis import Nemesis
+from tests import children, manners
+
+
+class RestoreBackup(Nemesis):
+    """What was committed since the backup is lost."""
+
+    name = "restore-backup"
+    loses_tail = keeps_earlier = True
+    seconds = 2.0
+
+    def applies_to(self, cluster: Cluster) -> bool:
+        return cluster.kind == "sqlite" or (len(cluster.servers) == 1 and bool(cluster.proxies))
+
+    @contextlib.contextmanager
+    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+        url = sa.make_url(cluster.database_url)
+        backup = children.run_directory() / f"backup-{url.port}-{chance.getrandbits(32):x}"
+        _back_up(url, backup)
+        try:
+            yield {}
+            with out_of_reach(cluster):
+                _restore(url, backup)
+        finally:
+            backup.unlink()
+
+
+@contextlib.contextmanager
+def out_of_reach(cluster: Cluster) -> Iterator[None]:
+    """A block in which no service has a connection to the database; of a file, SQLite's own lock excludes them."""
+    with contextlib.ExitStack() as stack:
+        for proxy in cluster.proxies.values():
+            stack.enter_context(proxy.behaving(manners.Resets()))
+        yield
+
+
+def _back_up(url: sa.URL, backup: Path) -> None:
+    match url.get_backend_name():
+        case "sqlite":
+            _copy(str(url.database), backup)
+        case "mysql":
+            _run(url, ["mariadb-dump", "--single-transaction", f"--result-file={backup}", str(url.database)])
+        case "postgresql":
+            _run(url, ["pg_dump", "--format=custom", f"--file={backup}", str(url.database)])
+
+
+def _restore(url: sa.URL, backup: Path) -> None:
+    match url.get_backend_name():
+        case "sqlite":
+            _copy(str(backup), str(url.database))
+        case "mysql":
+            with backup.open() as dump:
+                _run(url, ["mariadb", str(url.database)], stdin=dump)
+        case "postgresql":
+            words = ["--clean", "--if-exists", "--no-owner", f"--dbname={url.database}", str(backup)]
+            _run(url, ["pg_restore", *words])
+
+
+def _copy(source: Path | str, target: Path | str) -> None:
+    with contextlib.closing(sqlite3.connect(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+def _run(url: sa.URL, words: Sequence[str], **more: Any) -> None:
+    program, *others = words
+    address = [f"--host={url.host}", f"--port={url.port}"]
+    if url.get_backend_name() == "mysql":
+        address += [f"--user={url.username}", "--protocol=tcp", "--skip-ssl"]
+    else:
+        address += [f"--username={url.username}"]
+    passwords = {"MYSQL_PWD": str(url.password), "PGPASSWORD": str(url.password)}
+    subprocess.run([program, *address, *others], env=os.environ | passwords, check=True, **more)

@@ -1,0 +1,106 @@
+"""The primary and the replica of a pair change their roles; each harm exchanges them once more.
+
+Whatever the order, the replica takes writes only when the old primary takes none, and the old primary comes back as a
+replica of the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from jepsen.clusters.cluster import Cluster
+from jepsen.clusters.pairs import Pair
+from jepsen.nemeses.nemesis import Nemesis
+
+#: Seconds for which the replica receives nothing before the primary is killed: commits of this time are lost.
+LAG = 0.3
+
+
+class _Exchange(Nemesis):
+    """The form of all; once it is over, haproxy sends connections to the new primary, so that no request is refused."""
+
+    kills = "database"
+    seconds: ClassVar[float] = 0.7
+    aftermath = 0.0
+
+    def applies_to(self, cluster: Cluster) -> bool:
+        return isinstance(cluster, Pair)
+
+
+class Switchover(_Exchange):
+    """Planned: the old primary refuses writes and loses its sessions, then the replica has all and is promoted."""
+
+    name = "switch-over"
+
+    @contextlib.contextmanager
+    def harm(self, cluster: Pair, chance: random.Random) -> Iterator[dict[str, Any]]:
+        old, new = cluster.servers
+        old.demote()
+        cluster.router.wait_for(old, "DOWN")
+        new.wait_for(old)
+        _promote(cluster)
+        yield {"primary": new.port}
+        old.follow(new, cluster.link.port)
+
+
+class Split(_Exchange):
+    """The same, but sessions at the old primary stay open, and what is read there is its past, until it comes back.
+
+    The service leaves it with its first write, and for reads after ``freshness.CHECK_INTERVAL``.
+    """
+
+    name = "switch-over-unfenced"
+    shows_past = True
+
+    @contextlib.contextmanager
+    def harm(self, cluster: Pair, chance: random.Random) -> Iterator[dict[str, Any]]:
+        old, new = cluster.servers
+        cluster.router.keep_open_sessions(old)
+        old.demote()
+        new.wait_for(old)
+        _promote(cluster)
+        yield {"primary": new.port}
+        cluster.router.end_open_sessions(old)
+        old.follow(new, cluster.link.port)
+
+
+class Failover(_Exchange):
+    """The replica stops receiving, the primary is killed, and the replica is promoted as it is."""
+
+    name = "fail-over"
+    loses_tail = True
+
+    def applies_to(self, cluster: Cluster) -> bool:
+        return isinstance(cluster, Pair) and not cluster.waits_for_replica
+
+    @contextlib.contextmanager
+    def harm(self, cluster: Pair, chance: random.Random) -> Iterator[dict[str, Any]]:
+        old, new = cluster.servers
+        with cluster.link.silent():
+            time.sleep(LAG)
+            old.kill()
+        _promote(cluster)
+        yield {"primary": new.port}
+        old.follow(new, cluster.link.port)
+
+
+class FailoverWithoutLoss(Failover):
+    """The same where each COMMIT waits for the replica: what was answered is kept."""
+
+    name = "fail-over-synchronous"
+    loses_tail = False
+
+    def applies_to(self, cluster: Cluster) -> bool:
+        return isinstance(cluster, Pair) and cluster.waits_for_replica
+
+
+def _promote(cluster: Pair) -> None:
+    old, new = cluster.servers
+    new.promote()
+    cluster.link.target = new.port
+    cluster.servers[:] = [new, old]
+    cluster.router.wait_for(new, "UP")

@@ -1,0 +1,138 @@
+"""Faults of claims: the fit rule, generations, owners, rows of consumers, attempts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from jepsen.planted.faults import PAUSE, fault
+from placement import errors
+from placement.db import retry
+from placement.db.compiled import CompiledStatement
+from placement.db.joint_write import JointWrites
+from placement.db.tables import consumers
+from placement.handlers import allocation as handler
+from placement.objects import capacity
+from placement.objects import consumer as consumer_module
+from placement.objects.claim_set import ClaimSet
+from placement.objects.claimed_inventory import ClaimedInventory
+from placement.objects.consumer import Consumer
+
+
+@fault
+def fit_read_before_the_lock() -> None:
+    """The fit rule decides by usage that was read before the provider was locked."""
+    write_consumers, read_inventories = ClaimSet._write_consumers, ClaimSet._read_inventories
+    early: dict[int, Any] = {}
+
+    def write_first(self: ClaimSet) -> None:
+        write_consumers(self)
+        early[id(self)] = read_inventories(self)
+        time.sleep(PAUSE)
+
+    def read_early(self: ClaimSet) -> Any:
+        return {**read_inventories(self), **early.pop(id(self))}
+
+    ClaimSet._write_consumers, ClaimSet._read_inventories = write_first, read_early
+
+
+@fault
+def capacity_not_compared() -> None:
+    """A claim is not compared with what others use."""
+    ClaimedInventory.check = lambda self, amount, total: None
+
+
+@fault
+def last_unit_refused() -> None:
+    """A claim is refused that would take the last unit of an inventory."""
+    capacity.has_room = lambda amount, used, capacity: used + amount < capacity
+
+
+@fault
+def consumer_generation_not_compared() -> None:
+    """The consumer generation that a client states is ignored."""
+    Consumer.check_generation = lambda self, given: None
+
+
+@fault
+def consumer_generation_not_raised() -> None:
+    """A claim leaves the generation of an existing consumer as it is."""
+    _change_advance({"generation": consumers.c.generation})
+
+
+@fault
+def owner_not_written() -> None:
+    """A claim leaves the project and the user of an existing consumer as they are."""
+    _change_advance({"project_id": consumers.c.project_id, "user_id": consumers.c.user_id})
+
+
+def _change_advance(values: Mapping[str, Any]) -> None:
+    advance = consumer_module._ADVANCE_ANY.values(values)
+    consumer_module._ADVANCE = {
+        False: CompiledStatement(advance),
+        True: CompiledStatement(advance.where(consumers.c.generation == sa.bindparam("was"))),
+    }
+
+
+@fault
+def consumer_row_left() -> None:
+    """The row of a consumer stays when a claim leaves it nothing."""
+    Consumer.delete = lambda self, db, *, as_read: None
+
+
+@fault
+def allocations_left() -> None:
+    """A deletion of a consumer's allocations deletes the row only: the allocations are of a consumer without a row."""
+
+    def release(cls: Any, db: Any, uuid: str) -> None:
+        if not Consumer.delete_row(db, uuid).held_on:
+            raise errors.NoAllocations(uuid=uuid)
+
+    ClaimSet.release = classmethod(release)
+
+
+@fault
+def ghost_ended_beside_a_claim() -> None:
+    """A consumer without a row is ended without a lock, so a claim for it that runs meanwhile is deleted, too.
+
+    Only consumers without a row are concerned, which other implementations leave: ``allocations_left`` makes them.
+    """
+    allocations_left()
+    delete = Consumer.delete
+
+    def delete_row_only(self: Consumer, db: Any, *, as_read: bool) -> None:
+        if self.id is not None:
+            delete(self, db, as_read=as_read)
+        else:
+            time.sleep(PAUSE)
+
+    Consumer.delete = delete_row_only
+
+
+@fault
+def post_in_several_transactions() -> None:
+    """POST /allocations writes each of its consumers in a transaction of its own."""
+    place = handler._place
+
+    def one_by_one(req: Any, wanted: Any) -> None:
+        for claim in wanted:
+            place(req, [claim])
+
+    handler._place = one_by_one
+
+
+@fault
+def one_attempt() -> None:
+    """A write that collides with others is refused, and not run again."""
+    until_done = retry.until_done
+    retry.until_done = lambda attempt, **options: until_done(attempt, **{**options, "attempts": 1})
+
+
+@fault
+def refused_told_as_done() -> None:
+    """Of claims that threads write together, all are answered as done, also those that did not fit."""
+    write_mixed = JointWrites._write_mixed
+    JointWrites._write_mixed = lambda self, batch: [True for _ in write_mixed(self, batch)]

@@ -1,0 +1,36 @@
+"""The register of faults."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+
+#: Which fault a service has.
+VARIABLE = "PLACEMENT_PLANTED"
+_MODULES = ("claims", "providers", "places", "leases", "machines", "feeds", "outcomes")
+
+#: Seconds for which a planted race lasts longer than on a machine that does nothing else.
+PAUSE = 0.02
+
+Plant = Callable[[], None]
+_FAULTS: dict[str, Plant] = {}
+
+
+def fault(plant: Plant) -> Plant:
+    """Register a function that plants a fault in this process; its docstring says what the fault is."""
+    _FAULTS[plant.__name__.replace("_", "-")] = plant
+    return plant
+
+
+def faults() -> Mapping[str, Plant]:
+    """Return all faults by name."""
+    for module in _MODULES:
+        importlib.import_module(f"jepsen.planted.{module}")
+    return _FAULTS
+
+
+def plant() -> None:
+    """Plant the fault that the environment names, if it names one; raises KeyError for an unknown name."""
+    if name := os.environ.get(VARIABLE):
+        faults()[name]()

@@ -1,0 +1,106 @@
+"""Faults of the change feed and of the index that follows it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from jepsen.planted.faults import fault
+from placement.db import feed
+from placement.db.transaction import Transaction
+from placement.index import refresh
+from placement.index.live import LiveIndex
+from placement.index.position import Position
+
+#: Seconds: the age of a snapshot that is shown.
+_OLD = 0.3
+
+
+@fault
+def usage_not_in_the_feed() -> None:
+    """A claim is not recorded in the feed."""
+    changed = Transaction.changed
+
+    def without_usage(self: Transaction, provider_id: int, what: str) -> None:
+        if what != feed.USAGE:
+            changed(self, provider_id, what)
+
+    Transaction.changed = without_usage
+
+
+@fault
+def number_used_twice() -> None:
+    """Two transactions in a row of a writer have one number, unless they concern the same provider."""
+    record = feed.Writer.record
+
+    def record_twice(self: feed.Writer, connection: Any, changes: dict[int, str]) -> int:
+        numbered: tuple[int, set[int]] = getattr(self, "numbered", (0, set()))
+        if numbered[0] == self.seq > 0 and numbered[1].isdisjoint(changes):
+            self.seq -= 1
+            self.numbered = self.seq + 1, numbered[1] | changes.keys()
+        else:
+            self.numbered = self.seq + 1, {*changes}
+        return record(self, connection, changes)
+
+    feed.Writer.record = record_twice
+
+
+@fault
+def number_left_out() -> None:
+    """Every tenth number of a writer is left out."""
+    record = feed.Writer.record
+
+    def record_after_gap(self: feed.Writer, connection: Any, changes: dict[int, str]) -> int:
+        self.seq += self.seq % 10 == 9
+        return record(self, connection, changes)
+
+    feed.Writer.record = record_after_gap
+
+
+@fault
+def lost_tail_not_noticed() -> None:
+    """An index goes on with what it has if the database has lost the transactions that it has read."""
+    changes_since = Position.changes_since
+    Position.follows = lambda self, earlier: True
+    Position.changes_since = lambda self, db, earlier, most: changes_since(self, db, earlier, most) or {}
+
+
+@fault
+def old_snapshot() -> None:
+    """A search may see a snapshot that was current a moment ago."""
+    current = LiveIndex.current
+
+    def recent(self: LiveIndex) -> Any:
+        indexed = self._indexed
+        if indexed is None or time.monotonic() - self._current_at > _OLD:
+            return current(self)
+        return indexed.snapshot
+
+    LiveIndex.current = recent
+
+
+@fault
+def refresh_shared_that_began_earlier() -> None:
+    """A search that waited for the refresh of another thread uses it, although that may have read the feed before."""
+    current = LiveIndex.current
+
+    def shared(self: LiveIndex) -> Any:
+        running = self._begun > self._ended
+        if not running or self._indexed is None:
+            return current(self)
+        with self._lock:
+            return self._indexed.snapshot
+
+    LiveIndex.current = shared
+
+
+@fault
+def usage_left_out() -> None:
+    """An index leaves the usage of some providers as it was."""
+    applied = refresh.applied
+
+    def applied_to_others(db: Any, snapshot: Any, changes: Mapping[int, str]) -> Any:
+        return applied(db, snapshot, {id_: what for id_, what in changes.items() if what != feed.USAGE or id_ % 3})
+
+    refresh.applied = applied_to_others

@@ -1,0 +1,171 @@
+"""Faults of leases: when they end, what an extension does, and what expired ones hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import threading
+import time
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.sql import visitors
+
+from jepsen.planted.faults import PAUSE, fault
+from placement.db.tables import LEASE_IS_OVER, claims, consumers
+from placement.db.transaction import Reading, Transaction
+from placement.objects import claim_record, leases, release
+from placement.objects.claim_record import ClaimRecord, HeldClaim
+from placement.objects.consumer import Consumer
+from placement.objects.lease_sweep import LeaseSweeper
+from placement.v1.handlers import claim as handler
+
+#: Seconds that an extension takes in which its lease may end.
+_LONG = 0.5
+#: Stands for what a consumer holds that holds nothing.
+_NOTHING = object()
+_SECOND = datetime.timedelta(seconds=1)
+
+
+@fault
+def lease_shorter_than_told() -> None:
+    """The end of a lease that is written is a second before the one that is answered."""
+    insert_all = ClaimRecord.insert_all.__func__
+
+    def insert_shorter(cls: Any, db: Any, records: Any) -> None:
+        ends = [record.expires_at and record.expires_at - _SECOND for record in records]
+        shorter = [dataclasses.replace(record, expires_at=end) for record, end in zip(records, ends, strict=True)]
+        insert_all(cls, db, shorter)
+
+    ClaimRecord.insert_all = classmethod(insert_shorter)
+
+
+@fault
+def all_swept_when_one_is_over() -> None:
+    """A sweep ends all leases, also those whose time is not over."""
+    leases._DUE = (
+        sa.select(consumers.c.uuid)
+        .join(claims, claims.c.consumer_id == consumers.c.id)
+        .where(claims.c.expires_at.is_not(None))
+        .limit(sa.bindparam("most"))
+    )
+    _sweep_without_look()
+
+
+def _sweep_without_look(before: float = 0) -> None:
+    """Let a sweep end what it has found, without a look at the ends of leases once it has the locks."""
+
+    def end_due(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
+        time.sleep(before if uuids else 0)
+        ending = release.lock(db, uuids, skip_locked=skip_locked)
+        release.end(db, ending)
+        return len(ending)
+
+    leases._end_due = end_due
+
+
+@fault
+def swept_beside_an_extension() -> None:
+    """A sweep does not look at the end of a lease again once it has the lock that an extension had."""
+    extend = leases.extend
+
+    def extend_late(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
+        extend(db, consumer_uuid, seconds)
+        time.sleep(_LONG)
+
+    leases.extend = extend_late
+    _sweep_without_look(PAUSE)
+    # On servers that skip what is locked, too.
+    Transaction.skips_locked_rows = property(lambda self: False)
+
+
+def _sweep_for_claims_only() -> None:
+    """Let expired leases be until a claim needs what they hold, so that more of them are met."""
+    LeaseSweeper.sweep = lambda self: False
+
+
+@fault
+def shown_after_its_end() -> None:
+    """Reads below /v1 show what a lease holds until it is swept."""
+    _sweep_for_claims_only()
+
+    def never(element: Any, **_: Any) -> Any:
+        return sa.false() if element is LEASE_IS_OVER else None
+
+    claim_record._HELD = visitors.replacement_traverse(claim_record._HELD, {}, never)
+
+
+@fault
+def extended_after_its_end() -> None:
+    """A lease whose time is over can be extended until it is swept."""
+    _sweep_for_claims_only()
+
+    class Unending(Consumer):
+        @classmethod
+        def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Consumer]:
+            found = Consumer.read_all(db, uuids)
+            for consumer in found.values():
+                consumer.is_over = False
+            return found
+
+    leases.Consumer = Unending
+
+
+@fault
+def stalled_extension_answered_with_404() -> None:
+    """An extension is answered with 404 if its transaction took longer than the new lease, and is committed.
+
+    Every third one of a second takes that long.
+    """
+    extend, numbers = leases.extend, itertools.count(1)
+
+    def extend_late(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
+        extend(db, consumer_uuid, seconds)
+        if seconds == 1 and next(numbers) % 3 == 0:
+            time.sleep(seconds + 10 * PAUSE)
+
+    class AnyClaim(HeldClaim):
+        @classmethod
+        def of_consumers(cls, db: Reading, uuids: Collection[str]) -> dict[str, Any]:
+            return {**dict.fromkeys(uuids, _NOTHING), **HeldClaim.of_consumers(db, uuids)}
+
+    present = handler._present
+    handler._present = lambda held, consumer: present(None if held is _NOTHING else held, consumer)
+    leases.extend, handler.HeldClaim = extend_late, AnyClaim
+
+
+@fault
+def extension_not_written() -> None:
+    """An extension is answered with the new end, and the old one stays."""
+    extend, of_consumers, local = leases.extend, HeldClaim.of_consumers.__func__, threading.local()
+
+    def extend_and_undo(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
+        with db._connection.begin_nested() as undone:
+            extend(db, consumer_uuid, seconds)
+            local.told = consumer_uuid, leases.end_after(db, seconds)
+            undone.rollback()
+
+    def of_extended(cls: Any, db: Reading, uuids: Collection[str]) -> dict[str, HeldClaim]:
+        found: dict[str, HeldClaim] = of_consumers(cls, db, uuids)
+        uuid, end = local.__dict__.pop("told", (None, None))
+        if uuid in found:
+            found[uuid].expires_at = end
+        return found
+
+    leases.extend, HeldClaim.of_consumers = extend_and_undo, classmethod(of_extended)
+
+
+@fault
+def end_lost_by_a_move() -> None:
+    """A consumer that is moved has no end any more, although the request does not say so."""
+    replace = ClaimRecord.replace
+    ClaimRecord.replace = lambda self, db, *, keep_end: replace(self, db, keep_end=False)
+
+
+@fault
+def expired_lease_keeps_its_room() -> None:
+    """What an expired lease holds is given back only once its consumer is claimed for again."""
+    _sweep_for_claims_only()
+    leases.give_back_first = lambda db, providers: None

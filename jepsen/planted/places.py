@@ -1,0 +1,167 @@
+"""Faults of POST /v1/claims: what is claimed, for whom, all or nothing, and where."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from jepsen.planted.faults import PAUSE, fault
+from placement.objects.claim import Claim
+from placement.objects.claim_batch import ClaimBatch
+from placement.objects.claim_record import HeldClaim
+from placement.search.pick.strategy import Preference, Strategy
+from placement.v1.claiming import writing
+from placement.v1.claiming.engine import Claiming
+from placement.v1.claiming.request import ClaimCall, ClaimRequest
+from placement.v1.claiming.result import ClaimResult, Place, RequestOutcome, refused
+from placement.v1.claiming.writing import ChosenPlace
+from placement.v1.failures import NothingPlaced
+from placement.v1.handlers import claim as handler
+
+Resources = Mapping[str, Mapping[str, int]]
+
+
+def _change_places(change: Any) -> None:
+    """Change what is claimed of a place that was chosen: ``change(place)`` returns it."""
+    of = ChosenPlace.of.__func__
+    ChosenPlace.of = classmethod(lambda cls, *arguments: change(of(cls, *arguments)))
+
+
+@fault
+def more_claimed_than_asked() -> None:
+    """A claim takes one unit of each class more than was asked for."""
+    _change_places(lambda place: place._replace(resources=_with_more(place.resources)))
+
+
+def _with_more(resources: Resources) -> Resources:
+    return {uuid: {name: amount + 1 for name, amount in of.items()} for uuid, of in resources.items()}
+
+
+@fault
+def copies_on_one_provider() -> None:
+    """The copies of a place are claimed on the provider of the first one."""
+
+    def on_first(place: ChosenPlace) -> ChosenPlace:
+        first, *_ = place.resources
+        of = {name: amount * len(place.resources) for name, amount in place.resources[first].items()}
+        return place._replace(resources={first: of})
+
+    _change_places(on_first)
+
+
+@fault
+def results_in_another_order() -> None:
+    """The results of a call for several consumers are not in the order of its requests."""
+    run = Claiming.run
+    Claiming.run = lambda self: run(self)[::-1]
+
+
+@fault
+def mappings_of_an_earlier_place() -> None:
+    """What a consumer holds is shown with the mappings of its claim, although another program has changed it."""
+    of_row = HeldClaim._of_row.__func__
+
+    def with_mappings(cls: Any, row: Any) -> HeldClaim:
+        held: HeldClaim = of_row(cls, row)
+        held.mappings = row.mappings if row.content else None
+        return held
+
+    HeldClaim._of_row = classmethod(with_mappings)
+
+
+@fault
+def more_written_than_told() -> None:
+    """A claim is written with one unit of each class more than is answered."""
+
+    class More(ClaimBatch):
+        def __init__(self, db: Any, claims: Sequence[Claim], relied_on: Any = None) -> None:
+            super().__init__(
+                db, [dataclasses.replace(one, resources=_with_more(one.resources)) for one in claims], relied_on
+            )
+
+    writing.ClaimBatch = More
+
+
+@fault
+def held_whatever_was_asked() -> None:
+    """A consumer that holds something is answered as held, whatever is asked for."""
+    end_if_decided = Claiming._end_if_decided
+
+    def end_if_held(self: Claiming, request: ClaimRequest, held: Any) -> None:
+        if held is not None:
+            held.content = request.content
+        end_if_decided(self, request, held)
+
+    Claiming._end_if_decided = end_if_held
+
+
+@fault
+def held_by_another() -> None:
+    """A request that is repeated is answered with what the first consumer with such a request held."""
+    of_held, known = Place.of_held.__func__, dict[str | None, Place]()
+
+    def of_first(cls: Any, held: Any) -> Place:
+        return known.setdefault(held.content, of_held(cls, held))
+
+    Place.of_held = classmethod(of_first)
+
+
+def _change_calls(**changes: Any) -> None:
+    """Carry out all calls as if they had said something else."""
+    call = handler._call
+
+    def other(*arguments: Any) -> ClaimCall:
+        return dataclasses.replace(call(*arguments), **changes)
+
+    handler._call = other
+
+
+@fault
+def all_or_nothing_not_minded() -> None:
+    """Of a call for all or nothing those are claimed that fit."""
+    _change_calls(all_or_nothing=False)
+
+
+@fault
+def some_kept_of_nothing() -> None:
+    """Of a call for all or nothing those are claimed that fit, and all are answered as refused."""
+    run = Claiming.run
+
+    def run_one_by_one(self: Claiming) -> list[ClaimResult]:
+        if not self._call.all_or_nothing:
+            return run(self)
+        self._call, self._together = dataclasses.replace(self._call, all_or_nothing=False), False
+        found = run(self)
+        if any(one.outcome is RequestOutcome.REFUSED for one in found):
+            return [refused(one.consumer, NothingPlaced()) for one in found]
+        return found
+
+    Claiming.run = run_one_by_one
+
+
+@fault
+def apart_from_not_minded() -> None:
+    """Consumers get places in trees of those that they should be apart from, so close together as they fit."""
+    _change_calls(apart_from=frozenset(), strategy=Strategy(Preference.PACK))
+
+
+@fault
+def together_with_not_minded() -> None:
+    """Consumers get places in other trees than those that they should be together with."""
+    _change_calls(together_with=frozenset())
+
+
+@fault
+def own_release_not_minded() -> None:
+    """A consumer that was released between the search and the look at what it holds is refused for want of room."""
+
+    def end_missing(
+        self: Claiming, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str], searched: Any
+    ) -> None:
+        time.sleep(25 * PAUSE)
+        if not self._end_held(concerned):
+            self._refuse_for_room(missing, cut_short, searched)
+
+    Claiming._end_missing = end_missing

@@ -1,0 +1,159 @@
+"""Faults of providers: generations, trees, resource classes, names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from jepsen.planted.faults import PAUSE, fault
+from placement.db import names
+from placement.db.compiled import CompiledStatement
+from placement.db.names import Name
+from placement.db.tables import resource_providers
+from placement.handlers import provider as handler
+from placement.objects import provider_rows, tree
+from placement.objects.consumer import Consumer
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.provider import GENERATION, ResourceProvider
+from placement.objects.resource_class import ResourceClass
+
+
+@fault
+def provider_generation_not_compared() -> None:
+    """The provider generation that a client states is ignored."""
+    lock = LockedProvider.lock.__func__
+    LockedProvider.lock = classmethod(lambda cls, db, uuid, generation=None, **options: lock(cls, db, uuid, **options))
+
+
+@fault
+def provider_generation_not_raised() -> None:
+    """A claim leaves the generations of its providers as they are."""
+    advance = sa.update(resource_providers).where(provider_rows._AMONG)
+    provider_rows._ADVANCE_ALL = CompiledStatement(
+        advance.values(generation=GENERATION, updated_at=sa.bindparam("now")),
+    )
+
+
+def _subtree(db: Any, provider_id: int) -> set[int]:
+    """As ``tree._subtree``, which does not end in a loop of parents."""
+    children: dict[int | None, list[int]] = {}
+    for row in db.execute(tree._MEMBERS, {"id_": provider_id}):
+        children.setdefault(row.parent_provider_id, []).append(row.id)
+    found, left = set[int](), [provider_id]
+    while left:
+        found.add(left[-1])
+        left += [child for child in children.get(left.pop(), ()) if child not in found]
+    return found
+
+
+@fault
+def loops_not_refused() -> None:
+    """A provider can be moved below one of its descendants."""
+    lock = tree._lock
+
+    def without_parent(db: Any, ends: list[ResourceProvider]) -> Any:
+        provider, root, subtree = lock(db, ends)
+        return provider, root, subtree - {end.id for end in ends[1:]}
+
+    tree._lock, tree._subtree = without_parent, _subtree
+
+
+@fault
+def roots_not_locked_by_moves() -> None:
+    """A move locks the provider and its next parent, but neither root: two moves at a time can make a loop."""
+
+    def lock(db: Any, ends: list[ResourceProvider]) -> Any:
+        locked = {one.id: one for one in provider_rows.lock_all(db, {one.id for one in ends})}
+        provider, *parent = tree._as_read(ends, locked.values())
+        root = provider if not parent else next(iter(ResourceProvider.of_ids(db, {parent[0].tree_id})))
+        subtree = _subtree(db, provider.id)
+        time.sleep(PAUSE)
+        return provider, root, subtree
+
+    tree._lock, tree._subtree = lock, _subtree
+    provider_rows.touch = lambda db, ids: None
+
+
+@fault
+def root_not_locked_by_births() -> None:
+    """The creation of a child locks its parent only, so the root of the tree can change meanwhile."""
+
+    def lock_parent(db: Any, uuid: str) -> ResourceProvider | None:
+        found = ResourceProvider.find(db, uuid)
+        if found is not None:
+            time.sleep(3 * PAUSE)
+            provider_rows.lock_all(db, {found.id})
+        return found
+
+    tree._lock_with_root = lock_parent
+
+
+@fault
+def move_not_written() -> None:
+    """A provider that is moved is renamed only, and stays below its parent."""
+
+    def lock(cls: Any, db: Any, uuid: str, parent_uuid: str | None, **_: Any) -> LockedProvider:
+        return LockedProvider.lock(db, uuid)
+
+    LockedProvider.lock_and_move = classmethod(lock)
+
+
+@fault
+def name_not_written() -> None:
+    """A provider that is renamed keeps its name."""
+    LockedProvider.rename = lambda self, name: None
+
+
+@fault
+def root_left_out() -> None:
+    """A list of providers leaves out those that have no parent, unless there are no others."""
+    find = handler.find_providers
+
+    def find_children(wanted: Any, snapshot: Any) -> Any:
+        slots = [*find(wanted, snapshot)]
+        return [slot for slot in slots if snapshot.provider(slot).parent >= 0] or slots
+
+    handler.find_providers = find_children
+
+
+@fault
+def leaves_left_out() -> None:
+    """A list of the providers of a tree leaves out those that were created last."""
+    find = handler.find_providers
+
+    def find_old(wanted: Any, snapshot: Any) -> Any:
+        slots = [*find(wanted, snapshot)]
+        newest = max((snapshot.provider(slot).id for slot in slots), default=0)
+        parents = {snapshot.provider(slot).parent for slot in slots}
+        return [slot for slot in slots if slot in parents or snapshot.provider(slot).id != newest or len(slots) == 1]
+
+    handler.find_providers = find_old
+
+
+@fault
+def class_deleted_beside_an_inventory() -> None:
+    """A resource class is not locked by the transaction that adds inventory of it."""
+    ResourceClass.hold = staticmethod(lambda db, ids: time.sleep(PAUSE))
+
+
+@fault
+def ids_remembered() -> None:
+    """The ids of projects, users and consumer types are kept in memory, also after the database has lost their rows."""
+    read, known = Consumer.read_for_claims.__func__, dict[Name, int]()
+
+    def read_unknown(cls: Any, db: Any, owners: Mapping[str, Any], providers: Collection[str]) -> Any:
+        unknown = {
+            uuid: owner and (None if known.keys() >= {*owner.names} else owner) for uuid, owner in owners.items()
+        }
+        found, provider_ids = read(cls, db, unknown, providers)
+        for uuid, owner in owners.items():
+            if owner and unknown[uuid]:
+                known.update(names.find(db, owner.names))
+            elif owner:
+                found[uuid].columns = owner.columns(known)
+        return found, provider_ids
+
+    Consumer.read_for_claims = classmethod(read_unknown)

@@ -1,0 +1,259 @@
+"""One run: clients work on a cluster while nemeses harm it, one after the other; then the history is checked."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from jepsen import catalogue, final_state
+from jepsen.calls import effects
+from jepsen.client import Client, Recorder
+from jepsen.clusters.cluster import Cluster
+from jepsen.effect_types import ABSENT, EVERY, Effect, ProviderWrite
+from jepsen.history import FINAL, Event, History, Operation
+from jepsen.nemeses.nemesis import Nemesis
+from jepsen.violation import Violation
+from jepsen.workloads.workload import Workload
+
+#: Seconds after which a cluster that has all it needs must answer writes; far above the limits of checker.recovery,
+#: which hold on a machine that is not shared.
+_RECOVERY = 120.0
+#: The invariant that is violated where a cluster cannot be used for another run.
+RECOVERS = "recovery"
+#: How many writes in a row each service must answer then.
+_IN_A_ROW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run does.
+
+    Attributes:
+        workloads: Names; their clients work at the same time.
+        nemeses: Names; they come in turn, from the first one on.
+        seconds: How long clients work; the last nemesis may make it longer.
+        seed: Of all choices of the clients and the nemeses.
+        peace: Seconds before each nemesis, and after the last one.
+    """
+
+    workloads: Sequence[str]
+    nemeses: Sequence[str] = ()
+    seconds: float = 60.0
+    seed: int = 0
+    peace: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a run.
+
+    Attributes:
+        path: The file with the history; None if nothing is violated, and nothing undecided.
+        undecided: What the checks found no verdict about, in the bounds of their searches.
+    """
+
+    history: History
+    violations: Sequence[Violation]
+    path: Path | None
+    undecided: Sequence[Violation] = ()
+
+    @property
+    def recovered(self) -> bool:
+        """Whether the cluster can be used for another run."""
+        return all(violation.invariant != RECOVERS for violation in self.violations)
+
+
+def run(cluster: Cluster, plan: Plan) -> Result:
+    """Carry out the plan on a cluster that runs, and check the history.
+
+    An exception of a client, a nemesis or a check is raised; the cluster may then be in any state.
+    """
+    one = _Run(cluster, plan)
+    try:
+        violations = one.carry_out()
+    except Exception as error:
+        error.add_note(f"the history until then: {keep(one.history())}")
+        raise
+    history = one.history()
+    found: list[Violation] = []
+    for name, check in catalogue.checks().items():
+        try:
+            found += check(history)
+        except Exception as error:
+            error.add_note(f"in the check {name!r} of the history {keep(history)}")
+            raise
+    violations += [one for one in found if not one.undecided]
+    undecided = [one for one in found if one.undecided]
+    return Result(history, violations, keep(history) if violations or undecided else None, undecided)
+
+
+def keep(history: History) -> Path:
+    """Write the history to a new file that outlives the run, and return its path."""
+    prefix = f"history-{history.run['cluster']}-{history.run['seed']}-"
+    with tempfile.NamedTemporaryFile(prefix=prefix, suffix=".jsonl", delete=False) as file:
+        path = Path(file.name)
+    history.write(path)
+    return path
+
+
+@dataclass
+class _Run:
+    cluster: Cluster
+    plan: Plan
+    recorder: Recorder = field(default_factory=Recorder)
+    final: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._workloads = [catalogue.workload(name)() for name in self.plan.workloads]
+        self._stopped = threading.Event()
+        #: What earlier runs on the same cluster left; the schema of an older version lacks tables.
+        readable = self.cluster.shows_state and self.cluster.tree is None
+        self._flaws = final_state.flaws(self.cluster.database_url) if readable else {}
+        self._begun = final_state.newest_numbers(self.cluster.database_url) if readable else {}
+        self._newest = self._begun if self.cluster.lost_tail else {}
+
+    def carry_out(self) -> list[Violation]:
+        """Return what is violated by the run itself: that the cluster does not recover."""
+        last = self._client(FINAL)
+        for workload in self._workloads:
+            workload.prepare(last)
+        with ThreadPoolExecutor(sum(workload.clients for workload in self._workloads)) as threads:
+            working = [*self._begin(threads)]
+            try:
+                self._harm()
+            finally:
+                self._stopped.set()
+        for client in working:
+            client.result()
+        if not self._recovers(last):
+            return [Violation(RECOVERS, f"writes are not acknowledged {_RECOVERY:.0f} s after the last nemesis")]
+        for workload in self._workloads:
+            workload.finish(last)
+        self._read_all(last)
+        if self.cluster.shows_state:
+            self.final = final_state.read(self.cluster.database_url, self.cluster.services)
+        return []
+
+    def history(self) -> History:
+        """Return the history so far."""
+        description = {
+            "cluster": self.cluster.name,
+            "workloads": [*self.plan.workloads],
+            "nemeses": [*self.plan.nemeses],
+            "seconds": self.plan.seconds,
+            "seed": self.plan.seed,
+            "flaws": self._flaws,
+            "newest": self._newest,
+            "begun": self._begun,
+        }
+        if not self.cluster.shows_state:
+            description["skipped"] = "not checked: rows and indices at the end, because the service is another one"
+        for workload in self._workloads:
+            description |= workload.describe()
+        events = [event for event in self.recorder.events if catalogue.nemesis(event.nemesis).shows_past]
+        judged = (_without_past(one, events) for one in self.recorder.operations)
+        operations = sorted((one for one in judged if one is not None), key=lambda one: one.number)
+        return History(description, operations, [*self.recorder.events], self.final)
+
+    def _client(self, process: int) -> Client:
+        return Client(self.recorder, process, self.cluster.urls, self._stopped)
+
+    # --- clients ---
+
+    def _begin(self, threads: ThreadPoolExecutor) -> Iterator[Future[None]]:
+        processes = itertools.count()
+        for workload in self._workloads:
+            for _ in range(workload.clients):
+                process = next(processes)
+                chance = random.Random(f"{self.plan.seed} {process}")
+                yield threads.submit(self._work, workload, self._client(process), chance)
+
+    def _work(self, workload: Workload, client: Client, chance: random.Random) -> None:
+        try:
+            workload.run(client, chance)
+        finally:
+            self._stopped.set()  # if it is not yet, this client has failed, and the run with it
+
+    # --- nemeses ---
+
+    def _harm(self) -> None:
+        chance, end = random.Random(self.plan.seed), time.monotonic() + self.plan.seconds
+        for number, name in enumerate(itertools.cycle(self.plan.nemeses)):
+            # The first one comes however slow the machine is.
+            if self._stopped.wait(self.plan.peace) or (number and time.monotonic() + self.plan.peace > end):
+                break
+            self._harm_once(catalogue.nemesis(name)(), chance)
+        self._stopped.wait(end - time.monotonic())
+        self.cluster.wait_until_complete()
+
+    def _harm_once(self, nemesis: Nemesis, chance: random.Random) -> None:
+        self.cluster.wait_until_complete()
+        began = self.recorder.now()
+        with nemesis.harm(self.cluster, chance) as detail:
+            spares = {"all": None, "in flight": self.recorder.now(), "none": 0}[nemesis.loses]
+            self._stopped.wait(nemesis.seconds)
+        healed = self.recorder.now()
+        event = Event(nemesis.name, began, healed, nemesis.loses_tail, detail, nemesis.aftermath, spares)
+        self.recorder.record(replace(event, keeps_earlier=nemesis.keeps_earlier))
+        self.cluster.lost_tail |= nemesis.loses_tail
+
+    # --- the end ---
+
+    def _recovers(self, client: Client) -> bool:
+        """Whether each service acknowledges writes in time."""
+        deadline = time.monotonic() + _RECOVERY
+        for service in range(len(self.cluster.urls)):
+            acknowledged = 0
+            while acknowledged < _IN_A_ROW:
+                if time.monotonic() > deadline:
+                    return False
+                acknowledged = acknowledged + 1 if self._writes(client, service) else 0
+        return True
+
+    def _writes(self, client: Client, service: int) -> bool:
+        name = str(uuid.uuid4())
+        created = client.call("POST", "/resource_providers", {"name": name, "uuid": name}, service=service)
+        if not created.succeeded:
+            time.sleep(0.05)
+            return False
+        return client.call("DELETE", f"/resource_providers/{name}", service=service).succeeded
+
+    def _read_all(self, client: Client) -> None:
+        """Read each consumer and provider of the run, with contents, so that the history has the state at its end."""
+        shown = [effect for one in [*self.recorder.operations] for effect in effects(one)]
+        consumers = {effect.consumer for effect in shown if hasattr(effect, "consumer")}
+        providers = {effect.provider for effect in shown if hasattr(effect, "provider")}
+        for consumer in sorted(consumers - {EVERY}):
+            client.read(f"/allocations/{consumer}", seconds=_RECOVERY)
+        for provider in sorted(providers - {EVERY}):
+            client.read(f"/resource_providers/{provider}", seconds=_RECOVERY)
+        for provider in sorted({effect.provider for effect in shown if _changes_contents(effect)}):
+            for kind in ("inventories", "traits", "aggregates"):
+                client.read(f"/resource_providers/{provider}/{kind}", seconds=_RECOVERY)
+
+
+def _changes_contents(effect: Effect) -> TypeGuard[ProviderWrite]:
+    return isinstance(effect, ProviderWrite) and effect.expected is not ABSENT
+
+
+def _without_past(one: Operation, events: Sequence[Event]) -> Operation | None:
+    """Return what is judged of a call where replies during these events may say what was, and not what is."""
+    if one.ended is None or not any(_during(one, event) for event in events):
+        return one
+    if one.method == "GET" or not one.succeeded:
+        return None
+    # An acknowledged write is in effect; what a call for several consumers says of each may be read only.
+    return replace(one, ended=None, status=0, reply=None) if one.path.startswith("/v1/claims") else one
+
+
+def _during(one: Operation, event: Event) -> bool:
+    return one.ended is not None and one.ended > event.began and (event.healed is None or one.began < event.healed)

@@ -1,0 +1,63 @@
+"""Histories written by hand, for tests of checks: each call in one line, times in small numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jepsen import catalogue
+from jepsen.history import Event, History, Operation
+from jepsen.violation import Check
+
+
+def history(*operations: Operation, events: Iterable[Event] = (), final: Any = None, **run: Any) -> History:
+    """Return a history of operations in the order in which they began."""
+    ordered = sorted(operations, key=lambda one: one.began)
+    numbered = [
+        Operation(**{field: getattr(one, field) for field in one.__slots__} | {"number": number})
+        for number, one in enumerate(ordered)
+    ]
+    return History(run, numbered, list(events), final or {})
+
+
+def call(
+    began: int,
+    ended: int | None,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    status: int = 200,
+    reply: Any = None,
+    process: int = 0,
+    minor: int | None = None,
+    note: Any = None,
+) -> Operation:
+    """Return an operation; one without an end has no reply."""
+    return Operation(
+        *(0, process, began, ended, 0, method, path, minor, body),
+        *(0 if ended is None else status, None if ended is None else reply, note or {}),
+    )
+
+
+def error(detail: str, code: str = "placement.undefined_code") -> Any:
+    """Return the body of an error."""
+    return {"errors": [{"detail": detail, "code": code}]}
+
+
+def loss(began: int, healed: int, *, keeps_earlier: bool = False) -> Event:
+    """Return an event that loses the last commits."""
+    return Event("a loss", began, healed, loses_tail=True, keeps_earlier=keeps_earlier)
+
+
+def violated(check: Check, *operations: Operation, **more: Any) -> set[str]:
+    """Return the invariants that the operations violate, which are among those that the catalogue has of the check."""
+    found = {violation.invariant for violation in check(history(*operations, **more))}
+    known = {
+        invariant
+        for name, one in catalogue.checks().items()
+        for invariant in catalogue.INVARIANTS[name]
+        if one is check
+    }
+    assert not known or found <= known
+    return found

@@ -1,0 +1,155 @@
+"""Statements of a bank: which vectors of ticks are one history of commits, and which are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from jepsen.checker.bank import bank
+from jepsen.tests.handwritten_histories import call, loss, violated
+
+RUN = {"bank": {"project": "bank", "total": 10, "ticks": ["CUSTOM_TICK_0", "CUSTOM_TICK_1"]}}
+
+
+def swap(began, ended, client, tick, status=204):
+    note = {"bank": {"client": client, "tick": tick}}
+    return call(began, ended, "POST", "/allocations", {}, status=status, process=client, note=note)
+
+
+def read(began, ended, *ticks, money=10):
+    amounts = {"VCPU": money} | {f"CUSTOM_TICK_{client}": tick for client, tick in enumerate(ticks)}
+    reply = {"usages": {"INSTANCE": {"consumer_count": 4, **amounts}}}
+    return call(began, ended, "GET", "/usages?project_id=bank", reply=reply, process=9, note={"bank": "read"})
+
+
+def broken(*operations, **more):
+    return violated(bank, *operations, **RUN, **more)
+
+
+def test_a_history_of_committed_states_is_accepted():
+    assert not broken(
+        *(swap(1, 2, 0, 1), swap(1, 3, 1, 1), read(1, 4, 1, 0), read(3, 4, 1, 1)),
+        *(swap(5, None, 0, 2), read(6, 7, 1, 1), read(8, 9, 2, 1), swap(10, 11, 1, 2, status=409), read(12, 13, 2, 1)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("invariant", "operations"),
+    [
+        ("bank: constant sum", [swap(1, 2, 0, 1), read(3, 4, 1, 0, money=9)]),
+        ("bank: acknowledged writes included", [swap(1, 2, 0, 1), read(3, 4, 0, 0)]),
+        ("bank: nothing from nowhere", [read(1, 2, 1, 0), swap(3, 4, 0, 1)]),
+        ("bank: nothing from nowhere", [swap(1, 2, 0, 1, status=409), read(3, 4, 1, 0)]),
+        (
+            "bank: one order of commits",
+            [swap(1, 9, 0, 1), swap(1, 9, 1, 1), read(2, 8, 1, 0), read(2, 8, 0, 1)],
+        ),
+        ("bank: reads never go back", [swap(1, None, 0, 1), read(2, 3, 1, 0), read(4, 5, 0, 0)]),
+    ],
+)
+def test_what_is_no_committed_state_is_found(invariant, operations):
+    assert broken(*operations) == {invariant}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"usages": {"VCPU": 10, "CUSTOM_TICK_0": 1}},
+        {
+            "provider_summaries": {
+                "a": {"resources": {"VCPU": {"capacity": 9, "used": 4}, "CUSTOM_TICK_0": {"capacity": 9, "used": 1}}},
+                "b": {"resources": {"VCPU": {"capacity": 9, "used": 6}}},
+            }
+        },
+        {"providers": [{"inventories": {"VCPU": {"used": 10}, "CUSTOM_TICK_0": {"used": 1}}}]},
+    ],
+)
+def test_every_form_of_a_statement_is_read(reply):
+    path = {
+        "usages": "/usages?project_id=bank",
+        "provider_summaries": "/allocation_candidates",
+        "providers": "/v1/overview",
+    }
+    [form] = reply
+    shown = call(3, 4, "GET", path[form], reply=reply, note={"bank": "read"})
+    assert not broken(swap(1, 2, 0, 1), shown)
+    assert broken(
+        swap(1, 2, 0, 1), swap(2, 3, 0, 2), call(4, 5, *(shown.method, shown.path), reply=reply, note=shown.note)
+    )
+
+
+SWAPS = [swap(1, 2, 0, 1), swap(3, 4, 1, 1), swap(5, 6, 0, 2), read(7, 8, 2, 1)]
+
+
+@pytest.mark.parametrize("left", [(2, 1), (1, 1), (1, 0), (0, 0)])
+def test_a_prefix_may_survive_a_loss(left):
+    following = swap(24, 25, 0, left[0] + 1)
+    assert not broken(*SWAPS, read(20, 21, *left), following, read(26, 27, left[0] + 1, left[1]), events=[loss(10, 11)])
+
+
+@pytest.mark.parametrize(("left", "wrong"), [((2, 1), False), ((1, 1), True), ((0, 0), True)])
+def test_what_was_acknowledged_before_a_loss_is_kept_where_the_event_says_so(left, wrong):
+    found = broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11, keeps_earlier=True)])
+    assert found == ({"bank: a prefix survives"} if wrong else set())
+
+
+@pytest.mark.parametrize("left", [(2, 0), (0, 1)])
+def test_what_survives_a_loss_is_a_prefix(left):
+    assert broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11)]) == {"bank: a prefix survives"}
+
+
+def test_without_a_loss_nothing_may_be_lost():
+    assert "bank: reads never go back" in broken(*SWAPS, read(20, 21, 1, 1))
+
+
+def test_an_open_write_may_take_effect_after_a_loss():
+    assert not broken(*SWAPS, swap(9, None, 1, 2), read(20, 21, 0, 0), read(22, 23, 0, 0), events=[loss(10, 11)])
+    late = [swap(1, 2, 0, 1), swap(3, 4, 1, 1), read(5, 6, 1, 1), swap(7, None, 0, 2)]
+    # The tick of client 1 is lost, and that which client 0 had begun before takes effect later.
+    assert not broken(*late, swap(8, 8, 1, 2), read(9, 9, 1, 2), read(20, 21, 2, 1), events=[loss(10, 11)])
+
+
+def test_what_is_acknowledged_after_a_loss_is_kept():
+    lost = [read(20, 21, 1, 1), swap(22, 23, 0, 2), read(24, 25, 1, 1)]
+    assert broken(*SWAPS, *lost, events=[loss(10, 11)]) == {"bank: acknowledged writes included"}
+
+
+BESIDE = [*SWAPS, swap(9, 12, 0, 3)]
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        [read(13, 14, 3, 1), read(15, 16, 1, 1), read(17, 18, 1, 1)],
+        [read(13, 20, 1, 1), read(13, 20, 3, 1)],
+        # Before the loss, and after it: which is which is shown by what follows.
+        [swap(13, 20, 1, 2), read(14, 20, 2, 2), read(14, 20, 3, 1), read(42, 43, 2, 2)],
+        [read(9, 13, 2, 1), read(14, 15, 0, 0), read(16, 17, 0, 0), read(42, 43, 0, 0)],
+    ],
+)
+def test_reads_beside_a_loss_are_before_it_or_after_it(reads):
+    assert not broken(*BESIDE, *reads, events=[loss(10, 40)])
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        # The first lacks what was acknowledged before, so it is after the loss, and so are the others.
+        [read(13, 14, 2, 1), read(15, 16, 3, 1), read(17, 18, 2, 1)],
+        [read(13, 14, 1, 1), read(15, 16, 3, 1), read(17, 18, 1, 1)],
+        # Three orders.
+        [swap(11, None, 1, 2), *(read(12, 20, *ticks) for ticks in ((3, 0), (2, 1), (1, 2)))],
+        # No state before the loss, nor after it.
+        [read(13, 14, 3, 0), read(42, 43, 2, 1)],
+    ],
+)
+def test_reads_beside_a_loss_that_are_of_no_two_orders_are_found(reads):
+    assert broken(*BESIDE, *reads, events=[loss(10, 40)]) == {"bank: one order of commits"}
+
+
+def test_reads_beside_a_loss_show_nothing_from_nowhere():
+    assert broken(*BESIDE, read(13, 14, 4, 1), events=[loss(10, 40)]) == {"bank: nothing from nowhere"}
+
+
+def test_what_is_lost_does_not_come_back():
+    returned = [read(20, 21, 1, 1), read(22, 23, 2, 1)]
+    assert broken(*SWAPS, *returned, events=[loss(10, 11)]) == {"bank: nothing from nowhere"}

@@ -1,0 +1,469 @@
+"""What ``effects`` says of calls agrees with what the service shows next."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from jepsen.calls import effects
+from jepsen.claim_queries import content
+from jepsen.client import Client, Recorder
+from jepsen.effect_types import (
+    ABSENT,
+    ANY,
+    EVERY,
+    NEVER,
+    NO_TYPE,
+    PRESENT,
+    UNKNOWN,
+    ConsumerExtended,
+    ConsumerRead,
+    ConsumerRefused,
+    ConsumerWrite,
+    Holding,
+    NodeTouched,
+    ProviderGone,
+    ProviderRead,
+    ProviderRefused,
+    ProvidersLeft,
+    ProviderUsed,
+    ProviderWrite,
+    amounts,
+)
+from jepsen.history import Operation
+from tests import children
+from tests.db import lease
+from tests.db.in_process import placement
+
+OWNER = {"project_id": "red", "user_id": "ann", "consumer_type": "INSTANCE"}
+
+
+class Recorded:
+    """Calls the service in this process, one call after the other, and keeps the history."""
+
+    def __init__(self, database):
+        self._call = placement(database)
+        self._clock = itertools.count()
+        self.operations = []
+
+    def __call__(self, method, path, body=None, minor=None, note=None):
+        began = next(self._clock)
+        answer = self._call(method, path, minor, body)
+        self.operations.append(
+            Operation(
+                *(len(self.operations), 0, began, next(self._clock), 0, method, path, minor),
+                *(body, answer.status, answer.body, note or {}),
+            )
+        )
+        return self.operations[-1]
+
+    def host(self, total=8, **more):
+        """Create a root provider with inventory, of generation 1, and return its uuid."""
+        created = str(uuid.uuid4())
+        assert self("POST", "/resource_providers", {"name": created, "uuid": created, **more}).succeeded
+        body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total}}}
+        assert self("PUT", f"/resource_providers/{created}/inventories", body).succeeded
+        return created
+
+
+@pytest.fixture
+def call(database):
+    return Recorded(database)
+
+
+def new():
+    return str(uuid.uuid4())
+
+
+def lost(operation):
+    """Return the call as if its reply were lost."""
+    call = (operation.service, operation.method, operation.path, operation.minor, operation.body)
+    return Operation(operation.number, operation.process, operation.began, None, *call)
+
+
+def wanted(host, amount=1, generation=None, **owner):
+    return {
+        "allocations": {host: {"resources": {"VCPU": amount}}} if amount else {},
+        "consumer_generation": generation,
+        **OWNER,
+        **owner,
+    }
+
+
+def request(consumer, amount=1, **fields):
+    return {"consumer": consumer, "query": f"resources=VCPU:{amount}", **OWNER, **fields}
+
+
+def held(host, amount=1, generation=None, ends=None, type_="INSTANCE"):
+    return Holding(amounts({host: {"VCPU": amount}}), "red", "ann", type_, generation, ends)
+
+
+# --- allocations -----------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_and_what_is_read_then(call):
+    host, consumer = call.host(), new()
+    written = call("PUT", f"/allocations/{consumer}", wanted(host, 2))
+    claim = [ConsumerWrite(consumer, ABSENT, held(host, 2)), ProviderUsed(host, consumer)]
+    assert effects(written) == effects(lost(written)) == claim
+    read = call("GET", f"/allocations/{consumer}")
+    assert effects(read) == [ConsumerRead(consumer, held(host, 2, 1)), ProviderRead(host, 2)]
+    assert effects(lost(read)) == []
+
+
+def test_a_consumer_is_named_with_and_without_dashes(call):
+    host, consumer = call.host(), new()
+    written = call("PUT", f"/allocations/{consumer.replace('-', '').upper()}", wanted(host))
+    assert effects(written)[0] == ConsumerWrite(consumer, ABSENT, held(host))
+    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("minor", "expected", "project", "type_"),
+    [(0, ANY, str(uuid.UUID(int=0)), None), (11, ANY, "red", None), (27, ANY, "red", None), (37, ABSENT, "red", None)],
+)
+def test_older_versions(call, minor, expected, project, type_):
+    host, consumer = call.host(), new()
+    body = {"allocations": [{"resource_provider": {"uuid": host}, "resources": {"VCPU": 3}}]}
+    if minor >= 12:
+        body = {"allocations": {host: {"resources": {"VCPU": 3}}}}
+    if minor >= 8:
+        body |= {"project_id": "red", "user_id": "ann"}
+    if minor >= 28:
+        body["consumer_generation"] = None
+    [write, used] = effects(call("PUT", f"/allocations/{consumer}", body, minor))
+    assert (write.expected, write.after.project, write.after.type, used) == (
+        *(expected, project, type_),
+        ProviderUsed(host, consumer),
+    )
+    [read, _] = effects(call("GET", f"/allocations/{consumer}"))
+    assert read.shown.resources == write.after.resources
+    assert (read.shown.project, read.shown.type) == (project, NO_TYPE)
+    [read, _] = effects(call("GET", f"/allocations/{consumer}", minor=11))
+    assert read == ConsumerRead(consumer, Holding(write.after.resources))
+
+
+def test_a_consumer_is_emptied(call):
+    host, consumer = call.host(), new()
+    call("PUT", f"/allocations/{consumer}", wanted(host))
+    emptied = effects(call("PUT", f"/allocations/{consumer}", wanted(host, 0, 1)))
+    assert emptied == [ConsumerWrite(consumer, 1, None), ProvidersLeft(consumer)]
+    assert effects(call("GET", f"/allocations/{consumer}")) == [ConsumerRead(consumer, None)]
+    assert effects(call("GET", f"/resource_providers/{host}")) == [ProviderRead(host, 3)]
+
+
+def test_a_consumer_is_deleted(call):
+    host, consumer = call.host(), new()
+    call("PUT", f"/allocations/{consumer}", wanted(host))
+    assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerWrite(consumer, PRESENT, None)]
+    assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerRefused(consumer, "missing")]
+    assert effects(call("GET", f"/resource_providers/{host}")) == [ProviderRead(host, 2)]
+
+
+def test_claims_of_several_consumers_raise_a_provider_once(call):
+    host, consumer, other = call.host(), new(), new()
+    written = effects(call("POST", "/allocations", {consumer: wanted(host), other: wanted(host, 2)}))
+    assert written[:2] == [ConsumerWrite(consumer, ABSENT, held(host)), ConsumerWrite(other, ABSENT, held(host, 2))]
+    assert written[2:] == [ProviderUsed(host, other)]
+    assert effects(call("GET", f"/allocations/{other}")) == [
+        ConsumerRead(other, held(host, 2, 1)),
+        ProviderRead(host, 2),
+    ]
+
+
+def test_refused_claims_say_why(call):
+    host, consumer, other = call.host(), new(), new()
+    call("PUT", f"/allocations/{consumer}", wanted(host))
+    path = f"/allocations/{consumer}"
+    refusals = [
+        (wanted(host, 2, None), ConsumerRefused(consumer, "generation", None, 1)),
+        (wanted(host, 2, 7), ConsumerRefused(consumer, "generation", 7, 1)),
+        (wanted(host, 9, 1), ConsumerRefused(consumer, "capacity")),
+        ({}, ConsumerRefused(consumer, "other")),
+    ]
+    for body, refusal in refusals:
+        assert effects(call("PUT", path, body)) == [refusal]
+    nowhere = new()
+    unknown = effects(call("PUT", path, wanted(nowhere, 1, 1)))
+    assert unknown == [ProviderRefused(nowhere, "missing"), ConsumerRefused(consumer, "other")]
+    [first, second] = effects(call("POST", "/allocations", {consumer: wanted(host, 1, 3), other: wanted(host, 1)}))
+    assert (first, second) == (ConsumerRefused(consumer, "generation", 3, 1), ConsumerRefused(other, "other"))
+    absent = effects(call("PUT", f"/allocations/{other}", wanted(host, 1, 5)))
+    assert absent == [ConsumerRefused(other, "generation", 5, None)]
+    # Which of the two has another generation, the reply does not say.
+    both = effects(call("POST", "/allocations", {consumer: wanted(host), other: wanted(host)}))
+    assert [effect.why for effect in both] == ["other", "other"]
+
+
+# --- providers -------------------------------------------------------------------------------------------------------
+
+
+def test_each_write_of_a_provider_and_what_is_read_then(call):
+    provider = new()
+    path = f"/resource_providers/{provider}"
+    created = call("POST", "/resource_providers", {"name": provider, "uuid": provider})
+    assert effects(created) == [ProviderWrite(provider, ABSENT, 0)]
+    assert effects(lost(created)) == [ProviderWrite(provider, ABSENT, None)]
+    record, one = {"total": 4}, "inventories/MEMORY_MB"
+    traits = {"traits": ["HW_CPU_X86_AVX"]}
+    writes = [
+        ("PUT", "inventories", {"inventories": {"VCPU": record}}, None),
+        ("POST", "inventories", {"resource_class": "MEMORY_MB", **record}, None),
+        ("PUT", one, record, None),
+        ("DELETE", one, None, None),
+        ("DELETE", "inventories", None, None),
+        ("PUT", "aggregates", {"aggregates": [new()]}, None),
+        ("PUT", "aggregates", [new()], 18),
+        ("PUT", "traits", traits, None),
+        ("PUT", "traits", traits, None),
+        ("DELETE", "traits", None, None),
+        ("DELETE", "traits", None, None),
+        ("PUT", "", {"name": f"{provider} renamed"}, None),
+    ]
+    generation = 0
+    for method, contents, body, minor in writes:
+        if method == "PUT" and isinstance(body, dict) and contents:
+            body = {"resource_provider_generation": generation, **body}
+        [effect] = effects(call(method, f"{path}/{contents}".rstrip("/"), body, minor))
+        [read] = effects(call("GET", f"{path}/inventories"))
+        if isinstance(effect, ProviderWrite):
+            guarded = method == "PUT" and minor is None
+            assert effect.expected == (generation if guarded else PRESENT)
+            assert effect.shown in (None, read.generation)
+            assert read.generation - generation in effect.raises
+        else:
+            assert effect == ProviderRead(provider, read.generation)
+        generation = read.generation
+    assert generation == 8
+    for contents in ("", "/usages", "/aggregates", "/allocations", "/traits"):
+        assert effects(call("GET", path + contents)) == [ProviderRead(provider, 8)]
+    assert effects(call("GET", f"/resource_providers?uuid={provider}")) == [ProviderRead(provider, 8)]
+    assert effects(call("DELETE", path)) == [ProviderGone(provider)]
+    assert effects(call("DELETE", path)) == [ProviderRefused(provider, "missing")]
+    assert effects(call("GET", path)) == [ProviderRead(provider, None)]
+    assert effects(call("GET", f"{path}/usages")) == [ProviderRead(provider, None)]
+
+
+def test_refused_writes_of_a_provider_say_why(call):
+    host, consumer = call.host(), new()
+    path = f"/resource_providers/{host}"
+    guarded = {"inventories": {"inventories": {}}, "traits": {"traits": []}, "aggregates": {"aggregates": []}}
+    for contents, body in guarded.items():
+        refused = effects(call("PUT", f"{path}/{contents}", {"resource_provider_generation": 5, **body}))
+        assert refused == [ProviderRefused(host, "generation", 5)]
+    one = effects(call("PUT", f"{path}/inventories/VCPU", {"resource_provider_generation": 5, "total": 1}))
+    assert one == [ProviderRefused(host, "generation", 5)]
+    call("PUT", f"/allocations/{consumer}", wanted(host))
+    assert effects(call("DELETE", f"{path}/inventories")) == [ProviderRefused(host, "other")]
+    assert effects(call("DELETE", f"{path}/inventories/VCPU")) == [ProviderRefused(host, "other")]
+    assert effects(call("DELETE", f"{path}/inventories/VGPU")) == [ProviderRefused(host, "other")]
+    present = call("POST", f"{path}/inventories", {"resource_class": "VCPU", "total": 1})
+    assert effects(present) == [ProviderRefused(host, "other")]
+    assert effects(call("DELETE", path)) == [ProviderRefused(host, "other")]
+    orphan = {"name": new(), "parent_provider_uuid": new()}
+    unknown = ProviderRefused(orphan["parent_provider_uuid"], "missing")
+    assert effects(call("POST", "/resource_providers", orphan)) == [unknown]
+    assert effects(call("PUT", path, orphan)) == [ProviderRefused(host, "other"), unknown]
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("total", [0, 8])
+def test_a_reshape_raises_each_provider_by_its_steps(call, emptied, used, total):
+    host, other, consumer, second = call.host(), call.host(), new(), new()
+    call("PUT", f"/allocations/{consumer}", wanted(host))
+    generation = 2
+    if not emptied:
+        call("DELETE", f"/allocations/{consumer}")
+    inventories = {"VCPU": {"total": total}} if total else {}
+    claims = {consumer: wanted(other, 0, 1)} if emptied else {}
+    if used:
+        claims[second] = wanted(host if total else other, 1)
+    body = {"inventories": {host: {"resource_provider_generation": 2, "inventories": inventories}}}
+    reshaped = call("POST", "/reshaper", {**body, "allocations": claims})
+    assert reshaped.succeeded, reshaped.reply
+    writes = {effect.provider: effect for effect in effects(reshaped) if isinstance(effect, ProviderWrite)}
+    assert list(writes) == [host]
+    assert writes[host].expected == generation
+    [read] = effects(call("GET", f"/resource_providers/{host}"))
+    assert read.generation - generation in writes[host].raises
+    consumers = {effect.consumer for effect in effects(reshaped) if isinstance(effect, ConsumerWrite)}
+    assert consumers == set(claims)
+    assert (ProviderUsed(other, second) in effects(reshaped)) == (used and not total)
+
+
+def test_a_refused_reshape_says_why(call):
+    host, other, consumer = call.host(), call.host(), new()
+    inventories = {
+        host: {"resource_provider_generation": 9, "inventories": {}},
+        other: {"resource_provider_generation": 1, "inventories": {}},
+    }
+    body = {"inventories": inventories, "allocations": {consumer: wanted(host)}}
+    assert effects(call("POST", "/reshaper", body)) == [
+        ConsumerRefused(consumer, "other"),
+        ProviderRefused(host, "generation", 9, 1),
+        ProviderRefused(other, "other"),
+    ]
+    inventories[host]["resource_provider_generation"] = 1
+    body["allocations"][consumer]["consumer_generation"] = 4
+    refused = effects(call("POST", "/reshaper", body))
+    assert refused[0] == ConsumerRefused(consumer, "generation", 4, None)
+    assert refused[1:] == [ProviderRefused(host, "other"), ProviderRefused(other, "other")]
+
+
+# --- /v1 -------------------------------------------------------------------------------------------------------------
+
+
+def test_places_that_the_service_chooses(call):
+    host, consumer, other = call.host(4), new(), new()
+    asked = {"requests": [request(consumer, 2), request(other, 2)]}
+    claimed = call("POST", "/v1/claims", asked)
+    shown = held(host, 2, 1, NEVER)
+    # Equal for both, as its consumer is no part of it.
+    asking = content(asked["requests"][0])
+    placed = replace(shown, request=asking)
+    [first, used, second, used_too] = effects(claimed)
+    assert (first, second) == (ConsumerWrite(consumer, ABSENT, placed), ConsumerWrite(other, ABSENT, placed))
+    # Placed together.
+    assert (used, used_too) == (ProviderUsed(host, consumer, 2), ProviderUsed(host, other, 2))
+    assert effects(call("GET", f"/v1/claims/{consumer}")) == [
+        ConsumerRead(consumer, shown, minds_ends=True),
+        ProviderRead(host, 2),
+    ]
+    again = effects(call("POST", "/v1/claims", asked))
+    # Not whose it is: another client may have changed that since.
+    what = Holding(shown.resources, generation=1, ends=NEVER, request=asking)
+    assert again[:2] == [ConsumerRead(consumer, what, minds_ends=True), ProviderRead(host, 2)]
+    assert effects(lost(claimed)) == [
+        ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
+        ProviderUsed(EVERY, consumer, certain=False),
+        ConsumerWrite(other, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
+        ProviderUsed(EVERY, other, certain=False),
+    ]
+
+
+def test_moves_and_refusals(call):
+    host, consumer = call.host(4), new()
+    call("POST", "/v1/claims", {"requests": [request(consumer, 2)]})
+
+    def claim(*requests, **options):
+        return effects(call("POST", "/v1/claims", {"requests": [*requests], **options}))
+
+    move = request(consumer, 3, keep=False, consumer_generation=1)
+    there = replace(held(host, 3, 2), request=content(move))
+    assert claim(move) == [
+        ConsumerWrite(consumer, 1, there),
+        ConsumerRead(consumer, replace(there, ends=NEVER), minds_ends=True),
+        ProviderUsed(host, consumer, 3),
+    ]
+    move = request(consumer, 3, keep=False, consumer_generation=2)
+    there = replace(held(host, 3, 3, NEVER), request=content(move))
+    assert claim(move, expires_in=None) == [ConsumerWrite(consumer, 2, there), ProviderUsed(host, consumer, 4)]
+    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 3, 3))
+    asked = request(consumer, 1)
+    assert claim(asked) == [ConsumerRefused(consumer, "held", request=content(asked))]
+    late = request(consumer, 1, keep=False, consumer_generation=1)
+    assert claim(late) == [ConsumerRefused(consumer, "generation", 1, 3, content(late))]
+    other = new()
+    asked = request(other, 2)
+    assert claim(asked) == [ConsumerRefused(other, "capacity", request=content(asked))]
+    none = claim(request(other, 1), request(consumer, 9), all_or_nothing=True)
+    assert {effect.why for effect in none} == {"other", "held"}
+    missing = request(other, 1, keep=False, consumer_generation=3)
+    assert claim(missing) == [ConsumerRefused(other, "generation", 3, None, content(missing))]
+    assert claim({**request(other, 1), "dry_run": True}) == []
+    assert effects(call("POST", "/v1/claims?dry_run=true", {"requests": [request(other, 1)]})) == []
+    assert effects(call("POST", "/v1/claims", {"requests": []})) == []
+    assert effects(call("GET", f"/v1/claims/{other}")) == [ConsumerRead(other, None, minds_ends=True)]
+
+
+def test_leases(call, database):
+    host, consumer = call.host(), new()
+    asked = call("POST", "/v1/claims", {"requests": [request(consumer)], "expires_in": 60})
+    [claimed, _] = effects(asked)
+    assert claimed.may_end == asked.began + 59_000_000_000
+    [unknown, _] = effects(lost(asked))
+    assert (unknown.after.ends, unknown.may_end) == (UNKNOWN, claimed.may_end)
+    [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
+    assert replace(read.shown, request=claimed.after.request) == claimed.after
+    extended = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": 600}, note={"may_end": {consumer: 7}})
+    [extension, shown] = effects(extended)
+    [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
+    assert extension == ConsumerExtended(consumer, read.shown, 7)
+    assert read.shown.generation == 1
+    assert read.shown.ends > claimed.after.ends
+    assert shown == ProviderRead(host, 2)
+    assert effects(lost(extended))[0].shown == Holding(ends=UNKNOWN)
+    lease.expire(database, consumer)
+    assert effects(call("GET", f"/v1/claims/{consumer}")) == [ConsumerRead(consumer, None, minds_ends=True)]
+    late = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
+    assert effects(late) == [ConsumerRead(consumer, None, minds_ends=True)]
+    assert effects(lost(late)) == [ConsumerExtended(consumer, Holding(ends=NEVER))]
+    # Nobody has given it back yet, which only this API minds.
+    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 1, 1))
+
+
+def test_releases_of_many(call):
+    host, consumer, other = call.host(), new(), new()
+    call("PUT", f"/allocations/{consumer}", wanted(host))
+    released = call("DELETE", f"/v1/claims?consumer={consumer}&consumer={other}")
+    assert effects(released) == [
+        ConsumerWrite(consumer, PRESENT, None),
+        ConsumerRead(other, None, minds_ends=True),
+    ]
+    assert effects(lost(released)) == [ConsumerWrite(consumer, PRESENT, None), ConsumerWrite(other, PRESENT, None)]
+    call("PUT", f"/allocations/{consumer}", wanted(host))
+    by_project = call("DELETE", "/v1/claims?project=red")
+    assert effects(by_project) == [ConsumerWrite(consumer, PRESENT, None)]
+    assert effects(lost(by_project)) == [ConsumerWrite(EVERY, PRESENT, None)]
+
+
+# --- bare metal ------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_is_held_by_a_consumer(call):
+    node, allocation, error = new(), new(), new()
+    body = {"uuid": node, "name": "n1", "driver": "ipmi", "resource_class": "bm.gold"}
+    assert effects(call("POST", "/baremetal/v1/nodes", body)) == [NodeTouched(node)]
+    for kind, target in [("power", "power off"), ("provision", "manage"), ("provision", "provide")]:
+        assert effects(call("PUT", f"/baremetal/v1/nodes/n1/states/{kind}", {"target": target})) == []
+    asked = call("POST", "/baremetal/v1/allocations", {"uuid": allocation, "resource_class": "bm.gold"})
+    got = [ConsumerWrite(allocation, ABSENT, Holding(None, type="BAREMETAL"), certain=False)]
+    assert effects(asked) == effects(lost(asked)) == got
+    [read, touched] = effects(call("GET", f"/baremetal/v1/allocations/{allocation}"))
+    assert touched == NodeTouched(node)
+    [held_by, _] = effects(call("GET", f"/allocations/{allocation}"))
+    assert held_by.shown.resources == read.shown.resources == amounts({node: {"CUSTOM_BM_GOLD": 1}})
+    assert held_by.shown.type == "BAREMETAL"
+    call("POST", "/baremetal/v1/allocations", {"uuid": error, "resource_class": "bm.gold"})
+    assert effects(call("GET", f"/baremetal/v1/allocations/{error}")) == []
+    twice = call("POST", "/baremetal/v1/allocations", {"uuid": error, "resource_class": "bm.gold"})
+    assert effects(twice) == [ConsumerRefused(error, "other")]
+    ended = effects(call("DELETE", f"/baremetal/v1/allocations/{allocation}"))
+    assert ended == [ConsumerWrite(allocation, PRESENT, None, certain=False)]
+    assert effects(call("GET", f"/allocations/{allocation}")) == [ConsumerRead(allocation, None)]
+
+
+def test_a_call_whose_connection_is_refused_has_no_effect():
+    recorder = Recorder()
+    client = Client(recorder, 0, [f"http://127.0.0.1:{children.free_port()}"], threading.Event())
+    consumer, provider = new(), new()
+    calls = [
+        client.call("PUT", f"/allocations/{consumer}", wanted(provider)),
+        client.call("GET", f"/allocations/{consumer}"),
+        client.call("POST", "/allocations", {consumer: wanted(provider)}),
+        client.call("POST", "/v1/claims", {"requests": [request(consumer)]}),
+        client.call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": 5}),
+        client.call("DELETE", f"/v1/claims?consumer={consumer}"),
+        client.call("DELETE", f"/resource_providers/{provider}/inventories"),
+        client.call("POST", "/reshaper", {"inventories": {provider: {}}, "allocations": {consumer: wanted(provider)}}),
+        client.call("POST", "/baremetal/v1/allocations", {"uuid": consumer, "resource_class": "gold"}),
+    ]
+    assert not any(each.is_open or each.succeeded for each in calls)
+    told = [effect for each in calls for effect in effects(each)]
+    assert {type(effect) for effect in told} == {ConsumerRefused, ProviderRefused}
+    assert {effect.why for effect in told} == {"other"}

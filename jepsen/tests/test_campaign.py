@@ -1,0 +1,101 @@
+"""Campaigns: which workloads and nemeses follow each other, and on which cluster."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import closing
+
+import pytest
+
+from jepsen import catalogue
+from jepsen import run as running
+from jepsen.campaign import Campaign
+from jepsen.tests.test_run import Choosing, Harmless, Silent
+
+
+class Counted(Silent):
+    name = "counted"
+    started = 0
+
+    def _start(self, stack):
+        type(self).started += 1
+
+
+class Elsewhere(Harmless):
+    """A nemesis of other clusters."""
+
+    name = "elsewhere"
+
+    def applies_to(self, cluster):
+        return False
+
+
+#: More than a run has time for.
+TURN = [
+    type(name, (Harmless,), {"name": name}) for name in ("first", "second", "third", "fourth", "fifth", "sixth", "last")
+]
+
+
+class Other(Choosing):
+    name = "other"
+
+
+class OfOurs(Choosing):
+    """A workload of our own API, which the cluster's service does not have."""
+
+    name, own_api = "ours", True
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch, tmp_path):
+    monkeypatch.setattr(running, "_RECOVERY", 0.02)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(Counted, "started", 0)
+    monkeypatch.setattr(catalogue, "cluster", {"counted": Counted}.__getitem__)
+    for cls in (Choosing, Other, OfOurs):
+        monkeypatch.setitem(catalogue.WORKLOADS, cls.name, f"tests.test_campaign:{cls.__name__}")
+    monkeypatch.setattr(catalogue, "nemesis", {cls.name: cls for cls in (Elsewhere, *TURN)}.__getitem__)
+
+
+def campaign(**more):
+    names = ["choosing", "ours", "other"], ["elsewhere", *(cls.name for cls in TURN)]
+    return Campaign("counted", *names, **{"seconds": 60.0, "seed": 7, "segment": 0.15, "peace": 0.02, **more})
+
+
+def three_runs():
+    with closing(campaign().runs()) as results:
+        return [result.history for result in itertools.islice(results, 3)]
+
+
+def test_each_run_goes_on_where_the_last_one_ended():
+    histories = three_runs()
+    pairs = [["choosing", "other"], ["other", "choosing"], ["choosing", "other"]]
+    assert [history.run["workloads"] for history in histories] == pairs
+    assert [history.run["seed"] for history in histories] == [7, 8, 9]
+    harms = [event.nemesis for history in histories for event in history.events]
+    assert harms
+    assert harms == [cls.name for cls, _ in zip(itertools.cycle(TURN), harms, strict=False)]
+
+
+def test_a_cluster_that_did_not_recover_is_replaced():
+    three_runs()
+    assert Counted.started == 3
+
+
+def test_a_cluster_that_recovers_is_used_again(monkeypatch):
+    monkeypatch.setattr(running._Run, "_recovers", lambda *_: True)
+    three_runs()
+    assert Counted.started == 1
+
+
+def test_a_run_that_fails_is_a_violation_and_the_next_one_has_another_cluster(monkeypatch):
+    monkeypatch.setattr(running._Run, "_recovers", lambda *_: 1 / 0)
+    with closing(campaign().runs()) as results:
+        found = [violation for result in itertools.islice(results, 2) for violation in result.violations]
+    assert [violation.invariant for violation in found] == ["recovery", "recovery"]
+    assert all("ZeroDivisionError" in violation.sentence for violation in found)
+    assert Counted.started == 2
+
+
+def test_no_run_begins_after_the_time():
+    assert len([*campaign(seconds=0.0).runs()]) == 1

@@ -1,0 +1,81 @@
+"""What a client records where there is no reply."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import threading
+
+import pytest
+
+from jepsen.client import Client, Recorder
+from tests import children
+
+
+@pytest.fixture
+def call():
+    """A function that sends a call to a port, and returns what is recorded."""
+
+    def called(port):
+        recorder = Recorder()
+        client = Client(recorder, 0, [f"http://127.0.0.1:{port}"], threading.Event())
+        operation = client.call("PUT", "/allocations/c", {})
+        assert recorder.operations == [operation]
+        return operation
+
+    return called
+
+
+def test_a_request_that_was_not_sent_has_no_effect(call):
+    refused = call(children.free_port())
+    assert refused.status == 0
+    assert not refused.is_open
+
+
+@contextlib.contextmanager
+def answering(*replies):
+    """A server that sends these replies, one to each connection; its port."""
+    with socket.create_server(("127.0.0.1", children.free_port())) as server:
+
+        def answer():
+            for reply in replies:
+                connection, _ = server.accept()
+                with connection, connection.makefile("rb") as request:
+                    # All of it: a connection that is closed with a request unread is reset, and the reply is lost.
+                    request.readline()
+                    request.read(int(http.client.parse_headers(request).get("Content-Length", 0)))
+                    connection.sendall(reply)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", b"HTTP/1.1 200 OK\r\n\r\nOK"])
+def test_a_connection_that_ends_before_the_reply_leaves_the_outcome_open(call, reply):
+    with answering(reply) as port:
+        cut = call(port)
+    assert cut.status == 0
+    assert cut.is_open
+
+
+@pytest.mark.parametrize(("status", "answered"), [(500, True), (502, False), (503, False)])
+def test_an_error_that_is_no_json_is_recorded_as_its_text(call, status, answered):
+    with answering(f"HTTP/1.1 {status} ...\r\n\r\nInternal Server Error".encode()) as port:
+        failed = call(port)
+    assert (failed.status, failed.reply) == (status, "Internal Server Error")
+    assert failed.is_open
+    assert failed.answered is answered
+
+
+def test_a_read_is_repeated_until_it_is_answered():
+    away, here = b"HTTP/1.1 503 ...\r\n\r\n{}", b"HTTP/1.1 200 OK\r\n\r\n{}"
+    recorder, ended = Recorder(), threading.Event()
+    ended.set()
+    with answering(away, b"", here) as port:
+        client = Client(recorder, 0, [f"http://127.0.0.1:{port}"], ended)
+        assert client.read("/allocations/c", seconds=60).status == 200
+    assert [one.status for one in recorder.operations] == [503, 0, 200]
+    assert client.read("/allocations/c", seconds=0).status == 0  # nobody is there any more

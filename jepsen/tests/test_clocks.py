@@ -1,0 +1,55 @@
+"""Clocks jump by hours while clients write, and nothing fails but what a restart interrupts."""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from jepsen.nemeses.clocks import DatabaseClock, ServiceClock
+from jepsen.tests.one_nemesis import SERVERS, observe
+from tests import caller
+
+pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
+NOW = {"mariadb": "SELECT UTC_TIMESTAMP()", "postgresql": "SELECT now() AT TIME ZONE 'UTC'"}
+
+
+def hours_ahead(time):
+    """How many hours a naive time in UTC is ahead of this process' clock."""
+    return round((time - datetime.datetime.now(datetime.UTC).replace(tzinfo=None)).total_seconds() / 3600)
+
+
+def hours_of_service(url):
+    """The same of what a service says is the time at which an empty page was changed last: now."""
+    shown = caller.over_http(url)("GET", f"/resource_providers?name={uuid.uuid4()}").headers["last-modified"]
+    return hours_ahead(email.utils.parsedate_to_datetime(shown).replace(tzinfo=None))
+
+
+def test_the_clock_of_a_service_jumps(cluster):
+    shown = []
+    seen = observe(
+        cluster,
+        ServiceClock(),
+        meanwhile=lambda: shown.extend(map(hours_of_service, cluster.urls)),
+        answering=lambda detail: [detail["service"]],
+    )
+    jumped = seen.detail["service"]
+    assert (shown[jumped], shown[1 - jumped]) == (seen.detail["hours"], 0)
+    assert [one for one in seen.of(jumped).within if one.succeeded]
+    assert not [one for one in seen.within if not one.succeeded]
+    assert [hours_of_service(url) for url in cluster.urls] == [0, 0]
+
+
+def test_the_clock_of_the_database_jumps(cluster):
+    def hours():
+        with sa.create_engine(cluster.database_url, poolclass=sa.NullPool).connect() as connection:
+            return hours_ahead(connection.exec_driver_sql(NOW[cluster.kind]).scalar_one())
+
+    shown = []
+    seen = observe(cluster, DatabaseClock(), meanwhile=lambda: shown.append(hours()), answering=lambda _: range(2))
+    assert shown == [seen.detail["hours"]]
+    assert {one.service for one in seen.within if one.succeeded} == {0, 1}
+    assert hours() == 0

@@ -1,0 +1,24 @@
+"""``python -m jepsen``: what it says where it cannot run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_a_program_that_is_not_installed_is_named_in_one_line(tmp_path):
+    python = tmp_path / "python"  # uWSGI is looked for beside it
+    python.symlink_to(sys.executable)
+    done = subprocess.run(
+        [python, "-m", "jepsen", "run", "--cluster", "sqlite", "--workload", "bank"],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith("uWSGI is not installed")
+    assert not done.stdout

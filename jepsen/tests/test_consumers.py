@@ -1,0 +1,450 @@
+"""Each rule about consumers is violated by a history written by hand, and each history beside it violates none."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from jepsen.checker.consumers import by_consumer, consumers
+from jepsen.effect_types import NO_TYPE
+from jepsen.history import Event, Operation
+from jepsen.tests.handwritten_histories import call, error, history, loss, violated
+from jepsen.tests.test_calls import OWNER, Recorded, request, wanted
+
+C, D = "c0000000-0000-4000-8000-000000000001", "c0000000-0000-4000-8000-000000000002"
+P, Q = "b0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000002"
+PATH, CLAIM = f"/allocations/{C}", f"/v1/claims/{C}"
+SECOND = 1_000_000_000
+
+
+def put(began, ended, amount, generation=None, *, minor=None, status=204, reply=None, **owner):
+    body = wanted(P, amount, generation, **owner)
+    return call(began, ended, "PUT", PATH, body, minor=minor, status=status, reply=reply)
+
+
+def unguarded(began, ended, amount):
+    body = {"allocations": {P: {"resources": {"VCPU": amount}}}, "project_id": "red", "user_id": "ann"}
+    return call(began, ended, "PUT", PATH, body, minor=27, status=204)
+
+
+def get(began, ended, amount, generation=1, **owner):
+    reply = {"allocations": {}}
+    if amount:
+        shown = {P: {"resources": {"VCPU": amount}, "generation": 1}}
+        reply = {"allocations": shown, "consumer_generation": generation, **OWNER, **owner}
+    return call(began, ended, "GET", PATH, reply=reply)
+
+
+def conflict(began, ended, actual, given):
+    detail = f"consumer generation conflict - expected {actual} but got {given}"
+    reply = error(detail, "placement.concurrent_update")
+    given = None if given == "None" else int(given)
+    return put(began, ended, 9, given, status=409, reply=reply)
+
+
+def delete(began, ended, status=204):
+    return call(began, ended, "DELETE", PATH, status=status, reply=None if status == 204 else error("none"))
+
+
+def is_wrong(*operations, **more):
+    found = violated(consumers, *operations, **more)
+    assert found <= {"consumers: linearizable"}
+    return bool(found)
+
+
+FIRST = put(0, 10, 1)
+
+WRONG = {
+    "a stale read": [FIRST, put(20, 30, 2, 1), get(40, 50, 1)],
+    "a read of nothing": [FIRST, get(40, 50, 0)],
+    "a read of what was never written": [FIRST, get(40, 50, 3)],
+    "another owner": [FIRST, get(40, 50, 1, project_id="blue")],
+    "another type": [FIRST, get(40, 50, 1, consumer_type="MIGRATION")],
+    "another generation": [FIRST, get(40, 50, 1, 2)],
+    "a lost update": [FIRST, put(20, 30, 2, 1), put(25, 35, 3, 1)],
+    "two births": [FIRST, put(5, 15, 2)],
+    "a write with the wrong generation": [FIRST, put(20, 30, 2, 5)],
+    "a read that goes back": [FIRST, put(20, 90, 2, 1), get(30, 40, 2, 2), get(50, 60, 1)],
+    "a conflict with the generation that it has": [FIRST, conflict(20, 30, 1, "1")],
+    "a conflict of one that is absent": [conflict(20, 30, "null", "None")],
+    "a conflict with a generation it does not have": [FIRST, conflict(20, 30, 3, "None")],
+    "a conflict of absence, though it is there": [FIRST, conflict(20, 30, "null", "7")],
+    "nothing to delete": [FIRST, delete(20, 30, 404)],
+    "deleted twice": [FIRST, delete(20, 30), delete(40, 50)],
+    "there after its end": [FIRST, delete(20, 30), get(40, 50, 1)],
+    "an older write without effect": [FIRST, unguarded(20, 30, 2), get(40, 50, 1)],
+    "an older write that raises nothing": [FIRST, unguarded(20, 30, 2), get(40, 50, 2, 1)],
+    "an open write twice": [FIRST, put(20, None, 2, 1), get(40, 50, 2, 2), unguarded(60, 70, 1), get(80, 90, 2, 4)],
+    "an open write that is undone": [FIRST, put(20, None, 2, 1), get(40, 50, 2, 2), get(60, 70, 1)],
+}
+RIGHT = {
+    "a read beside a write": [FIRST, put(20, 90, 2, 1), get(30, 40, 1), get(50, 60, 2, 2)],
+    "an open write that takes effect late": [FIRST, put(20, None, 2, 1), get(40, 50, 1), get(60, 70, 2, 2)],
+    "an open write that takes no effect": [FIRST, put(20, None, 2, 1), get(40, 50, 1), put(60, 70, 3, 1)],
+    "an open end": [FIRST, delete(20, None), get(40, 50, 1), get(60, 70, 0)],
+    "a conflict beside a write": [FIRST, put(20, 90, 2, 1), conflict(30, 40, 2, "1")],
+    "a conflict of absence": [FIRST, delete(20, 90), conflict(30, 40, "null", "1")],
+    "older writes in either order": [
+        unguarded(0, 90, 1),
+        unguarded(10, 80, 2),
+        get(100, 110, 1, 2, consumer_type=NO_TYPE),
+    ],
+    "a new birth": [FIRST, delete(20, 30), delete(40, 50, 404), put(60, 70, 2), get(80, 90, 2)],
+    "emptied": [FIRST, put(20, 30, 0, 1), get(40, 50, 0), put(60, 70, 1)],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_violations(name):
+    assert is_wrong(*WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_histories_that_violate_nothing(name):
+    assert not is_wrong(*RIGHT[name])
+
+
+def test_an_older_write_keeps_the_type_and_creates_without_one():
+    assert not is_wrong(FIRST, unguarded(20, 30, 2), get(40, 50, 2, 2))
+    assert is_wrong(FIRST, unguarded(20, 30, 2), get(40, 50, 2, 2, consumer_type=NO_TYPE))
+    assert not is_wrong(unguarded(20, 30, 2), get(40, 50, 2, consumer_type=NO_TYPE))
+    assert is_wrong(unguarded(20, 30, 2), get(40, 50, 2))
+
+
+def test_what_is_violated_is_said():
+    [violation] = consumers(history(*WRONG["a stale read"]))
+    assert violation.operations == [0, 1, 2]
+    assert C in violation.sentence
+
+
+def test_consumers_are_judged_each_by_itself():
+    both = {C: wanted(P), D: wanted(P, 2)}
+    write = call(0, 10, "POST", "/allocations", both, status=204)
+    assert not is_wrong(write, get(20, 30, 1))
+    assert is_wrong(write, get(20, 30, 2))
+
+
+# --- the API below /v1 -----------------------------------------------------------------------------------------------
+
+
+def result(amount, outcome="claimed", generation=1, ends=None):
+    allocations = {P: {"name": "p", "resources": {"VCPU": amount}, "generation": 1}} if amount else {}
+    return {
+        "consumer": C,
+        "outcome": outcome,
+        "allocations": allocations,
+        "consumer_generation": generation,
+        "expires_at": ends,
+    }
+
+
+def claim(began, ended, shown=None, length=None, **fields):
+    body = {"requests": [request(C, 1, **fields)], **({} if length is None else {"expires_in": length})}
+    reply = {"results": [shown]}
+    return call(began, ended, "POST", "/v1/claims", body, status=200, reply=reply)
+
+
+def show(began, ended, amount, generation=1, ends=None):
+    if not amount:
+        return call(began, ended, "GET", CLAIM, status=404, reply=error("nothing", "placement.v1.nothing_held"))
+    return call(began, ended, "GET", CLAIM, reply={**result(amount, "", generation, ends), **OWNER})
+
+
+def refused(code, detail=""):
+    return {"consumer": C, "outcome": "refused", "error": {"code": code, "detail": detail}}
+
+
+def test_places_chosen_by_the_service():
+    claimed = claim(0, 10, result(1))
+    assert not is_wrong(claimed, show(20, 30, 1), get(40, 50, 1))
+    assert is_wrong(claimed, get(40, 50, 2))
+    assert is_wrong(claim(0, 10, result(1, generation=2)))
+    again = claim(20, 30, result(1, "held"))
+    assert not is_wrong(claimed, again)
+    assert is_wrong(claimed, delete(12, 14), again)
+    moved = claim(20, 30, result(2, "moved", 2), keep=False, consumer_generation=1)
+    assert not is_wrong(claimed, moved, show(40, 50, 2, 2))
+    assert is_wrong(claimed, moved, show(40, 50, 1))
+    assert is_wrong(claimed, put(12, 14, 1, 1), moved)
+    held = claim(20, 30, refused("placement.v1.held_otherwise"), query="resources=VCPU:2")
+    assert not is_wrong(claimed, held)
+    assert is_wrong(claimed, delete(12, 14), held)
+
+
+HELD_OTHERWISE, NO_ROOM = refused("placement.v1.held_otherwise"), refused("placement.v1.no_room")
+MOVE = {"keep": False, "consumer_generation": 1}
+
+
+@pytest.mark.parametrize(
+    ("is_equal", "fields"),
+    [
+        (True, {}),
+        (True, {"query": {"groups": {"": {"resources": {"VCPU": 1}}}}}),
+        (True, {"query": "resources=VCPU%3A1", "count": 1, "keep": True}),
+        (False, {"query": "resources=VCPU:2"}),
+        (False, {"query": f"resources=VCPU:1&in_tree={P}"}),
+        (False, {"query": "resources_A=VCPU:1"}),
+        (False, {"count": 2}),
+        (False, {"user_id": "bob"}),
+        (False, {"consumer_type": "MIGRATION"}),
+        (False, {"keep": False, "consumer_generation": None}),
+    ],
+)
+def test_an_equal_request_and_no_other_is_answered_with_what_is_held(is_equal, fields):
+    claimed = claim(0, 10, result(1))
+    assert is_wrong(claimed, claim(20, 30, result(1, "held"), **fields)) == (not is_equal)
+    assert is_wrong(claimed, claim(20, 30, HELD_OTHERWISE, **fields)) == is_equal
+    lost = claim(0, None)
+    assert is_wrong(lost, claim(20, 30, result(1, "held"), **fields)) == (not is_equal)
+
+
+def test_a_query_that_is_not_understood_may_be_equal_to_any():
+    claimed = claim(0, 10, result(1), query="resources=VCPU:1&required=CUSTOM_X")
+    for again in (result(1, "held"), HELD_OTHERWISE):
+        assert not is_wrong(claimed, claim(20, 30, again))
+        assert not is_wrong(claimed, claim(20, 30, again, query="resources=VCPU:1&required=CUSTOM_X"))
+
+
+def test_the_request_is_known_until_the_consumer_ends():
+    claimed, again = claim(0, 10, result(1)), claim(60, 70, result(3, "held", 2))
+    # Another client changes what it holds, but not which request was placed.
+    assert not is_wrong(claimed, put(20, 30, 3, 1), again)
+    assert is_wrong(claimed, put(20, 30, 3, 1), claim(60, 70, HELD_OTHERWISE))
+    # It comes again by a client of Placement.
+    ended = [claimed, delete(12, 14), put(20, 30, 3)]
+    assert not is_wrong(*ended, claim(60, 70, HELD_OTHERWISE))
+    assert is_wrong(*ended, claim(60, 70, result(3, "held")))
+
+
+def test_a_move_is_repeated():
+    claimed, moved = claim(0, 10, result(1)), claim(20, 30, result(1, "moved", 2), **MOVE)
+    late = refused("placement.concurrent_update", "consumer generation conflict - expected 2 but got 1")
+    assert not is_wrong(claimed, moved, claim(40, 50, result(1, "held", 2), **MOVE))
+    assert is_wrong(claimed, moved, claim(40, 50, late, **MOVE))
+    assert not is_wrong(claimed, moved, claim(40, 50, late, query="resources=VCPU:2", **MOVE))
+    # The request that was placed first is not that which it is placed for.
+    assert not is_wrong(claimed, moved, claim(40, 50, HELD_OTHERWISE))
+    assert is_wrong(claimed, moved, claim(40, 50, result(1, "held", 2)))
+
+
+def test_a_move_leaves_one_place():
+    claimed, moved = claim(0, 10, result(1)), claim(20, 90, result(2, "moved", 2), **MOVE)
+    assert not is_wrong(claimed, moved, get(30, 40, 1), get(50, 60, 2, 2))
+    assert is_wrong(claimed, moved, get(30, 40, 0))
+    assert is_wrong(claimed, moved, get(30, 40, 3, 2))
+    assert is_wrong(claimed, moved, get(30, 40, 2, 2), get(50, 60, 1))
+
+
+def test_there_is_no_room_only_for_a_consumer_that_is_as_the_request_says():
+    claimed = claim(0, 10, result(1))
+    assert not is_wrong(claimed, delete(20, 30), claim(40, 50, NO_ROOM))
+    assert is_wrong(claimed, claim(40, 50, NO_ROOM))
+    assert is_wrong(claimed, claim(40, 50, NO_ROOM, query="resources=VCPU:2"))
+    assert not is_wrong(claimed, claim(40, 50, NO_ROOM, query="resources=VCPU:2", **MOVE))
+    assert is_wrong(claimed, put(20, 30, 2, 1), claim(40, 50, NO_ROOM, **MOVE))
+    assert is_wrong(claimed, delete(20, 30), claim(40, 50, NO_ROOM, **MOVE))
+    assert not is_wrong(claimed, delete(20, 60), claim(40, 50, NO_ROOM))
+
+
+def test_an_open_claim_takes_any_place_once():
+    lost = claim(0, None)
+    assert not is_wrong(lost, show(20, 30, 0), show(40, 50, 2), get(60, 70, 2))
+    assert is_wrong(lost, show(40, 50, 2), get(60, 70, 3))
+    assert is_wrong(lost, show(40, 50, 2), show(60, 70, 0))
+
+
+def test_releases_of_many():
+    named = call(20, 30, "DELETE", f"/v1/claims?consumer={C}", reply={"released": [C], "missing": []})
+    assert not is_wrong(FIRST, named, get(40, 50, 0))
+    assert is_wrong(FIRST, named, get(40, 50, 1))
+    missing = call(20, 30, "DELETE", f"/v1/claims?consumer={C}", reply={"released": [], "missing": [C]})
+    assert is_wrong(FIRST, missing)
+    lost = call(20, None, "DELETE", "/v1/claims?project=red")
+    assert not is_wrong(FIRST, lost, get(40, 50, 1), get(60, 70, 0))
+    assert not is_wrong(FIRST, lost, get(40, 50, 1))
+
+
+# --- leases ----------------------------------------------------------------------------------------------------------
+
+ENDS, LATER = "2026-01-01T00:01:00", "2026-01-01T00:02:00"
+LEASED = claim(0, 10, result(1, ends=ENDS), length=60)
+OVER = 59 * SECOND
+
+
+def test_a_lease_ends_not_before_its_time_and_once():
+    assert is_wrong(LEASED, get(20, 30, 0))
+    assert is_wrong(LEASED, show(20, 30, 0))
+    assert not is_wrong(LEASED, show(OVER, OVER + 1, 0))
+    assert not is_wrong(LEASED, show(OVER, OVER + 1, 1, ends=ENDS), show(OVER + 2, OVER + 3, 0))
+    assert is_wrong(LEASED, show(OVER, OVER + 1, 0), show(OVER + 2, OVER + 3, 1, ends=ENDS))
+
+
+def test_a_move_that_states_no_end_keeps_the_one_that_there_was():
+    def moved(ends, length=None):
+        return claim(20, 30, result(2, "moved", 2, ends), length, keep=False, consumer_generation=1)
+
+    assert not is_wrong(LEASED, moved(ENDS), show(40, 50, 2, 2, ENDS))
+    assert is_wrong(LEASED, moved(None))
+    assert is_wrong(LEASED, moved(LATER))
+    assert is_wrong(claim(0, 10, result(1)), moved(ENDS))
+    assert not is_wrong(LEASED, moved(LATER, length=120), show(40, 50, 2, 2, LATER))
+
+
+def test_a_lease_may_end_early_where_a_clock_is_moved():
+    ended = [LEASED, show(100, 110, 0)]
+    assert not is_wrong(*ended, events=[Event("database-clock", 50, 60)])
+    assert is_wrong(*ended, events=[Event("database-clock", 120, 130)])
+    assert is_wrong(
+        show(0, 1, 0),
+        *[replace(each, began=each.began + 20, ended=each.ended + 20) for each in ended],
+        events=[Event("database-clock", 2, 10)],
+    )
+    assert is_wrong(*ended, events=[Event("kill-database", 50, 60)])
+
+
+def test_a_lease_is_over_only_as_long_as_the_clock_says_so():
+    gone, shown = show(OVER + 10, OVER + 11, 0), show(OVER + 30, OVER + 31, 1, ends=ENDS)
+    assert is_wrong(LEASED, gone, shown)
+    # The clock goes back: when the event begins, or when it ends.
+    for moved in (Event("database-clock", OVER + 20, OVER + 40), Event("database-clock", OVER + 5, OVER + 20)):
+        assert not is_wrong(LEASED, gone, shown, events=[moved])
+    assert is_wrong(LEASED, gone, shown, events=[Event("database-clock", OVER + 40, OVER + 50)])
+    assert is_wrong(LEASED, gone, shown, events=[Event("kill-database", OVER + 5, OVER + 20)])
+    # Each service has a clock of its own.
+    both = [show(OVER + 40, OVER + 41, 0), show(OVER + 50, OVER + 51, 1, ends=ENDS)]
+    assert not is_wrong(LEASED, gone, shown, *both, events=[Event("service-clock", OVER, OVER + 60)])
+    # What has no lease is never over.
+    assert is_wrong(FIRST, show(20, 30, 0), events=[Event("service-clock", 15, 60)])
+
+
+def test_a_lease_whose_extension_is_being_committed_may_be_shown_as_over():
+    reply = {**result(1, ends=LATER), **OWNER}
+    extended = call(OVER - 5, OVER + 5, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply=reply)
+    shown = show(OVER + 20, OVER + 21, 1, ends=LATER)
+    assert not is_wrong(LEASED, extended, show(OVER + 2, OVER + 3, 0), shown)
+    assert not is_wrong(LEASED, extended, show(OVER + 4, OVER + 9, 0), shown)
+    assert is_wrong(LEASED, extended, show(OVER + 6, OVER + 9, 0), shown)
+    # What is read before its end is not over.
+    early = call(20, 30, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply=reply)
+    assert is_wrong(LEASED, early, show(22, 24, 0), show(40, 50, 1, ends=LATER))
+
+
+def test_a_lease_whose_move_is_being_committed_may_be_shown_as_over():
+    def moved(began, ended):
+        reply = result(2, "moved", 2, LATER)
+        return claim(began, ended, reply, length=120, keep=False, consumer_generation=1)
+
+    shown = show(OVER + 20, OVER + 21, 2, 2, LATER)
+    assert not is_wrong(LEASED, moved(OVER - 5, OVER + 5), show(OVER + 4, OVER + 9, 0), shown)
+    assert is_wrong(LEASED, moved(OVER - 5, OVER + 5), show(OVER + 6, OVER + 9, 0), shown)
+    # What is read before its end is not over, and a move that keeps the end does not hide that it came.
+    assert is_wrong(LEASED, moved(20, 30), show(22, 24, 0), show(40, 50, 2, 2, LATER))
+    kept = claim(OVER - 5, OVER + 5, result(2, "moved", 2, ENDS), keep=False, consumer_generation=1)
+    assert is_wrong(LEASED, kept, show(OVER + 2, OVER + 3, 0), show(OVER + 20, OVER + 21, 2, 2, ENDS))
+
+
+def test_what_was_acknowledged_before_a_loss_is_kept_where_the_event_says_so():
+    before, beside = [FIRST, put(20, 30, 2, 1)], put(110, 115, 3, 2)
+    for amount, generation, wrong in [(0, 1, True), (1, 1, True), (2, 2, False), (3, 3, False)]:
+        shown = get(200, 210, amount, generation)
+        assert not is_wrong(*before, beside, shown, events=[loss(100, 120)])
+        assert is_wrong(*before, beside, shown, events=[loss(100, 120, keeps_earlier=True)]) == wrong
+    # Without a reply it may not have been in effect.
+    assert not is_wrong(FIRST, put(20, None, 2, 1), get(200, 210, 1), events=[loss(100, 120, keeps_earlier=True)])
+    # Another loss, before it, may have left less.
+    assert not is_wrong(*before, get(200, 210, 1), events=[loss(40, 50), loss(100, 120, keeps_earlier=True)])
+    assert not is_wrong(*before, delete(40, 50), get(200, 210, 0), events=[loss(100, 120, keeps_earlier=True)])
+
+
+def test_a_lease_that_still_runs_is_there_again_after_a_loss():
+    began, healed = 20 * SECOND, 30 * SECOND
+    later = show(healed + 10, healed + 20, 1, ends=ENDS)
+    released = delete(began + 1, began + 2)
+    extended = call(
+        began + 1, began + 2, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply={**result(1, ends=LATER), **OWNER}
+    )
+    for lost in (released, extended):
+        assert not is_wrong(LEASED, lost, later, events=[loss(began, healed)])
+        assert not is_wrong(LEASED, lost, later, show(OVER, OVER + 1, 0), events=[loss(began, healed)])
+        assert is_wrong(LEASED, lost, later)
+
+
+def test_a_consumer_whose_lease_is_over_is_shown_until_it_is_given_back():
+    gone = show(OVER, OVER + 1, 0)
+    assert not is_wrong(LEASED, gone, get(OVER + 2, OVER + 3, 1), get(OVER + 4, OVER + 5, 0))
+    assert is_wrong(LEASED, gone, get(OVER + 2, OVER + 3, 0), get(OVER + 4, OVER + 5, 1))
+
+
+def test_a_consumer_whose_lease_is_over_is_new_to_writes():
+    gone = show(OVER, OVER + 1, 0)
+    assert not is_wrong(LEASED, gone, put(OVER + 2, OVER + 3, 2), get(OVER + 4, OVER + 5, 2))
+    assert is_wrong(LEASED, gone, put(OVER + 2, OVER + 3, 2, 1))
+    assert is_wrong(LEASED, put(20, 30, 2))
+
+
+def test_an_extended_lease_does_not_end_at_its_first_time():
+    reply = {**result(1, ends=LATER), **OWNER}
+    extended = call(20, 30, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply=reply)
+    assert is_wrong(LEASED, extended, show(OVER, OVER + 1, 0))
+    assert not is_wrong(LEASED, extended, show(2 * OVER + SECOND, 2 * OVER + 2 * SECOND, 0))
+    assert not is_wrong(LEASED, extended, show(OVER, OVER + 1, 1, ends=LATER))
+    assert is_wrong(LEASED, extended, show(OVER, OVER + 1, 1, ends=ENDS))
+    lost = call(20, None, "POST", f"{CLAIM}/extend", {"expires_in": 120})
+    assert not is_wrong(LEASED, lost, show(OVER, OVER + 1, 0))
+    assert not is_wrong(LEASED, lost, show(OVER, OVER + 1, 1, ends=LATER))
+    late = call(OVER + 2, OVER + 3, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply=reply)
+    assert is_wrong(LEASED, show(OVER, OVER + 1, 0), late)
+
+
+# --- the real service ------------------------------------------------------------------------------------------------
+
+
+def do_something(recorded, chance, hosts, names):
+    """Make a call by chance about consumers."""
+    consumer, host = chance.choice(names), chance.choice(hosts)
+    generation = chance.choice([None, 1, 2, 3])
+    kind = chance.randrange(7)
+    if kind == 0:
+        return recorded("PUT", f"/allocations/{consumer}", wanted(host, chance.randrange(4), generation))
+    if kind == 1:
+        body = {"allocations": {host: {"resources": {"VCPU": 2}}}, "project_id": "red", "user_id": "ann"}
+        return recorded("PUT", f"/allocations/{consumer}", body, minor=27)
+    if kind == 2:
+        return recorded("DELETE", f"/allocations/{consumer}")
+    if kind == 3:
+        both = {each: wanted(host, chance.randrange(3), chance.choice([None, 1])) for each in chance.sample(names, 2)}
+        return recorded("POST", "/allocations", both)
+    if kind == 4:
+        fields = chance.choice([{}, {"keep": False, "consumer_generation": generation}])
+        return recorded("POST", "/v1/claims", {"requests": [request(consumer, chance.randint(1, 3), **fields)]})
+    if kind == 5:
+        return recorded("GET", chance.choice([f"/allocations/{consumer}", f"/v1/claims/{consumer}"]))
+    return recorded("GET", f"/resource_providers/{host}")
+
+
+def test_calls_of_the_real_service_violate_nothing(database):
+    recorded, chance = Recorded(database), random.Random(7)
+    hosts, names = [recorded.host(6) for _ in range(2)], [str(uuid.uuid4()) for _ in range(3)]
+    for _ in range(250):
+        do_something(recorded, chance, hosts, names)
+    statuses = {operation.status for operation in recorded.operations}
+    assert statuses >= {200, 204, 404, 409}
+    assert consumers(history(*recorded.operations)) == []
+    told = by_consumer(recorded.operations)
+    assert all(len(told[name]) > 40 for name in names)
+
+
+def test_each_forgotten_write_is_noticed(database):
+    """Without one of the writes that succeeded, what is read later cannot be explained."""
+    recorded = Recorded(database)
+    host, consumer = recorded.host(6), str(uuid.uuid4())
+    for generation in (None, 1, 2):
+        assert recorded("PUT", f"/allocations/{consumer}", wanted(host, 1, generation)).succeeded
+        recorded("GET", f"/allocations/{consumer}")
+    writes = [each for each in recorded.operations if each.path.startswith("/allocations") and each.method == "PUT"]
+    for forgotten in writes:
+        rest: list[Operation] = [each for each in recorded.operations if each is not forgotten]
+        assert is_wrong(*rest)

@@ -1,0 +1,151 @@
+"""The state at the end of a run: how it is read, and what may not be so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from jepsen import final_state
+from jepsen.checker.feed import feed
+from jepsen.checker.indices import indices, soundness
+from jepsen.history import Event
+from jepsen.tests.handwritten_histories import call, history, violated
+from tests import running
+from tests.load.storm import Storm, claim
+
+UUID = "c1000000-0000-4000-8000-000000000001"
+
+
+def with_feed(*rows, generation=2, nodes=()):
+    """A provider of id 1, and these rows."""
+    return {"feed": rows, "providers": [[1, UUID, generation, None, 1]], "machines": {"nodes": nodes}}
+
+
+BORN, STOCKED, USED = (7, 1, 1, "shape"), (7, 2, 1, "shape"), (9, 1, 1, "usage")
+RESHAPE = call(1, 2, "POST", "/reshaper", {"inventories": {UUID: {}}, "allocations": {}}, status=204)
+
+
+def stock(began, total, provider=UUID):
+    body = {"inventories": {"VCPU": {"total": total}}}
+    return call(began, began + 1, "PUT", f"/resource_providers/{provider}/inventories", body)
+
+
+def test_a_feed_with_a_row_for_each_change():
+    assert not violated(feed, final=with_feed((7, 3, 0, "names"), BORN, STOCKED, USED))
+    # Generation 3 by one reshape; a provider that is gone; a node, whose inventory the service writes.
+    assert not violated(feed, RESHAPE, final=with_feed(BORN, STOCKED, generation=3))
+    assert not violated(feed, final=with_feed(BORN, STOCKED, USED, (9, 2, 2, "gone")))
+    assert not violated(feed, final=with_feed(BORN, nodes=[UUID]))
+    # What was deleted after its time, or with its writer, cannot be counted.
+    assert not violated(feed, final=with_feed((7, 2, 1, "shape")))
+    assert not violated(feed, final=with_feed((-7, 1, 1, "shape")))
+
+
+@pytest.mark.parametrize(
+    ("invariant", "state"),
+    [
+        ("feed numbers without gaps", with_feed(BORN, (7, 3, 1, "shape"), USED)),
+        ("a feed row for each change", with_feed(BORN, STOCKED)),
+        ("a feed row for each change", with_feed((7, 1, 1, "usage"), (7, 2, 1, "usage"), USED)),
+        ("a feed row for each change", with_feed(BORN, STOCKED, USED, (9, 2, 2, "usage"))),
+    ],
+)
+def test_changes_that_no_worker_learns_of_are_found(invariant, state):
+    assert violated(feed, final=state) == {invariant}
+
+
+def test_an_index_that_differs_is_found():
+    built = {"providers": {UUID: [1, 2]}}
+    same = {"service": 0, "process": 11, "digest": "d"}
+    stale = {"service": 0, "process": 12, "digest": "e", "index": {"providers": {UUID: [1, 1]}}}
+    assert not violated(indices, final={"indices": {"database": built, "workers": [same]}})
+    assert violated(indices, final={"indices": {"database": built, "workers": [same, stale]}}) == {
+        "each index is that of the database"
+    }
+
+
+def test_of_members_that_differ_only_these_are_named():
+    for built, shown, said in [
+        (["a", "b", "c"], ["a", "d"], "[roots] lacks ['b', 'c'] and has ['d'] besides"),
+        (["a", "b"], ["b", "a"], "[roots] is ['b', 'a'], ['a', 'b'] expected"),
+        ([1, 2], [1, 3], "[roots] is [1, 3], [1, 2] expected"),
+    ]:
+        stale = {"service": 0, "process": 12, "index": {"roots": shown}}
+        [found] = indices(history(final={"indices": {"database": {"roots": built}, "workers": [stale]}}))
+        assert found.sentence.endswith(said)
+
+
+def test_rows_that_contradict_each_other_are_found():
+    assert not violated(soundness, final={"soundness": {}})
+    over = {"soundness": {"more used than there is": [UUID]}}
+    assert violated(soundness, stock(1, 8), stock(2, 8), final=over) == {"sound rows"}
+    # An inventory may be made smaller than what is used, but not that of another provider.
+    assert not violated(soundness, stock(1, 8), stock(2, 4), final=over)
+    other = [stock(3, 8, "d1000000-0000-4000-8000-000000000001"), stock(4, 4, "d1000000-0000-4000-8000-000000000001")]
+    assert violated(soundness, stock(1, 8), *other, final=over) == {"sound rows"}
+    assert violated(soundness, final={"soundness": {"a consumer that holds nothing": ["u"]}}) == {"sound rows"}
+
+
+def test_what_earlier_runs_left_is_no_flaw_of_this_one():
+    left = {"flaws": {"more used than there is": ["7"]}}
+    assert not violated(soundness, **left, final={"soundness": {"more used than there is": ["7"]}})
+    assert violated(soundness, **left, final={"soundness": {"more used than there is": ["7", "8"]}})
+    assert violated(soundness, **left, final={"soundness": {"an allocation of no consumer": ["7"]}})
+
+
+def test_numbers_that_an_earlier_run_lost_are_no_gaps_of_this_one():
+    lost = {"newest": {"7": 1}}
+    assert not violated(feed, **lost, final=with_feed(BORN, (7, 4, 1, "shape"), (7, 5, 1, "usage")))
+    assert not violated(feed, **lost, final=with_feed(BORN, (-7, 4, 1, "shape"), (-7, 5, 1, "usage")))
+    assert violated(feed, **lost, final=with_feed(BORN, (7, 4, 1, "shape"), (7, 6, 1, "usage")))
+    assert violated(feed, **lost, final=with_feed(BORN, STOCKED, USED, (9, 3, 1, "usage")))
+
+
+def test_rows_of_earlier_runs_that_were_deleted_are_no_excuse_for_this_one():
+    created = call(1, 2, "POST", "/resource_providers", {"uuid": UUID, "name": UUID})
+    complete, lacking = (BORN, STOCKED, USED), (BORN, STOCKED)
+    pruned, ended = (3, 5, 9, "usage"), (-3, 5, 9, "usage")
+    assert not violated(feed, created, final=with_feed(pruned, *complete))
+    assert violated(feed, created, final=with_feed(pruned, *lacking))
+    # The writer was ended in an earlier run, or perhaps in this one.
+    assert violated(feed, created, begun={"3": 5}, final=with_feed(ended, *lacking))
+    assert not violated(feed, created, begun={"3": 4}, final=with_feed(ended, *lacking))
+    assert not violated(feed, created, final=with_feed(ended, *lacking))
+    # Rows of this run may have been deleted, too.
+    late = replace(created, ended=601 * 10**9)
+    assert not violated(feed, late, final=with_feed(pruned, *lacking))
+    moved = Event("service-clock", 1, 2)
+    assert not violated(feed, created, events=[moved], final=with_feed(pruned, *lacking))
+
+
+def test_the_end_of_a_provider_of_an_earlier_run_may_be_deleted():
+    created = call(1, 2, "POST", "/resource_providers", {"uuid": UUID, "name": UUID})
+    state = with_feed((3, 5, 9, "usage"), (7, 1, 11, "shape"), (7, 2, 11, "shape"), (9, 1, 11, "usage"))
+    state["providers"] = [[10, "d1000000-0000-4000-8000-000000000001", 5, None, 10], [11, UUID, 2, None, 11]]
+    assert not violated(feed, created, final=state)
+    gone = {**state, "feed": [*state["feed"], (9, 2, 12, "usage")]}
+    assert violated(feed, created, final=gone) == {"a feed row for each change"}
+
+
+def test_the_state_is_read_from_the_rows_and_from_every_worker(database_url):
+    """What another program writes is in no index, and its flaws are found."""
+    with running.uwsgi(database_url, 2, module="jepsen.application") as service:
+        storm = Storm(service.url)
+        provider = storm.provider(VCPU=8)
+        assert storm.ask(*claim([provider])).status == 204
+        state = final_state.read(database_url, [service])
+        assert {worker["process"] for worker in state["indices"]["workers"]} == set(service.workers)
+        for check in (feed, indices, soundness):
+            assert not violated(check, final=state)
+        engine = sa.create_engine(database_url)
+        with engine.begin() as db:
+            db.execute(sa.text("UPDATE allocations SET used = 9"))
+            db.execute(sa.text("DELETE FROM inventories"))
+            db.execute(sa.text("UPDATE resource_providers SET generation = 10"))
+        engine.dispose()
+        state = final_state.read(database_url, [service])
+        assert len(violated_all := [one for one in state["indices"]["workers"] if "index" in one]) == 2, violated_all
+        for check in (feed, indices, soundness):
+            assert violated(check, final=state)

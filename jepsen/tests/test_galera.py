@@ -1,0 +1,41 @@
+"""Runs on three nodes of Galera behind haproxy, of which one or all are written to."""
+
+from __future__ import annotations
+
+import pytest
+
+from jepsen import catalogue
+from jepsen.nemeses import nodes
+from jepsen.run import Plan, run
+from jepsen.tests.running import assert_nothing_violated, running_cluster
+from tests.length import LONG
+from tests.namespaces import GROUP
+
+NEMESES = [name for name, path in catalogue.NEMESES.items() if path.startswith("nemeses.nodes:")]
+CLUSTERS = ("galera", "galera-all") if LONG else ("galera",)
+WORKLOADS = ("registers", "bank", "trees")
+
+
+@pytest.fixture(scope="module", params=CLUSTERS)
+def galera(request):
+    with running_cluster(request, request.param) as cluster:
+        yield cluster
+
+
+@pytest.mark.skipif(not LONG, reason="a long run: make test-long")
+def test_a_group_without_a_primary_view_is_bootstrapped(galera):
+    """Each node is alone when one of them dies: no two of them are a majority of the last primary view."""
+    first, *others = galera.nodes.nodes
+    with galera.nodes.network.cut([node.host for node in galera.nodes.nodes], [GROUP]):
+        first.child.wait_until(lambda: not any(node.is_primary() for node in others))
+        first.kill()
+    galera.nodes.join([first])
+    galera.wait_until_complete()
+
+
+@pytest.mark.parametrize("nemesis", NEMESES if LONG else [nodes.PartitionNode.name])
+def test_nodes_fail(galera, nemesis, record_property):
+    plan = Plan(WORKLOADS, [nemesis], seconds=120.0) if LONG else Plan(["registers", "bank"], [nemesis], 9.0, peace=1.0)
+    result = run(galera, plan)
+    assert result.history.events
+    assert_nothing_violated(result, record_property)

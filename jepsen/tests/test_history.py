@@ -1,0 +1,38 @@
+"""What replies say about the outcome of a call."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+
+import pytest
+
+from jepsen.history import is_outcome_known
+from placement import errors
+from placement.http.environ import VERSION
+from placement.http.error_list import ErrorList
+from placement.version_history import Version
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        (errors.DatabaseUnavailable(), True),
+        (errors.DatabaseRefuses(), True),
+        (errors.DatabaseBusy(), True),
+        (errors.TablesMissing(), True),
+        (errors.OutcomeUnknown(), False),
+    ],
+)
+def test_the_outcome_is_known_if_the_service_says_that_nothing_was_changed(error, known):
+    version = Version(1, 39)
+    environ = {"REQUEST_METHOD": "PUT", VERSION: version}
+    _, content = ErrorList(version, version, version).render(error, HTTPStatus.SERVICE_UNAVAILABLE, environ)
+    assert is_outcome_known("/allocations", 503, json.loads(content)) is known
+    # Some of its transactions may be committed before one finds no database.
+    assert not is_outcome_known("/v1/claims", 503, json.loads(content))
+
+
+@pytest.mark.parametrize(("status", "known"), [(0, False), (200, True), (409, True), (500, False), (502, False)])
+def test_the_outcome_is_known_of_replies_of_the_service_itself(status, known):
+    assert is_outcome_known("/v1/claims", status, None) is known

@@ -1,0 +1,120 @@
+"""Hosts behind haproxy that come and go, and are upgraded under load.
+
+What is done in order loses no request: each has a reply, and none of them is an error of the service or of haproxy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from jepsen.checker.replies import given_up_at
+from jepsen.clusters import older_version
+from jepsen.clusters.hosts import named
+from jepsen.history import History, Operation
+from jepsen.run import Plan, run
+from jepsen.tests.running import assert_nothing_violated, running_cluster
+from placement.db import schema
+from placement.db.database import opened
+from tests import children
+from tests.conftest import missing
+from tests.length import LONG
+
+CLUSTERS = ("mariadb-hosts", "postgresql-hosts", "galera-hosts")
+WORKLOADS = ("registers", "bank")
+ORDERLY = ("add-and-remove-host", "restart-hosts")
+
+
+def hosts(request, name, **options):
+    """Provide the cluster; skip where it cannot run."""
+    # Else further threads are refused where a busy machine keeps a lock for longer than five seconds.
+    return running_cluster(request, name, {"placement_database": {"max_threads": 0}}, **options)
+
+
+@pytest.fixture
+def judged(record_property):
+    """A function that returns the history of a run without violations, in which there was each of the nemeses."""
+
+    def history_of(cluster, *nemeses):
+        seconds, peace = (max(120, 60 * len(nemeses)), 3) if LONG else (2, 0.5)
+        result = run(cluster, Plan(WORKLOADS, nemeses, seconds, peace=peace))
+        assert_nothing_violated(result, record_property)
+        assert {event.nemesis for event in result.history.events} == {*nemeses}
+        return result.history
+
+    return history_of
+
+
+def without_reply(history: History):
+    return [one for one in history.operations if one.is_open or one.status >= 500]
+
+
+def is_cut_off(one: Operation):
+    """Whether its reply is not the service's: none, or haproxy's, which is no JSON."""
+    return one.status == 0 or isinstance(one.reply, str)
+
+
+def killed_with_host(history: History):
+    """Count the requests that were cut off by the host that was killed while they ran, method and path."""
+    given_up = given_up_at(history.operations)
+    kills = sorted((event for event in history.events if event.nemesis == "kill-host"), key=lambda event: event.began)
+    counted = Counter()
+    for one in history.operations:
+        if is_cut_off(one):
+            [event, *_] = (kill for kill in kills if kill.began <= given_up[one.number] and one.began <= kill.spares)
+            counted[named(event.detail["host"]), one.method, one.path] += 1
+    return counted
+
+
+def older_tree(name):
+    try:
+        return older_version.tree(children.run_directory() / f"older-{name}")
+    except older_version.NoHistory as reason:
+        return missing(reason)
+
+
+def revision(cluster):
+    with opened(cluster.database_url) as database:
+        return schema.state(database.engine)
+
+
+@pytest.fixture(scope="module", params=CLUSTERS if LONG else ["postgresql-hosts"])
+def cluster(request):
+    """The cluster of the tests in the group: to start one takes longer than a short run."""
+    with hosts(request, request.param) as running:
+        yield running
+
+
+@pytest.mark.xdist_group("hosts")
+@pytest.mark.parametrize("nemesis", ORDERLY if LONG else ORDERLY[:1])
+def test_hosts_that_go_in_order_lose_no_request(cluster, nemesis, judged):
+    assert not without_reply(judged(cluster, nemesis))
+
+
+@pytest.mark.xdist_group("hosts")
+def test_a_host_that_dies_loses_only_what_it_had_begun(cluster, judged):
+    history = judged(cluster, "kill-host")
+    assert all(is_cut_off(one) for one in without_reply(history))
+    assert cluster.cut_off() == killed_with_host(history)
+    assert not LONG or killed_with_host(history)
+
+
+@pytest.mark.skipif(not LONG, reason="a long run: make test-long")
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_hosts_are_upgraded_one_after_the_other(request, name, judged):
+    """The older version serves beside this one, also when ``placement-manage db sync`` runs."""
+    with hosts(request, name, module="placement.wsgi.api", tree=older_tree(name)) as cluster:
+        assert revision(cluster) is schema.State.OLDER
+        history = judged(cluster, "upgrade-hosts")
+        assert revision(cluster) is schema.State.CURRENT
+        assert not without_reply(history)
+
+
+@pytest.mark.skipif(not LONG, reason="a long run: make test-long")
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_hosts_die_while_the_database_changes_its_primary(request, name, judged):
+    of_database = ("kill-node", "restart-nodes") if name == "galera-hosts" else ("switch-over", "fail-over")
+    with hosts(request, name) as cluster:
+        history = judged(cluster, "kill-host", of_database[0], "restart-hosts", of_database[1])
+        assert cluster.cut_off() == killed_with_host(history)

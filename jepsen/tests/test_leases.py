@@ -1,0 +1,162 @@
+"""Leases that end as the database's clock says, and others; the clock of the run begins at noon."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from jepsen.checker.leases import leases
+from jepsen.checker.refusals import refusals
+from jepsen.history import Event
+from jepsen.tests.handwritten_histories import call, error, loss, violated
+
+PLACE, ONE, TWO = (f"e{number}000000-0000-4000-8000-000000000001" for number in range(3))
+SECOND = 10**9
+EARLY, LATE, TOGETHER = (
+    "no lease ends before its time",
+    "a lease is over at its time",
+    "an extension and the end exclude each other",
+)
+
+
+def moment(seconds):
+    noon = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
+    return (noon + datetime.timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def timed(began, *arguments, **more):
+    """A call of a hundredth of a second."""
+    return call(int(began * SECOND), int((began + 0.01) * SECOND), *arguments, **more)
+
+
+def held(consumer, ends):
+    return {
+        "consumer": consumer,
+        "allocations": {PLACE: {"name": "h", "resources": {"VCPU": 2}, "generation": 2}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_type": "T",
+        "consumer_generation": 1,
+        "expires_at": None if ends is None else moment(ends),
+    }
+
+
+RELEASED = timed(2, "DELETE", f"/allocations/{ONE}", status=204)
+EMPTY, NOTHING = ("GET", f"/allocations/{ONE}"), {"allocations": {}}
+
+
+def claim(began, length, consumer=ONE, *, outcome="claimed"):
+    ends = None if length is None else began + 0.005 + length
+    request = {
+        "consumer": consumer,
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_type": "T",
+        "query": "resources=VCPU:2",
+    }
+    body = {"requests": [request], "expires_in": length}
+    refused = {"consumer": consumer, "outcome": outcome, "error": {"code": "placement.v1.no_room", "detail": "..."}}
+    result = {**held(consumer, ends), "outcome": outcome} if outcome == "claimed" else refused
+    return timed(began, "POST", "/v1/claims", body, reply={"results": [result], "claimed": 1})
+
+
+def extend(began, length):
+    body = {"expires_in": length}
+    return timed(began, "POST", f"/v1/claims/{ONE}/extend", body, reply=held(ONE, began + 0.005 + length))
+
+
+def shown(began, ends):
+    return timed(began, "GET", f"/v1/claims/{ONE}", reply=held(ONE, ends))
+
+
+def gone(began):
+    return timed(began, "GET", f"/v1/claims/{ONE}", status=404, reply=error("...", "placement.v1.nothing_held"))
+
+
+def empty(began):
+    return timed(began, *EMPTY, reply=NOTHING)
+
+
+def full(began):
+    return timed(began, "GET", f"/allocations/{ONE}", reply={"allocations": held(ONE, None)["allocations"]})
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [claim(1, 3), shown(2, 4.005), full(2.5), gone(4.1), empty(4.2)],
+        # A page of Placement may show it until a sweep.
+        [claim(1, 3), full(5), gone(6), empty(7)],
+        [claim(1, 3), extend(2, 5), shown(6, 7.005), gone(7.1)],
+        [claim(1, 3), gone(5), claim(6, None), shown(7, None), full(8)],
+        # Given back before, and claimed again while it is read.
+        [
+            claim(1, 3),
+            RELEASED,
+            claim(3.5, None),
+            call(int(3.501 * SECOND), int(3.502 * SECOND), *EMPTY, reply=NOTHING),
+        ],
+        [claim(1, 3), RELEASED, gone(3)],
+        [
+            claim(1, 3),
+            call(2 * SECOND, None, "POST", f"/v1/claims/{ONE}/extend", {"expires_in": 9}),
+            shown(8, 11),
+            gone(9),
+        ],
+    ],
+)
+def test_leases_that_end_at_their_time(operations):
+    assert not violated(leases, *operations)
+
+
+@pytest.mark.parametrize(
+    ("invariant", "operations"),
+    [
+        (EARLY, [claim(1, 3), gone(2)]),
+        (EARLY, [claim(1, 3), empty(2)]),
+        (EARLY, [claim(1, 3), gone(3.9)]),
+        (EARLY, [claim(1, 3), extend(2, 5), gone(4.5)]),
+        (EARLY, [claim(1, 3), gone(5), claim(6, None), empty(7)]),
+        (LATE, [claim(1, 3), shown(4.5, 4.005)]),
+        (TOGETHER, [claim(1, 3), extend(4.5, 9)]),
+    ],
+)
+def test_ends_at_another_time_are_found(invariant, operations):
+    assert violated(leases, *operations) == {invariant}
+
+
+def test_what_is_lost_may_end_again():
+    assert not violated(leases, claim(1, 3), extend(2, 5), gone(4.5), events=[loss(3 * SECOND, 3 * SECOND)])
+    body = {**held(ONE, None), "consumer_generation": 1}
+    written = timed(3.5, "PUT", f"/allocations/{ONE}", body, status=204)
+    assert not violated(leases, claim(1, 5), extend(2, 9), written, gone(6.5), events=[loss(3 * SECOND, 3 * SECOND)])
+    assert violated(leases, claim(1, 5), extend(2, 9), written, gone(6.5)) == {EARLY}
+
+
+def test_a_clock_that_is_set_may_end_a_lease_at_any_time():
+    jump = [Event("the database's clock is set", 2 * SECOND, 3 * SECOND)]
+    assert not violated(leases, claim(1, 3), shown(4.5, 4.005), events=jump)
+    assert not violated(leases, claim(1, 30), gone(2.5), events=jump)
+    assert not violated(leases, claim(2.5, 30), gone(2.6), events=jump)
+    assert violated(leases, claim(1, 30), gone(1.5), events=jump) == {EARLY}
+    assert violated(leases, claim(4, 30), gone(5), events=jump) == {EARLY}
+
+
+def test_what_has_expired_is_room_at_once():
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 3}}}
+    stock = timed(0, "PUT", f"/resource_providers/{PLACE}/inventories", body, reply={"resource_provider_generation": 1})
+    explained = "each refusal for room is explained"
+    assert not violated(refusals, stock, claim(1, 3), claim(3.5, None, TWO, outcome="refused"))
+    assert violated(refusals, stock, claim(1, 3), claim(4.5, None, TWO, outcome="refused")) == {explained}
+    assert not violated(refusals, stock, claim(1, 3), extend(2, 5), claim(4.5, None, TWO, outcome="refused"))
+    # Nor is it given to another before.
+    assert not violated(refusals, stock, claim(1, 3), claim(4.5, None, TWO))
+    assert violated(refusals, stock, claim(1, 3), claim(1.5, None, TWO)) == {"never more than the capacity"}
+
+
+def test_a_lease_that_is_lost_does_not_end_what_comes_back():
+    """A claim without an end was released, and the release and the lease after it are lost."""
+    lost = [claim(1, None), timed(2, "DELETE", f"/allocations/{ONE}", status=204), claim(2.5, 2)]
+    assert not violated(leases, *lost, extend(6, 3), events=[loss(3 * SECOND, 3 * SECOND)])
+    assert violated(leases, *lost, extend(6, 3)) == {TOGETHER}

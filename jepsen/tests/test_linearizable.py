@@ -1,0 +1,294 @@
+"""The search agrees with brute force, and decides the classic examples."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jepsen.checker import linearizable
+from jepsen.checker.linearizable import Outcome, Timed
+
+LINEARIZABLE, VIOLATED, UNDECIDED = Outcome.LINEARIZABLE, Outcome.VIOLATED, Outcome.UNDECIDED
+
+
+class Register:
+    """A number with reads, writes, compare-and-set, increments, and writes of any of two values.
+
+    Claims raise it by one, those that join together, and may show what it is then.
+    """
+
+    def step(self, state, operation, *joined):
+        match operation.call:
+            case ("claim", *_):
+                shown = {value for claim in (operation, *joined) for value in claim.call[1:]}
+                return [state + 1] if shown <= {state + 1} else []
+            case ("write", value):
+                return [value]
+            case ("read", value):
+                return [state] if state == value else []
+            case ("compare", old, new):
+                return [new] if state == old else []
+            case ("increase",):
+                return [state + 1]
+            case ("either", one, other):
+                return {one, other}
+
+
+def timed(call, began, ended, **more):
+    return Timed(began, began, ended, call, changes=call[0] != "read", joins=call[0] == "claim", **more)
+
+
+def outcome(*operations, **more):
+    return linearizable.check(operations, Register(), [0], **more).outcome
+
+
+# --- the classic examples --------------------------------------------------------------------------------------------
+
+
+def test_no_call_at_all():
+    assert outcome() is LINEARIZABLE
+
+
+def test_a_stale_read():
+    write = timed(("write", 1), 0, 10)
+    assert outcome(write, timed(("read", 0), 20, 30)) is VIOLATED
+    assert outcome(write, timed(("read", 0), 5, 30)) is LINEARIZABLE
+    assert outcome(write, timed(("read", 0), 10, 30)) is LINEARIZABLE
+
+
+def test_a_lost_update():
+    first, second = timed(("compare", 0, 1), 0, 10), timed(("compare", 0, 2), 5, 15)
+    assert outcome(first, second) is VIOLATED
+    assert outcome(timed(("increase",), 0, 10), timed(("increase",), 5, 15), timed(("read", 1), 20, 30)) is VIOLATED
+    assert outcome(timed(("increase",), 0, 10), timed(("increase",), 5, 15), timed(("read", 2), 20, 30)) is LINEARIZABLE
+
+
+def test_an_open_write_takes_effect_later_or_never():
+    write = timed(("write", 1), 0, None)
+    before, after = timed(("read", 0), 10, 20), timed(("read", 1), 30, 40)
+    assert outcome(write, before) is LINEARIZABLE
+    assert outcome(write, before, after) is LINEARIZABLE
+    assert outcome(write, before, after, timed(("read", 0), 50, 60)) is VIOLATED
+
+
+def test_an_open_write_takes_effect_once():
+    history = [timed(("read", 1), 30, 40), timed(("write", 0), 50, 60), timed(("read", 1), 70, 80)]
+    assert outcome(timed(("write", 1), 0, None), *history) is VIOLATED
+    twice = [timed(("write", 1), 0, None), timed(("write", 1), 1, None)]
+    assert outcome(*twice, *history) is LINEARIZABLE
+
+
+def test_open_writes_do_not_take_effect_before_they_begin():
+    assert outcome(timed(("read", 1), 0, 10), timed(("write", 1), 11, None)) is VIOLATED
+
+
+def test_a_read_that_goes_back():
+    write = timed(("write", 1), 0, 100)
+    new, old = timed(("read", 1), 10, 20), timed(("read", 0), 30, 40)
+    assert outcome(write, new, old) is VIOLATED
+    assert outcome(write, old, new) is VIOLATED
+    assert outcome(write, new, timed(("read", 0), 15, 40)) is LINEARIZABLE
+
+
+def test_an_open_read_says_nothing():
+    assert outcome(timed(("read", 5), 0, None)) is LINEARIZABLE
+
+
+def test_an_optional_call_happens_in_its_time_or_never():
+    write = timed(("write", 1), 0, 10, optional=True)
+    assert outcome(write, timed(("read", 0), 20, 30)) is LINEARIZABLE
+    assert outcome(write, timed(("read", 1), 20, 30)) is LINEARIZABLE
+    assert outcome(write, timed(("read", 0), 20, 30), timed(("read", 1), 40, 50)) is VIOLATED
+
+
+def test_a_call_that_must_happen_does_not_wait_for_one_that_need_not():
+    calls = timed(("increase",), 0, 10, optional=True), timed(("increase",), 0, 20)
+    assert outcome(*calls, timed(("read", 1), 5, 8), timed(("read", 1), 30, 40)) is LINEARIZABLE
+
+
+def test_a_call_with_several_results():
+    either = timed(("either", 1, 2), 0, 10)
+    assert outcome(either, timed(("read", 2), 20, 30)) is LINEARIZABLE
+    assert outcome(either, timed(("read", 2), 20, 30), timed(("read", 1), 40, 50)) is VIOLATED
+
+
+def test_calls_that_join_have_one_effect_at_one_moment():
+    first, second = timed(("claim",), 0, 20), timed(("claim",), 10, 30)
+    assert outcome(first, second, timed(("read", 1), 40, 50)) is LINEARIZABLE
+    assert outcome(first, second, timed(("read", 2), 40, 50)) is LINEARIZABLE
+    later = timed(("claim",), 25, 60)
+    assert outcome(first, second, later, timed(("read", 1), 70, 80)) is VIOLATED
+    assert outcome(first, second, later, timed(("read", 2), 70, 80)) is LINEARIZABLE
+    assert outcome(first, timed(("claim", 1), 10, 30), timed(("claim", 2), 10, 30)) is LINEARIZABLE
+    assert outcome(timed(("claim", 1), 10, 30), timed(("claim", 2), 10, 30), timed(("read", 1), 40, 50)) is VIOLATED
+
+
+def test_the_shortest_prefix_ends_with_what_began_before_the_impossible_return():
+    write, read, beside, later = (
+        timed(("write", 1), 0, 10),
+        timed(("read", 2), 20, 30),
+        timed(("write", 3), 25, 60),
+        timed(("read", 1), 40, 50),
+    )
+    verdict = linearizable.check([later, beside, read, write], Register(), [0])
+    assert (verdict.outcome, verdict.impossible, verdict.prefix) == (VIOLATED, read, 3)
+    assert verdict.pending == [beside]
+    assert set(verdict.states) == {1}
+
+
+def test_a_search_that_takes_too_long_is_undecided():
+    writes = [timed(("write", number), number, 100 + number) for number in range(10)]
+    assert outcome(*writes, bound=1000) is UNDECIDED
+    assert outcome(*writes) is LINEARIZABLE
+
+
+def test_a_write_of_what_is_there_may_take_effect_later():
+    again, other = timed(("write", 0), 0, 100), timed(("write", 1), 10, 20)
+    assert outcome(again, other, timed(("read", 0), 30, 40)) is LINEARIZABLE
+
+
+@pytest.mark.parametrize("later", [2, 3])
+def test_either_of_two_open_calls_may_be_the_one_that_remains(later):
+    calls = [timed(("either", 1, 2), 0, None), timed(("either", 1, 3), 0, None), timed(("read", 1), 10, 20)]
+    assert outcome(*calls, timed(("read", later), 30, 40)) is LINEARIZABLE
+    assert outcome(*calls, timed(("read", later), 30, 40), timed(("read", 5 - later), 50, 60)) is VIOLATED
+
+
+def test_a_long_history_has_a_larger_bound(monkeypatch):
+    monkeypatch.setattr(linearizable, "BOUND", 10)
+    calls = [timed(("write", number), number, 20 + number) for number in range(6)]
+    monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 2)
+    assert outcome(*calls) is UNDECIDED
+    monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 1000)
+    assert outcome(*calls) is LINEARIZABLE
+
+
+def test_kinds_that_exclude_each_other_are_not_tried_in_every_combination():
+    class Unknown:
+        """A counter that is not known, 0, until a claim shows it; nothing happens to it later."""
+
+        def step(self, state, *claims):
+            shown = {claim.call for claim in claims}
+            return shown if state == 0 and len(shown) == 1 else []
+
+    claims = [Timed(kind, kind, 100, kind, joins=True, optional=kind > 1) for kind in range(1, 20)]
+    certain = [Timed(kind, kind, None if kind > 1 else 100, kind, joins=True) for kind in range(1, 20)]
+    for operations in (claims, certain):
+        assert linearizable.check(operations, Unknown(), [0], bound=5_000).outcome is LINEARIZABLE
+    required = [Timed(kind, kind, 100, kind, joins=True) for kind in range(1, 20)]
+    assert linearizable.check(required, Unknown(), [0], bound=5_000).outcome is VIOLATED
+
+
+def test_any_of_several_initial_states():
+    read = timed(("read", 5), 0, 10)
+    assert linearizable.check([read], Register(), [4, 5]).outcome is LINEARIZABLE
+    assert linearizable.check([read], Register(), [3, 4]).outcome is VIOLATED
+
+
+# --- against brute force ---------------------------------------------------------------------------------------------
+
+
+def brute_force(operations, initial):
+    """Whether some order of all calls that ended, and some of the others, explains all; tries every order."""
+    must = [each for each in operations if each.ended is not None and not each.optional]
+    may = [each for each in operations if each.ended is None or each.optional]
+    for count in range(len(may) + 1):
+        for chosen in itertools.combinations(may, count):
+            if any(_explains(order, initial) for order in itertools.permutations([*must, *chosen])):
+                return True
+    return False
+
+
+def _explains(order, initial):
+    pairs = itertools.combinations(order, 2)
+    if any(later.ended is not None and later.ended < earlier.began for earlier, later in pairs):
+        return False
+    return any(_follows(state, [], order) for state in initial)
+
+
+def _follows(state, joined, order):
+    """Whether the calls can follow each other from this state, where ``joined`` are those that made it together."""
+    if not order:
+        return True
+    first, rest = order[0], order[1:]
+    if any(_follows(after, [first], rest) for after in Register().step(state, first)):
+        return True
+    joins = joined and first.joins and all(_overlap(first, other) for other in joined)
+    return bool(joins and Register().step(state - 1, first, *joined) and _follows(state, [*joined, first], rest))
+
+
+def _overlap(one, other):
+    ends = [each.ended for each in (one, other) if each.ended is not None]
+    return not ends or max(one.began, other.began) <= min(ends)
+
+
+VALUES = st.integers(0, 2)
+CALLS = st.one_of(
+    st.tuples(st.just("write"), VALUES),
+    st.tuples(st.just("read"), VALUES),
+    st.tuples(st.just("read"), VALUES),
+    st.tuples(st.just("compare"), VALUES, VALUES),
+    st.just(("increase",)),
+    st.tuples(st.just("either"), VALUES, VALUES),
+    st.just(("claim",)),
+    st.just(("claim",)),
+    st.tuples(st.just("claim"), VALUES),
+)
+
+
+@st.composite
+def operations(draw):
+    began = draw(st.integers(0, 12))
+    ended = draw(st.one_of(st.none(), st.integers(began, began + 8), st.integers(began, began + 3)))
+    call = draw(CALLS)
+    optional = ended is not None and call[0] != "read" and draw(st.booleans())
+    return timed(call, began, ended, optional=optional)
+
+
+def test_the_search_agrees_with_brute_force():
+    found = Counter()
+
+    @settings(max_examples=400, deadline=None, derandomize=True)
+    @given(st.lists(operations(), min_size=3, max_size=6))
+    def agrees(history):
+        verdict = linearizable.check(history, Register(), [0])
+        assert (verdict.outcome is LINEARIZABLE) == brute_force(history, [0])
+        found[verdict.outcome] += 1
+        if verdict.outcome is VIOLATED:
+            assert_shortest(history, verdict)
+
+    agrees()
+    assert min(found[LINEARIZABLE], found[VIOLATED]) > 60
+
+
+def assert_shortest(history, verdict):
+    """The history up to the impossible return is not linearizable; without that return it is."""
+    at = verdict.impossible.ended
+    told = [each for each in history if each.began <= at and (each.changes or each.ended is not None)]
+    assert verdict.prefix >= len([each for each in told if each.began < at])
+    until = [each if each.ended is not None and each.ended <= at else _open(each) for each in told]
+    assert not brute_force(until, [0])
+    same_moment = [each for each in until if each.ended == at]
+    if same_moment == [verdict.impossible]:
+        assert brute_force([_open(each) if each is verdict.impossible else each for each in until], [0])
+
+
+def _open(operation):
+    return replace(operation, ended=None)
+
+
+@pytest.mark.parametrize("readers", [4, 8])
+def test_a_long_history_takes_effort_by_its_length(readers):
+    """A register of many calls by several clients; a search of all orders would never end."""
+    history = []
+    for number in range(2000):
+        call = ("write", number) if number % 2 else ("read", max(number - 1, 0))
+        history.append(timed(call, number * 10, number * 10 + 9))
+        history += [timed(call, number * 10, number * 10 + 9) for _ in range(readers) if call[0] == "read"]
+    verdict = linearizable.check(history, Register(), [0], bound=100_000)
+    assert verdict.outcome is LINEARIZABLE

@@ -1,0 +1,28 @@
+"""Crashes and restored backups lose the newest commits, all of them from some commit on."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from jepsen.nemeses.crashes import LoseTail
+from jepsen.nemeses.restore import RestoreBackup
+from jepsen.tests.one_nemesis import KINDS, observe
+
+pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", KINDS, indirect=True)]
+
+
+@pytest.mark.parametrize("nemesis", [LoseTail, RestoreBackup])
+def test_the_newest_commits_are_lost(cluster, nemesis):
+    assert nemesis.loses_tail
+    seen = observe(cluster, nemesis(), answering=lambda _: range(2))
+    with sa.create_engine(cluster.database_url, poolclass=sa.NullPool).connect() as connection:
+        names = {*connection.exec_driver_sql("SELECT name FROM resource_providers").scalars()}
+    acknowledged = [one for one in seen.operations if one.succeeded]
+    kept = [one for one in acknowledged if one.body["name"] in names]
+    lost = [one for one in acknowledged if one.body["name"] not in names]
+    assert lost
+    # None that was committed after a lost one is kept.
+    first = min(one.ended for one in lost)
+    assert not [one for one in kept if one.began > first and one.ended < seen.ending]
+    assert not [one for one in lost if one.began > seen.healed]

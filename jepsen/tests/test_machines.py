@@ -1,0 +1,154 @@
+"""Nodes with one holder each, and nodes with two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jepsen.checker.machines import machines
+from jepsen.checker.refusals import refusals
+from jepsen.history import FINAL
+from jepsen.tests.handwritten_histories import call, error, loss, violated
+
+NODE, OTHER = "a1000000-0000-4000-8000-000000000001", "a2000000-0000-4000-8000-000000000002"
+ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in (1, 2, 3))
+ALLOCATIONS = "/baremetal/v1/allocations"
+
+
+def node(uuid=NODE, name="metal"):
+    reply = {"uuid": uuid, "resource_class": name}
+    return call(1, 2, "POST", "/baremetal/v1/nodes", {"resource_class": name}, reply=reply, process=FINAL)
+
+
+def request(began, ended, uuid):
+    body = {"uuid": uuid, "resource_class": "metal"}
+    reply = {**body, "state": "allocating", "node_uuid": None, "last_error": None}
+    return call(began, ended, "POST", ALLOCATIONS, body, status=201, reply=reply)
+
+
+def got(began, uuid, where):
+    state, error = (
+        ("active", None) if where else ("error", "Failed: no available nodes match the resource class metal.")
+    )
+    reply = {"uuid": uuid, "resource_class": "metal", "state": state, "node_uuid": where, "last_error": error}
+    return call(began, began + 1, "GET", f"{ALLOCATIONS}/{uuid}", reply=reply)
+
+
+def among(began, ended, uuid, *candidates):
+    """A request for one of some nodes, which ends in error."""
+    body = {"uuid": uuid, "resource_class": "metal", "candidate_nodes": [*candidates]}
+    reply = {**body, "state": "allocating", "node_uuid": None, "last_error": None}
+    text = "Failed: none of the requested nodes are available and match the resource class metal."
+    shown = {**reply, "state": "error", "last_error": text}
+    return [
+        call(began, ended, "POST", ALLOCATIONS, body, status=201, reply=reply),
+        call(ended + 1, ended + 2, "GET", f"{ALLOCATIONS}/{uuid}", reply=shown),
+    ]
+
+
+def refused(began, ended, uuid):
+    return request(began, ended, uuid), got(ended + 1, uuid, None)
+
+
+def release(began, ended, uuid):
+    return call(began, ended, "DELETE", f"{ALLOCATIONS}/{uuid}", status=204)
+
+
+def claim(began, ended, consumer):
+    body = {
+        "allocations": {NODE: {"resources": {"CUSTOM_METAL": 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "T",
+    }
+    return call(began, ended, "PUT", f"/allocations/{consumer}", body, status=204)
+
+
+FIRST = [node(), request(3, 4, ONE), got(5, ONE, NODE)]
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [node(OTHER), request(7, 8, TWO), got(9, TWO, OTHER)],
+        [release(7, 8, ONE), request(9, 10, TWO), got(11, TWO, NODE)],
+        [release(7, None, ONE), request(8, 9, TWO), got(11, TWO, NODE)],
+        [request(7, None, TWO), release(7, 8, ONE)],
+        [request(7, 8, TWO), got(9, TWO, None)],
+        [release(7, 9, ONE), request(8, 10, TWO), got(11, TWO, None)],
+        [release(7, 9, ONE), claim(10, 11, TWO)],
+        [node(OTHER), *among(7, 8, TWO, NODE)],
+        # First the one is held, then the other, and for a moment perhaps both.
+        [node(OTHER), request(8, 10, THREE), got(11, THREE, OTHER), release(9, 11, ONE), *refused(7, 20, TWO)],
+        # A node that is changed may be free, or not.
+        [
+            node(OTHER),
+            call(6, 7, "PUT", f"/baremetal/v1/nodes/{OTHER}/maintenance", {}, status=202),
+            request(8, 9, TWO),
+            got(9, TWO, None),
+        ],
+    ],
+)
+def test_nodes_with_one_holder(operations):
+    assert not violated(machines, *FIRST, *operations)
+
+
+@pytest.mark.parametrize(
+    ("invariant", "operations"),
+    [
+        ("a node has one holder", [request(7, 8, TWO), got(9, TWO, NODE)]),
+        ("a node has one holder", [claim(7, 8, TWO)]),
+        ("a node has one holder", [request(3, 8, TWO), got(9, TWO, NODE)]),
+        ("no request fails while a node is free", [node(OTHER), request(7, 8, TWO), got(9, TWO, None)]),
+        ("no request fails while a node is free", [release(7, 8, ONE), request(9, 10, TWO), got(11, TWO, None)]),
+        ("no request fails while a node is free", [node(OTHER), *among(7, 8, TWO, NODE, OTHER)]),
+        # First the one is held, then the other, and never both.
+        (
+            "no request fails while a node is free",
+            [node(OTHER), release(8, 9, ONE), request(11, 12, THREE), got(13, THREE, OTHER), *refused(7, 20, TWO)],
+        ),
+    ],
+)
+def test_other_nodes_are_found(invariant, operations):
+    assert violated(machines, *FIRST, *operations) == {invariant}
+
+
+def refused_claim(began, ended):
+    detail = f"allocation for 'CUSTOM_METAL' on resource provider '{NODE}'. The requested amount would exceed the room."
+    return replace(claim(began, ended, TWO), status=409, reply=error(detail))
+
+
+def no_room(began, ended):
+    owner = {"project_id": "p", "user_id": "u", "consumer_type": "T"}
+    asked = {"consumer": TWO, **owner, "query": "resources=CUSTOM_METAL:1"}
+    refused = {"consumer": TWO, "outcome": "refused", "error": {"code": "placement.v1.no_room", "detail": "none"}}
+    return call(began, ended, "POST", "/v1/claims", {"requests": [asked]}, status=409, reply={"results": [refused]})
+
+
+@pytest.mark.parametrize("refused", [refused_claim, no_room])
+def test_no_client_is_refused_a_free_node(refused):
+    explained = "each refusal for room is explained"
+    assert violated(refusals, node(), refused(7, 8)) == {explained}
+    assert not violated(refusals, *FIRST, refused(7, 8))
+    assert violated(refusals, *FIRST, release(7, 8, ONE), refused(11, 12)) == {explained}
+    assert not violated(refusals, *FIRST, release(7, None, ONE), refused(11, 12))
+    assert violated(refusals, node(), claim(3, 4, ONE), freed(5, 6), refused(7, 8)) == {explained}
+    assert not violated(refusals, node(), claim(3, 4, ONE), freed(5, 9), refused(7, 8))
+    assert not violated(refusals, node(), claim(3, None, ONE), refused(7, 8))
+    # A node that is changed may be free, or not; and one that may be lost.
+    maintenance = call(5, 6, "PUT", f"/baremetal/v1/nodes/{NODE}/maintenance", {}, status=202)
+    assert not violated(refusals, node(), maintenance, refused(7, 8))
+    assert not violated(refusals, node(), refused(17, 18), events=[loss(10, 12)])
+
+
+def freed(began, ended):
+    return call(began, ended, "DELETE", f"/allocations/{ONE}", status=204)
+
+
+def test_a_record_has_its_claim():
+    state = {"nodes": [NODE], "holders": [[NODE, ONE]], "records": [[NODE, ONE]]}
+    assert not violated(machines, *FIRST, final={"machines": state})
+    state = {**state, "holders": [[NODE, TWO]]}
+    assert violated(machines, *FIRST, final={"machines": state}) == {"records agree with claims"}

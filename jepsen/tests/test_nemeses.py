@@ -1,0 +1,25 @@
+"""The catalogue has each nemesis under its own name."""
+
+from __future__ import annotations
+
+from jepsen import catalogue
+from jepsen.clusters import other_implementation, single_database
+
+
+def test_names():
+    assert {name: catalogue.nemesis(name).name for name in catalogue.NEMESES} == {
+        name: name for name in catalogue.NEMESES
+    }
+
+
+def test_another_implementation_is_not_reconfigured():
+    ours, others = single_database.MariaDB(), other_implementation.MariaDB()
+    for cluster in (ours, others):
+        cluster.services = cluster.servers = [None]
+    applying = {
+        name: [catalogue.nemesis(name)().applies_to(cluster) for cluster in (ours, others)]
+        for name in catalogue.NEMESES
+    }
+    differing = {name for name, (to_ours, to_others) in applying.items() if to_ours != to_others}
+    assert differing == {"reload-service", "pool-of-one"}
+    assert applying["kill-worker"] == applying["kill-database"] == [True, True]

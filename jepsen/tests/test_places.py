@@ -1,0 +1,448 @@
+"""Each promise of POST /v1/claims about places is broken by a history written by hand; those beside it break none."""
+
+from __future__ import annotations
+
+import pytest
+
+from jepsen.checker.places import places
+from jepsen.claim_queries import content, groups
+from jepsen.history import Event
+from jepsen.tests.handwritten_histories import call, loss, violated
+from jepsen.tests.test_calls import OWNER
+
+#: Roots A and B, a child of A, and a provider that the history does not create.
+A, B, CHILD, STRANGE = (f"a{number}000000-0000-4000-8000-000000000001" for number in range(4))
+ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in range(3))
+FORM, ALL, ASKED, APART, TOGETHER, MAPPINGS = (
+    "a result for each request",
+    "all or nothing",
+    "places as asked for",
+    "places apart",
+    "places together",
+    "mappings of what is held",
+)
+
+
+def created(provider, parent=None):
+    body = {"name": provider, "uuid": provider, "parent_provider_uuid": parent}
+    return call(0, 1, "POST", "/resource_providers", body, reply={"generation": 0})
+
+
+TREES = [created(A), created(B), created(CHILD, A)]
+
+
+def wrong(*operations, **more):
+    return violated(places, *TREES, *operations, **more)
+
+
+def request(consumer, query="resources=VCPU:2", **fields):
+    return {"consumer": consumer, "query": query, **OWNER, **fields}
+
+
+def result(consumer, *copies, outcome="claimed", generation=1):
+    """Copies: providers of the group without a suffix, or its mappings, and the amounts of each."""
+    allocations = {}
+    for of in copies:
+        for provider in [of] if isinstance(of, str) else of:
+            held = allocations.setdefault(provider, {"name": "h", "resources": {"VCPU": 0}, "generation": 1})
+            held["resources"]["VCPU"] += 2
+    return {
+        "consumer": consumer,
+        "status": 200,
+        "outcome": outcome,
+        "allocations": allocations,
+        "mappings": [{"": [of] if isinstance(of, str) else of} for of in copies],
+        "consumer_generation": generation,
+        "expires_at": None,
+    }
+
+
+def refused(consumer, code="placement.v1.no_room"):
+    return {"consumer": consumer, "status": 409, "outcome": "refused", "error": {"code": code, "detail": "..."}}
+
+
+def claim(began, ended, requests, results=(), **more):
+    """An answered call, or one without a reply."""
+    good = sum(each["outcome"] != "refused" for each in results)
+    reply = {"results": [*results], "claimed": good}
+    body = {"requests": [*requests], **more}
+    return call(began, ended, "POST", "/v1/claims", body, status=200 if good else 409, reply=reply)
+
+
+def taken(began, ended, consumer, *copies, **more):
+    """A call for one consumer, which gets its place."""
+    return claim(began, ended, [request(consumer)], [result(consumer, *copies)], **more)
+
+
+MOVE = {"keep": False, "consumer_generation": 1}
+
+
+def moved(began, ended, consumer, place, **more):
+    return claim(
+        began, ended, [request(consumer, **MOVE)], [result(consumer, place, outcome="moved", generation=2)], **more
+    )
+
+
+def release(began, ended, consumer):
+    return call(began, ended, "DELETE", f"/allocations/{consumer}", status=204)
+
+
+def gone(began, ended, consumer):
+    return call(began, ended, "GET", f"/allocations/{consumer}", reply={"allocations": {}})
+
+
+def shown(began, ended, consumer, place):
+    reply = {**result(consumer, place), **OWNER}
+    return call(began, ended, "GET", f"/v1/claims/{consumer}", reply=reply)
+
+
+# --- replies ---------------------------------------------------------------------------------------------------------
+
+
+def both(*results, **more):
+    return claim(10, 20, [request(ONE), request(TWO)], results, **more)
+
+
+def test_each_request_has_a_result():
+    assert not wrong(both(result(ONE, A), refused(TWO)))
+    assert wrong(both(result(TWO, A), result(ONE, A))) == {FORM}
+    assert wrong(both(result(ONE, A))) == {FORM}
+    answer = both(result(ONE, A), refused(TWO))
+    answer.reply["claimed"] = 2
+    assert wrong(answer) == {FORM}
+    body = {"requests": [request(ONE)]}
+    for status, good in ((200, 0), (409, 1)):
+        reply = {"results": [result(ONE, A) if good else refused(ONE)], "claimed": good}
+        assert wrong(call(10, 20, "POST", "/v1/claims", body, status=status, reply=reply)) == {FORM}
+
+
+@pytest.mark.parametrize("outcome", ["claimed", "held", "moved"])
+def test_all_or_nothing(outcome):
+    first = result(ONE, A, outcome=outcome)
+    assert not wrong(both(first, refused(TWO)))
+    assert not wrong(both(first, result(TWO, A), all_or_nothing=True))
+    assert not wrong(both(refused(ONE), refused(TWO), all_or_nothing=True))
+    assert wrong(both(first, refused(TWO), all_or_nothing=True)) == {ALL}
+
+
+IN_A = f"resources=VCPU:2&in_tree={A}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "copies"),
+    [
+        ({}, [A]),
+        ({}, [STRANGE]),
+        ({"count": 2}, [A, B]),
+        ({"count": 2}, [CHILD, B]),
+        ({"count": 2}, [A, STRANGE]),
+        ({"query": IN_A}, [CHILD]),
+        ({"query": {"groups": {"": {"resources": {"VCPU": 2}, "in_tree": CHILD}}}}, [A]),
+        # What is not known is not judged.
+        ({"query": "resources=VCPU:3&required=CUSTOM_X"}, [A]),
+        ({"query": "resources=VCPU:2&in_tree=a-name"}, [B]),
+    ],
+)
+def test_places_that_were_asked_for(fields, copies):
+    assert not wrong(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "copies"),
+    [
+        ({}, [A, B]),
+        ({"count": 2}, [A]),
+        ({"count": 2}, [A, A]),
+        ({"count": 2}, [A, CHILD]),
+        ({}, [[A, CHILD]]),
+        ({"query": "resources=VCPU:3"}, [A]),
+        ({"query": "resources=VCPU:2,MEMORY_MB:1"}, [A]),
+        ({"query": "resources_A=VCPU:2"}, [A]),
+        ({"query": IN_A}, [B]),
+        ({"query": f"resources=VCPU:2&in_tree={CHILD}"}, [B]),
+    ],
+)
+def test_places_that_were_not_asked_for(fields, copies):
+    assert wrong(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)])) == {ASKED}
+
+
+def with_mappings(mappings, outcome="claimed", query="resources=VCPU:2"):
+    answer = {**result(ONE, A, outcome=outcome), "mappings": mappings}
+    return claim(10, 20, [request(ONE, query)], [answer])
+
+
+def test_mappings_are_of_the_place():
+    assert wrong(with_mappings([{"": [B]}])) == {ASKED}
+    assert wrong(with_mappings(None)) == {ASKED}
+    # Another client has changed what it holds.
+    assert not wrong(with_mappings(None, "held"))
+    suffixed = "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none"
+    assert not wrong(with_mappings([{"_A": [A], "_B": [A]}], query=suffixed))
+    assert wrong(with_mappings([{"_A": [A], "_B": []}], query=suffixed)) == {ASKED}
+    assert wrong(with_mappings([{"_A": [A]}], query=suffixed)) == {ASKED}
+
+
+def test_mappings_that_are_shown_are_of_what_is_held():
+    def page(place, mappings):
+        return call(10, 20, "GET", f"/v1/claims/{ONE}", reply={**result(ONE, place), **OWNER, "mappings": mappings})
+
+    assert not wrong(page(A, [{"": [A]}]), page(A, None))
+    assert wrong(page(A, [{"": [B]}])) == {MAPPINGS}
+
+
+# --- apart -----------------------------------------------------------------------------------------------------------
+
+IN = taken(2, 5, ONE, A)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [IN, taken(30, 40, TWO, B, apart_from=[ONE])],
+        [taken(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, taken(30, 40, TWO, A, apart_from=[THREE])],
+        # It left at the same time, or just before by a call that is open.
+        [IN, release(25, 35, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, release(25, None, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, moved(32, 38, ONE, B), taken(30, 40, TWO, A, apart_from=[ONE])],
+        # It came at the same time, or nobody knows where it is.
+        [taken(25, 35, ONE, A), taken(30, 40, TWO, A, apart_from=[ONE])],
+        [claim(10, None, [request(ONE)]), taken(30, 40, TWO, A, apart_from=[ONE])],
+        # It was apart when it was claimed, and is not any more.
+        [IN, taken(30, 40, TWO, B, apart_from=[ONE]), moved(50, 60, ONE, B)],
+        [taken(10, 20, ONE, STRANGE), taken(30, 40, TWO, STRANGE, apart_from=[ONE])],
+        [IN, moved(30, 40, ONE, B, apart_from=[ONE])],
+        [IN, moved(30, 40, ONE, CHILD)],
+        [both(result(ONE, A), result(TWO, B), apart_from=[ONE])],
+        [both(result(ONE, A), result(TWO, A), apart_from=[THREE])],
+        # One of them may have left before the other one came; not so if all come at one moment.
+        [both(result(ONE, A), result(TWO, A), apart_from=[ONE]), moved(12, 14, ONE, B)],
+        [both(refused(ONE), result(TWO, A), apart_from=[ONE])],
+        # An equal request says where it is now.
+        [IN, claim(30, 40, [request(ONE)], [result(ONE, A, outcome="held")], apart_from=[ONE])],
+    ],
+)
+def test_places_apart(operations):
+    assert not wrong(*operations)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [IN, taken(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, taken(30, 40, TWO, CHILD, apart_from=[THREE, ONE])],
+        [IN, release(50, 60, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
+        # It is in the tree before it moves and after it.
+        [IN, moved(32, 38, ONE, CHILD), taken(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, moved(30, 40, ONE, CHILD, apart_from=[ONE])],
+        [both(result(ONE, A), result(TWO, CHILD), apart_from=[ONE])],
+        [both(result(ONE, A), result(TWO, A), apart_from=[TWO, ONE], all_or_nothing=True), moved(12, 14, ONE, B)],
+        [IN, both(refused(ONE), result(TWO, A), apart_from=[ONE])],
+        [IN, both(result(ONE, A, outcome="held"), result(TWO, A), apart_from=[ONE])],
+    ],
+)
+def test_places_that_are_not_apart(operations):
+    assert wrong(*operations) == {APART}
+
+
+def test_calls_that_name_each_other():
+    first = taken(10, 20, ONE, A, apart_from=[TWO])
+    assert not wrong(first, taken(15, 25, TWO, B, apart_from=[ONE]))
+    assert wrong(first, taken(15, 25, TWO, CHILD, apart_from=[ONE])) == {APART}
+    # The second one may have been the first; or the other consumer was away then.
+    assert not wrong(first, taken(15, 25, TWO, A))
+    assert not wrong(first, taken(15, 25, TWO, A, apart_from=[THREE]))
+    assert not wrong(first, taken(15, 25, TWO, A, apart_from=[ONE]), moved(18, 28, ONE, B))
+    assert not wrong(first, taken(15, 25, TWO, A, apart_from=[ONE]), release(18, None, TWO))
+    assert wrong(first, taken(15, 25, TWO, A, apart_from=[ONE]), moved(28, 38, ONE, B)) == {APART}
+
+
+# --- together --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [IN, taken(30, 40, TWO, CHILD, together_with=[ONE])],
+        [IN, taken(30, 40, TWO, A, together_with=[ONE, THREE])],
+        [IN, moved(32, 38, ONE, B), taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, release(32, 38, ONE), taken(30, 40, TWO, B, together_with=[THREE, ONE])],
+        [claim(10, None, [request(ONE)]), taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, taken(30, 40, TWO, A, together_with=[ONE]), moved(50, 60, ONE, B)],
+        [taken(10, 20, ONE, STRANGE), taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, taken(30, 40, TWO, STRANGE, together_with=[ONE])],
+        [claim(10, 20, [request(ONE, count=2)], [result(ONE, A, B)]), taken(30, 40, TWO, B, together_with=[ONE])],
+        [both(result(ONE, A), result(TWO, CHILD), together_with=[ONE])],
+        # Nobody knows where it has moved, or they move together.
+        [IN, moved(10, None, ONE, A), taken(30, 40, TWO, B, together_with=[ONE])],
+        [
+            IN,
+            claim(
+                *(10, 20, [request(ONE, **MOVE), request(TWO)]),
+                [result(ONE, B, outcome="moved", generation=2), result(TWO, B)],
+                together_with=[ONE],
+            ),
+        ],
+        [both(refused(ONE), result(TWO, B), together_with=[ONE])],
+        [IN, both(result(ONE, A, outcome="held"), result(TWO, A), together_with=[ONE])],
+        [both(result(ONE, A), result(TWO, B))],
+    ],
+)
+def test_places_together(operations):
+    assert not wrong(*operations)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [IN, taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, taken(30, 40, TWO, B, together_with=[THREE, ONE])],
+        [IN, taken(5, 8, THREE, B), taken(30, 40, TWO, B, together_with=[THREE, ONE])],
+        [IN, moved(32, 38, ONE, CHILD), taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, claim(30, 40, [request(TWO, count=2)], [result(TWO, A, B)], together_with=[ONE])],
+        [both(result(ONE, A), result(TWO, B), together_with=[ONE])],
+        [IN, both(result(ONE, A, outcome="held"), result(TWO, B), together_with=[ONE])],
+        [IN, both(refused(ONE), result(TWO, B), together_with=[ONE])],
+        # There was nobody to join.
+        [taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, release(22, 24, ONE), taken(30, 40, TWO, A, together_with=[ONE])],
+    ],
+)
+def test_places_that_are_not_together(operations):
+    assert wrong(*operations) == {TOGETHER}
+
+
+def test_a_holder_may_be_lost_with_the_last_commits():
+    apart, together = (
+        taken(30, 40, TWO, place, **{how: [ONE]}) for place, how in ((A, "apart_from"), (B, "together_with"))
+    )
+    for late in (apart, together):
+        assert wrong(IN, late)
+        assert not wrong(IN, late, events=[loss(24, 26)])
+
+
+def test_a_tree_is_known_of_providers_that_stay_and_share_nothing():
+    late = taken(30, 40, TWO, A, apart_from=[ONE])
+    shares = {"resource_provider_generation": 0, "traits": ["MISC_SHARES_VIA_AGGREGATE"]}
+    sharing = call(2, 3, "PUT", f"/resource_providers/{A}/traits", shares, reply=shares)
+    other = call(2, 3, "PUT", f"/resource_providers/{A}/traits", {**shares, "traits": ["CUSTOM_X"]}, reply=shares)
+    into = call(
+        2, 3, "PUT", f"/resource_providers/{A}", {"name": "a", "parent_provider_uuid": B}, reply={"generation": 0}
+    )
+    refused = call(*(2, 3, "PUT", into.path, into.body), status=409, reply={"errors": [{"detail": "no"}]})
+    renamed = call(2, 3, "PUT", f"/resource_providers/{A}", {"name": "b"}, reply={"generation": 0})
+    for change in (sharing, into):
+        assert not wrong(change, IN, late)
+        # Nor is the tree of its child.
+        assert change is sharing or not wrong(
+            change, taken(10, 20, ONE, CHILD), taken(30, 40, TWO, CHILD, apart_from=[ONE])
+        )
+    for change in (other, refused, renamed):
+        assert wrong(change, IN, late) == {APART}
+
+
+# --- calls without a reply -------------------------------------------------------------------------------------------
+
+PAIR = [request(ONE), request(TWO)]
+LOST = claim(10, None, PAIR, all_or_nothing=True)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [LOST, gone(30, 40, ONE), gone(50, 60, TWO)],
+        [LOST, shown(30, 40, ONE, A), shown(50, 60, TWO, B)],
+        # It takes effect while they are read, or one of them is released since.
+        [LOST, gone(30, 40, ONE), shown(35, 60, TWO, B)],
+        [LOST, shown(50, 60, ONE, A), gone(20, 55, TWO)],
+        [LOST, shown(30, 40, ONE, A), release(50, 60, TWO), gone(70, 80, TWO)],
+        # Each consumer is placed, or not, if it is not all or nothing.
+        [claim(10, None, PAIR), shown(30, 40, ONE, A), gone(50, 60, TWO)],
+        # It is not known which of the calls took effect; one of them held its place before.
+        [LOST, claim(15, None, [request(ONE)]), shown(30, 40, ONE, A), gone(50, 60, TWO)],
+        [
+            claim(2, 3, PAIR[:1], [result(ONE, A)]),
+            LOST,
+            shown(30, 40, TWO, B),
+            shown(50, 60, ONE, A),
+        ],
+        [LOST, claim(30, 40, PAIR, [result(ONE, A), result(TWO, B)], all_or_nothing=True)],
+        [LOST, claim(30, 40, PAIR, [result(each, A, outcome="held") for each in (ONE, TWO)], all_or_nothing=True)],
+    ],
+)
+def test_lost_calls_for_all_or_none(operations):
+    assert not wrong(*operations)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [LOST, shown(30, 40, ONE, A), gone(50, 60, TWO)],
+        [LOST, gone(50, 60, TWO), shown(30, 40, ONE, A), gone(70, 80, TWO)],
+        [LOST, claim(15, None, PAIR, all_or_nothing=True), shown(30, 40, ONE, A), gone(50, 60, TWO)],
+        # A repeated call finds one of them.
+        [LOST, claim(30, 40, PAIR, [result(ONE, A, outcome="held"), result(TWO, B)], all_or_nothing=True)],
+        # The place of the other one is that of another request.
+        [
+            claim(2, 3, [request(ONE, "resources=VCPU:2,MEMORY_MB:0")], [result(ONE, A)]),
+            LOST,
+            shown(30, 40, TWO, B),
+        ],
+        [
+            claim(2, None, [request(ONE, "resources=VCPU:1")]),
+            LOST,
+            shown(4, 5, ONE, A),
+            shown(30, 40, TWO, B),
+            shown(50, 60, ONE, A),
+        ],
+    ],
+)
+def test_lost_calls_for_some(operations):
+    assert ALL in wrong(*operations)
+
+
+def test_a_lost_call_may_be_undone_with_the_last_commits():
+    torn = [LOST, shown(30, 40, ONE, A), gone(50, 60, TWO)]
+    assert not wrong(*torn, events=[loss(42, 44)])
+    assert wrong(*torn, events=[loss(62, 64)]) == {ALL}
+
+
+def test_a_lost_call_beside_a_clock_that_moves():
+    clock = [Event("database-clock", 8, 100)]
+    assert not wrong(LOST, shown(30, 40, ONE, A), shown(50, 60, TWO, B), events=clock)
+    assert wrong(LOST, shown(30, 40, ONE, A), gone(50, 60, TWO), events=clock) == {ALL}
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+def test_queries_in_both_notations():
+    asked = groups("resources=VCPU:2,MEMORY_MB:1&in_tree=x&resources_A=VCPU:1&group_policy=none")
+    assert asked == groups(
+        {
+            "groups": {
+                "": {"resources": {"MEMORY_MB": 1, "VCPU": 2}, "in_tree": "x"},
+                "_A": {"resources": {"VCPU": 1}},
+            },
+            "group_policy": "none",
+        }
+    )
+    assert content(request(ONE, "resources=VCPU:2,MEMORY_MB:1")) == content(
+        request(TWO, "resources=MEMORY_MB:1,VCPU:2")
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "resources=VCPU:2&required=CUSTOM_X",
+        "resources=VCPU:2&resources=MEMORY_MB:1",
+        "resources_A=VCPU:2&group_policy=isolate",
+        "in_tree=x",
+        {"groups": {"": {"resources": {"VCPU": 2}, "required": ["X"]}}},
+        {"groups": {"": {"resources": {"VCPU": 2}}}, "root_required": ["X"]},
+    ],
+)
+def test_queries_that_are_not_understood(query):
+    assert groups(query) is None
+    assert content(request(ONE, query)) is None

@@ -1,0 +1,69 @@
+"""Workers, services and databases are killed, stopped and restarted: what clients see of it, and that it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from jepsen.nemeses import processes
+from jepsen.tests.one_nemesis import SERVERS, observe
+from tests.length import LONG
+
+pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
+
+
+def test_a_worker_is_killed(cluster):
+    old = [{*service.workers} for service in cluster.services]
+    seen = observe(cluster, processes.KillWorker())
+    assert {*seen.detail} == {"service", "worker"}
+    killed, worker = seen.detail["service"], seen.detail["worker"]
+    service, count = cluster.services[killed], len(old[killed])
+    service.wait_until(lambda: worker not in (now := service.workers) and len(now) == count)
+    new = [{*service.workers} for service in cluster.services]
+    assert old[killed] - new[killed] == {worker}
+    assert len(new[killed]) == len(old[killed])
+    assert new[1 - killed] == old[1 - killed]
+    assert all(one.service == killed for one in seen.failed)
+
+
+def test_a_worker_is_stopped(cluster):
+    old = [service.workers for service in cluster.services]
+    seen = observe(cluster, processes.PauseWorker(), answering=lambda detail: [1 - detail["service"]])
+    assert seen.of(seen.detail["service"]).waited
+    assert seen.of(1 - seen.detail["service"]).within
+    assert [service.workers for service in cluster.services] == old
+
+
+def test_a_service_is_killed_and_started(cluster):
+    seen = observe(cluster, processes.KillService())
+    killed = seen.detail["service"]
+    assert seen.of(killed).failed
+    assert not [one for one in seen.of(killed).within if one.succeeded]
+    assert not seen.of(1 - killed).failed
+
+
+@pytest.mark.skipif(not LONG, reason="a long run: make test-long")
+def test_the_workers_of_a_service_are_replaced(cluster):
+    old = [{*service.workers} for service in cluster.services]
+    seen = observe(cluster, processes.ReloadService())
+    new = [{*service.workers} for service in cluster.services]
+    assert not seen.failed
+    reloaded = seen.detail["service"]
+    assert not old[reloaded] & new[reloaded]
+    assert new[1 - reloaded] == old[1 - reloaded]
+
+
+@pytest.mark.parametrize("nemesis", [processes.KillDatabase, processes.RestartDatabase])
+def test_a_database_is_ended_and_started(cluster, nemesis):
+    old, workers = cluster.servers[0].child.pid, [service.workers for service in cluster.services]
+    seen = observe(cluster, nemesis())
+    assert cluster.servers[0].child.pid != old
+    assert {one.service for one in seen.failed} == {0, 1}
+    assert not [one for one in seen.within if one.succeeded]
+    assert {one.status for one in seen.failed} == {503}
+    assert [service.workers for service in cluster.services] == workers
+
+
+def test_a_database_is_stopped(cluster):
+    seen = observe(cluster, processes.PauseDatabase())
+    assert {one.service for one in seen.waited} == {0, 1}
+    assert not [one for one in seen.within if one.succeeded]

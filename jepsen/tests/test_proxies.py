@@ -1,0 +1,85 @@
+"""Connections to the database fail in each way: what clients see of it, and that it ends."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import sqlalchemy as sa
+
+from jepsen.nemeses import proxies
+from jepsen.tests.one_nemesis import SERVERS, observe
+from tests.length import LONG
+
+pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
+
+
+def numbers(seen):
+    """The service whose connections failed, and the other one."""
+    harmed = int(seen.detail["proxy"].rpartition(" ")[2])
+    return harmed, 1 - harmed
+
+
+def stored(cluster, operations):
+    """Return those of the calls whose provider is in the database."""
+    engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        names = {*connection.exec_driver_sql("SELECT name FROM resource_providers").scalars()}
+    return [one for one in operations if one.body["name"] in names]
+
+
+def test_connections_are_reset(cluster):
+    seen = observe(cluster, proxies.ResetConnections())
+    harmed, other = numbers(seen)
+    assert seen.of(harmed).failed
+    assert not [one for one in seen.of(harmed).within if one.succeeded]
+    assert not seen.of(other).failed
+
+
+def test_new_connections_are_refused(cluster):
+    refusing = []
+
+    def connect():
+        for name, proxy in cluster.proxies.items():
+            try:
+                socket.create_connection(("127.0.0.1", proxy.port)).close()
+            except ConnectionRefusedError:
+                refusing.append(name)
+
+    seen = observe(cluster, proxies.RefuseConnections(), meanwhile=connect)
+    harmed, other = numbers(seen)
+    assert refusing == [seen.detail["proxy"]]
+    assert seen.of(harmed).failed
+    assert not seen.of(other).failed
+
+
+def test_packets_are_delayed(cluster):
+    seen = observe(cluster, proxies.DelayPackets(), answering=lambda detail: [1 - int(detail["proxy"][-1])])
+    harmed, other = numbers(seen)
+    assert not seen.failed
+    assert len(seen.of(harmed).within) * 3 < len(seen.of(other).within)
+
+
+@pytest.mark.parametrize("nemesis", [proxies.CutAfterCommit, proxies.CutBeforeCommit])
+def test_transactions_are_cut_at_their_commit(cluster, nemesis):
+    for seed in range(1, 6):  # each of them chooses one of the first few commits
+        seen = observe(cluster, nemesis(), seed)
+        harmed, other = numbers(seen)
+        opened = [one for one in seen.of(harmed).failed if one.is_open]
+        stays = stored(cluster, opened)
+        # Else none was cut but transactions of its own in which the service makes a writer of the feed.
+        if stays or (opened and not nemesis.forwards):
+            break
+    assert seen.detail["cut"] > 0
+    assert opened
+    assert not seen.of(other).failed
+    assert bool(stays) == nemesis.forwards
+
+
+@pytest.mark.skipif(not LONG, reason="only in long runs: the service gives up after thirty seconds")
+def test_packets_are_dropped(cluster):
+    seen = observe(cluster, proxies.DropPackets())
+    harmed, other = numbers(seen)
+    assert not [one for one in seen.of(harmed).within if one.succeeded]
+    assert seen.of(harmed).failed or seen.of(harmed).waited
+    assert not seen.of(other).failed

@@ -1,0 +1,38 @@
+"""Every ``python -m jepsen`` of README.rst is run, in seconds: where it names a longer time, that is shortened."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "jepsen/README.rst"
+COMMANDS = re.findall(r"^    ((?:\w+=\S+ )?python -m jepsen.*)$", README.read_text(), re.MULTILINE)
+#: The times in the commands are replaced by these.
+SHORT = {"--seconds": "3", "--minutes": "0.01", "--segment": "1"}
+
+
+def test_the_commands_run(tmp_path):
+    """What is planted is found, kept in a file and replayed; the commands beside it find nothing."""
+    kept = None
+    for command in COMMANDS:
+        words = [SHORT.get(before, word) for before, word in zip(["", *command.split()], command.split(), strict=False)]
+        planted = dict(word.split("=") for word in words if re.match(r"[A-Z_]+=", word))
+        words = [re.sub(r"/tmp/history\S*", str(kept), word) for word in words if "=" not in word]
+        done = subprocess.run(
+            [sys.executable, *words[1:]],
+            cwd=tmp_path,
+            env={**os.environ, **planted, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        wrong = bool(planted) or "replay" in words
+        assert done.returncode == wrong, f"{command}\n{done.stdout}{done.stderr}"
+        if planted:
+            kept = re.search(r"history: (\S+)", done.stdout)[1]
+    assert kept
+    assert (tmp_path / "report.json").stat().st_size
+    assert (tmp_path / "history.svg").stat().st_size

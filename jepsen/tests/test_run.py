@@ -1,0 +1,198 @@
+"""What a run does with failures, on a cluster of which no service answers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jepsen import catalogue
+from jepsen import run as running
+from jepsen.__main__ import told
+from jepsen.clusters.cluster import Cluster
+from jepsen.history import Event, History
+from jepsen.nemeses.nemesis import Nemesis
+from jepsen.report import Report
+from jepsen.run import Plan, run
+from jepsen.tests.handwritten_histories import call
+from jepsen.tests.running import assert_nothing_violated
+from jepsen.violation import Violation
+from jepsen.workloads.workload import Workload
+from tests.undecided import PROPERTY
+
+
+class Silent(Cluster):
+    name, kind, shows_state = "silent", "sqlite", False
+    urls = ("http://127.0.0.1:1",)
+
+
+#: Calls of each client that a run has however slow the machine is.
+_CALLS = 2
+
+
+class Choosing(Workload):
+    """Clients whose choices are in the notes of their calls."""
+
+    name, clients = "choosing", 2
+
+    def run(self, client, chance):
+        for number in itertools.count():
+            if client.stopped.wait(0.01) and number >= _CALLS:
+                return
+            client.call("PUT", "/allocations/c", note={"choice": chance.random()})
+
+
+class Failing(Workload):
+    name, clients = "failing", 2
+
+    def run(self, client, chance):
+        raise LookupError(f"in client {client.process}")
+
+
+class Harmless(Nemesis):
+    """The detail says what it chose; it loses a tail, so that the history can say so."""
+
+    name, seconds, loses_tail = "harmless", 0.02, True
+
+    def applies_to(self, cluster):
+        return True
+
+    @contextlib.contextmanager
+    def harm(self, cluster, chance):
+        yield {"choice": chance.random()}
+
+
+class Gentle(Harmless):
+    name, loses = "gentle", "in flight"
+
+
+def broken(history):
+    """A check that the run does not pass."""
+    return [Violation("broken", "always", [history.operations[0].number])]
+
+
+def undecided(history):
+    """A check whose search found no verdict."""
+    return [Violation("broken: undecided", "no verdict", [0], undecided=True)]
+
+
+def raises(history):
+    """A check with a mistake."""
+    return 1 / 0
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch, tmp_path):
+    monkeypatch.setattr(running, "_RECOVERY", 0.05)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for cls in (Choosing, Failing):
+        monkeypatch.setitem(catalogue.WORKLOADS, cls.name, f"tests.test_run:{cls.__name__}")
+    for cls in (Harmless, Gentle):
+        monkeypatch.setitem(catalogue.NEMESES, cls.name, f"tests.test_run:{cls.__name__}")
+
+
+def plan(*workloads, seed=1, seconds=0.15):
+    return Plan(workloads, ["harmless", "gentle"], seconds, seed, peace=0.02)
+
+
+def choices(history):
+    """Return the first choices of each client, and that of the first nemesis, which comes however short the run is."""
+    found = defaultdict(list)
+    for one in history.operations:
+        if "choice" in one.note:
+            found[one.process].append(one.note["choice"])
+    first = {"nemesis": history.events[0].detail["choice"]}
+    return first | {process: made[:_CALLS] for process, made in found.items()}
+
+
+def test_the_choices_of_clients_and_nemeses_follow_from_the_seed():
+    first, second, other = (
+        choices(run(Silent(), plan("choosing", seed=seed, seconds=1.5)).history) for seed in (1, 1, 2)
+    )
+    assert first == second
+    assert first.keys() == {0, 1, "nemesis"}
+    assert all(first[process] != other[process] for process in first)
+
+
+def test_nemeses_come_in_turn_and_the_history_has_their_events():
+    for seconds in (1.5, 15, 60):
+        events = run(Silent(), plan("choosing", seconds=seconds)).history.events
+        if len(events) >= 3:
+            break
+    assert [event.nemesis for event in events[:3]] == ["harmless", "gentle", "harmless"]
+    for event in events:
+        assert isinstance(event, Event)
+        assert event.loses_tail
+        assert event.healed - event.began >= 20_000_000
+    assert [event.spares for event in events[::2]] == [None] * len(events[::2])
+    for event in events[1::2]:
+        assert event.began <= event.spares <= event.healed - 20_000_000
+
+
+def test_workloads_share_a_run_and_each_client_has_a_process():
+    history = run(Silent(), Plan(["choosing", "choosing"], [], 1.5)).history
+    assert {one.process for one in history.operations if one.process >= 0} == {0, 1, 2, 3}
+
+
+def test_an_exception_in_a_client_fails_the_run_and_names_the_history():
+    with pytest.raises(LookupError, match="in client") as failed:
+        run(Silent(), plan("choosing", "failing", seconds=60.0))
+    assert History.read(Path(failed.value.__notes__[0].split()[-1])).run["seed"] == 1
+
+
+def test_what_may_be_the_past_is_not_judged():
+    split = [Event("split", 10, 20)]
+    read, claimed, done = (
+        call(12, 15, method, path, status=200, reply={"results": []})
+        for method, path in (("GET", "/allocations/c"), ("POST", "/v1/claims"), ("PUT", "/allocations/c"))
+    )
+    refused = call(12, 15, "PUT", "/allocations/c", status=409)
+    assert [running._without_past(one, split) for one in (read, refused, done)] == [None, None, done]
+    assert running._without_past(claimed, split).is_open
+    assert running._without_past(claimed, [Event("split", 16, 20)]) == claimed
+
+
+def test_a_cluster_that_does_not_acknowledge_writes_violates_the_run():
+    result = run(Silent(), plan("choosing"))
+    assert "recovery" in {violation.invariant for violation in result.violations}
+    assert not result.recovered
+
+
+def test_the_history_of_a_violation_is_in_a_file(monkeypatch):
+    monkeypatch.setitem(catalogue.CHECKS, "broken", "tests.test_run:broken")
+    result = run(Silent(), plan("choosing"))
+    assert Violation("broken", "always", [0]) in result.violations
+    kept = History.read(result.path)
+    assert kept.operations == result.history.operations
+    assert kept.run == result.history.run
+    described = {"cluster": "silent", "workloads": ["choosing"], "nemeses": ["harmless", "gentle"], "seed": 1}
+    assert described.items() <= kept.run.items()
+
+
+def test_what_is_undecided_is_no_violation_and_is_reported(monkeypatch, capsys):
+    monkeypatch.setattr(catalogue, "CHECKS", {"undecided": "tests.test_run:undecided"})
+    result, report = run(Silent(), plan("choosing")), Report()
+    assert {violation.invariant for violation in result.violations} == {"recovery"}
+    assert list(result.undecided) == undecided(result.history)
+    told(replace(result, violations=[]), report)
+    assert f"broken: undecided: no verdict [0]\n    history: {result.path}" in capsys.readouterr().out
+    assert not report.violations
+    assert "undecided: 1" in str(report)
+    recorded = []
+    assert_nothing_violated(replace(result, violations=[]), lambda *of: recorded.append(of))
+    assert recorded == [(PROPERTY, f"no verdict; history: {result.path}")]
+    with pytest.raises(AssertionError):
+        assert_nothing_violated(result, lambda *of: recorded.append(of))
+    assert len(recorded) == 1
+
+
+def test_a_check_that_raises_names_the_history(monkeypatch):
+    monkeypatch.setitem(catalogue.CHECKS, "raises", "tests.test_run:raises")
+    with pytest.raises(ZeroDivisionError) as failed:
+        run(Silent(), plan("choosing"))
+    [note] = failed.value.__notes__
+    assert History.read(Path(note.split()[-1])).operations

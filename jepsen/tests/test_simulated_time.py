@@ -1,0 +1,166 @@
+"""What takes hours - leases, writers of the feed declared dead, old rows deleted - on clocks that the test moves."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import re
+import signal
+
+import pytest
+import sqlalchemy as sa
+
+from jepsen import catalogue, final_state
+from jepsen.clusters.moved_clocks import Simulated
+from jepsen.history import History
+from placement.db import feed
+from placement.db.tables import change_writers, provider_changes
+from tests import servers
+from tests.conftest import missing
+from tests.length import LONG
+from tests.load.claiming import Hosts, claiming, request
+from tests.load.storm import Call, Storm, new
+
+#: In a short run only one kind of server, which makes more of the clocks than SQLite does.
+pytestmark = pytest.mark.parametrize(
+    "backend", ["mariadb", "postgresql", "sqlite"] if LONG else ["postgresql"], indirect=True, scope="session"
+)
+LIFETIME = feed.LIFETIME / 3600
+RETENTION = feed.RETENTION / 3600
+#: Some seconds more.
+BEYOND = 0.01
+
+
+@pytest.fixture(scope="module")
+def cluster(backend):
+    try:
+        with Simulated(backend.kind) as running:
+            yield running
+    except servers.Missing as reason:
+        missing(reason)
+
+
+@pytest.fixture
+def storms(cluster):
+    """Clients of both services; at the end, each worker's index is that of the database, and the rows are sound."""
+    yield [Storm(url) for url in cluster.urls]
+    history = History({}, [], [], final_state.read(cluster.database_url, cluster.services))
+    checks = catalogue.checks()
+    assert [found for name in ("indices", "soundness", "feed") for found in checks[name](history)] == []
+
+
+def rows(cluster, *selected):
+    engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        return connection.execute(sa.select(*selected)).all()
+
+
+def writers(cluster):
+    """The ids of all writers; one that was ended has a negated id."""
+    return {row.id for row in rows(cluster, change_writers.c.id)}
+
+
+def given_back(cluster):
+    """How many leases the services say that they have ended."""
+    logs = "".join(service.log.read_text(errors="replace") for service in cluster.services)
+    return sum(map(int, re.findall(r"Gave back what (\d+) expired leases held", logs)))
+
+
+def held(storm, consumers):
+    """Those of the consumers whose claim is shown."""
+    return {one for one in consumers if storm.ask("GET", f"/v1/claims/{one}").status == 200}
+
+
+@contextlib.contextmanager
+def stopped(service):
+    """A block in which no worker of the service runs."""
+    for worker in service.workers:
+        os.kill(worker, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for worker in service.workers:
+            os.kill(worker, signal.SIGCONT)
+
+
+def test_leases_of_hours_end_at_their_time_and_once(cluster, storms):
+    first, second = storms
+    hours = {hour: [new(), new(), new()] for hour in (1, 2, 5, 24)}
+    every = [one for several in hours.values() for one in several]
+    hosts, began, before = Hosts(first, len(every)), cluster.hours, given_back(cluster)
+    for hour, several in hours.items():
+        for one in several:
+            assert first.ask(*claiming(request(hosts.query(), one), expires_in=hour * 3600)).status == 200
+    assert second.ask(*claiming(request(hosts.query()))).status == 409
+    extended, forever = hours[2][0], hours[2][1]
+    for step in (0.9, 1 + BEYOND, 1.9, 2 + BEYOND, 4.9, 5 + BEYOND, 7.9, 8 + BEYOND, 23.9, 24 + BEYOND):
+        cluster.pass_hours(began + step - cluster.hours)
+        if step == 1.9:
+            assert second.ask("POST", f"/v1/claims/{extended}/extend", {"expires_in": 6 * 3600}).status == 200
+            assert first.ask("POST", f"/v1/claims/{forever}/extend", {"expires_in": None}).status == 200
+        ends = {one: hour for hour, several in hours.items() for one in several} | {extended: 7.9, forever: 1e9}
+        left = {one for one in every if ends[one] > step}
+        assert held(first, every) == held(second, every) == left, step
+        # A search of each service, both at a time, gives back what is over.
+        searches = [lambda storm=storm: storm.get(f"/allocation_candidates?{hosts.query()}") for storm in storms]
+        first.together(*searches)
+        assert sum(hosts.used().values()) == len(left)
+        assert given_back(cluster) - before == len(every) - len(left)
+    assert first.ask("DELETE", f"/allocations/{forever}").status == 204
+
+
+@pytest.mark.parametrize("suspended", [True, False], ids=["its host is suspended", "only the process is stopped"])
+def test_a_service_that_was_declared_dead_loses_no_change(cluster, storms, suspended):
+    """Its writers have ended meanwhile; on a host that was suspended even its own clock does not say so."""
+    if suspended and cluster.kind == "sqlite":
+        pytest.skip("the services of one file are on one host")
+    dead, alive = storms
+    for storm in storms:
+        storm.together(*[storm.provider] * 4)
+    old = writers(cluster)
+    with stopped(cluster.services[0]):
+        cluster.pass_hours(LIFETIME + BEYOND, suspended=0 if suspended else None)
+        alive.together(*[alive.provider] * 8)
+        # Its own writers are new, too; after some minutes they maintain the feed, and end those whose lease is over.
+        cluster.pass_hours(0.1, suspended=0 if suspended else None)
+        alive.together(*[alive.provider] * 8)
+    ended = {-writer for writer in writers(cluster) if writer < 0} & old
+    assert ended
+    names = [new() for _ in range(8)]
+    made = dead.together(*[Call("POST", "/resource_providers", {"name": name, "uuid": name}) for name in names])
+    assert [one for one in made if one.status != 200] == []
+    for storm in storms:
+        shown = {one["uuid"] for one in storm.get("/resource_providers")["resource_providers"]}
+        assert {*names} <= shown
+    cluster.pass_hours(0)  # it is in time again
+    assert not writers(cluster) & ended
+
+
+def test_old_rows_are_deleted_and_workers_that_were_behind_still_follow(cluster, storms):
+    """A worker searches after its rows are gone, and reads everything again."""
+    behind, ahead = storms
+    final_state.read(cluster.database_url, cluster.services)  # each worker has an index
+    written: collections.Counter[int] = collections.Counter()
+    with stopped(cluster.services[0]):
+        # One after the other: each worker uses one writer for all of its own.
+        for _ in range(16):
+            ahead.provider()
+        before = set(rows(cluster, provider_changes))
+        for _ in range(3):
+            known = set(rows(cluster, provider_changes))
+            cluster.pass_hours(RETENTION + BEYOND)
+            for _ in range(8):
+                ahead.provider()
+            written.update({row.writer_id for row in set(rows(cluster, provider_changes)) - known})
+        after = set(rows(cluster, provider_changes))
+    newest = {row.writer_id: max(one.seq for one in before if one.writer_id == row.writer_id) for row in before}
+    # A writer notes its newest number in its first transaction after a minute, and deletes once that is old enough.
+    deleting = {writer for writer, rounds in written.items() if rounds > 1}
+    old = {row for row in before if row.writer_id in deleting and row.seq < newest[row.writer_id]}
+    assert old
+    assert old.isdisjoint(after)
+    # The newest row of each writer is kept, or no worker could know that it has missed nothing.
+    # One that was ended meanwhile has the negated id.
+    assert {writer for writer in newest if writer > 0} <= {abs(row.writer_id) for row in after}
+    assert behind.provider()

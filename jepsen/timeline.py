@@ -1,0 +1,248 @@
+"""A picture of a history: a lane for each process, its calls as boxes in time, and the events behind them (SVG).
+
+Time goes from left to right, but is not to scale: between two moments there is as much room as the texts need, so that
+calls of milliseconds in a run of minutes can be read.  The order of all beginnings and ends is exact: two boxes overlap
+horizontally if and only if the calls overlapped in time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from jepsen import formatting
+from jepsen.history import FINAL, Event, History, Operation
+
+#: Pixels: of one character of the fixed font, of a box, between two boxes, and beside and above the lanes.
+_CHARACTER = 6.7
+_BOX, _GAP = 46, 8
+_LEFT, _TOP, _MARGIN = 120, 44, 16
+_BAND = 20
+#: The least distance of two moments, and what ten times the duration adds to it.
+_NEAR, _DECADE = 10.0, 7.0
+#: Characters in a box, and the least distance of two times on the axis.
+_MOST, _BETWEEN_TIMES = 44, 84
+
+_STYLE = """
+svg { background: #ffffff; font: 11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; }
+text { fill: #1a1a1a; }
+.faint { fill: #5a5a5a; }
+.lane { stroke: #d5d5d5; }
+.call { fill: #e4edf8; stroke: #3d6ea5; }
+.refused { fill: #f1f1f1; stroke: #808080; }
+.open { fill: url(#fading); stroke: #8a6d1d; stroke-dasharray: 5 3; }
+.from { stop-color: #f6e7b8; } .to { stop-color: #f6e7b8; stop-opacity: 0.15; }
+.wrong { stroke: #c22f2f; stroke-width: 2.5; }
+.band { fill: #d9a0d0; fill-opacity: 0.28; }
+.edge { stroke: #a4509a; stroke-dasharray: 2 3; }
+@media (prefers-color-scheme: dark) {
+  svg { background: #16181c; }
+  text { fill: #e8e8e8; }
+  .faint { fill: #a8a8a8; }
+  .lane { stroke: #3a3d44; }
+  .call { fill: #1d3450; stroke: #7fb0e6; }
+  .refused { fill: #2a2c31; stroke: #9a9a9a; }
+  .open { stroke: #d9b95c; }
+  .from { stop-color: #54471c; } .to { stop-color: #54471c; }
+  .wrong { stroke: #ff6b6b; }
+  .band { fill: #a4509a; fill-opacity: 0.3; }
+  .edge { stroke: #d68acb; }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Span:
+    """What is drawn from one moment to another; ``until`` is None where it has no end."""
+
+    since: int
+    until: int | None
+    width: float
+    of: Operation | Event
+
+
+def svg(history: History, wrong: Collection[int] = (), title: str = "") -> str:
+    """Return the picture as one SVG document that needs no other file.
+
+    Args:
+        wrong: The numbers of the operations that violate an invariant; they are marked.
+        title: A sentence above the picture.
+    """
+    operations = sorted(history.operations, key=lambda one: (one.began, one.number))
+    calls = [_Span(one.began, one.ended, _width(_texts(one)), one) for one in operations]
+    events = [_Span(one.began, one.healed, _width([formatting.name_of(one)]), one) for one in _beside(history)]
+    return _Picture(calls, events, frozenset(wrong), title).document()
+
+
+def _beside(history: History) -> Iterator[Event]:
+    """Yield the events that touch the time of the operations, and the last one before it; without operations, all."""
+    if not history.operations:
+        yield from history.events
+        return
+    first = min(one.began for one in history.operations)
+    last = max(one.ended or one.began for one in history.operations)
+    events = sorted((event for event in history.events if event.began <= last), key=lambda event: event.began)
+    over = [event for event in events if event.healed is not None and event.healed < first]
+    yield from (event for event in events if event not in over[:-1])
+
+
+def _texts(operation: Operation) -> list[str]:
+    """Return the lines in the box of a call."""
+    sent, answer = formatting.sent_by(operation), formatting.answer_of(operation)
+    lines = [f"#{operation.number} {formatting.call_of(operation)}", sent, f"→ {answer}"]
+    return [line if len(line) <= _MOST else f"{line[: _MOST - 1]}…" for line in lines]
+
+
+def _width(lines: Iterable[str]) -> float:
+    return max(map(len, lines)) * _CHARACTER + 12
+
+
+class _Picture:
+    """The places of everything, and its drawing."""
+
+    def __init__(self, calls: Sequence[_Span], events: Sequence[_Span], wrong: Collection[int], title: str) -> None:
+        self._wrong, self._title = wrong, title
+        self._calls, self._events = calls, events
+        self._places = _places([*calls, *events])
+        ends = [self._places[one.since] + one.width for one in [*calls, *events]]
+        self._end = _LEFT + max([0.0, *ends, *(place + _BETWEEN_TIMES for place in self._places.values())]) + _GAP
+        self._bands = _rows(events, self._places)
+        rows = max(self._bands.values(), default=-1) + 1
+        self._top = _TOP + _BAND * rows + 22
+        self._lanes = self._lanes_of(calls)
+        self._bottom = self._top + len(self._lanes) * (_BOX + _GAP)
+
+    def _lanes_of(self, calls: Sequence[_Span]) -> dict[tuple[int, int], int]:
+        """Return the line of each lane; a process has another lane below it while an open call of it goes on."""
+        by_process: dict[int, list[_Span]] = defaultdict(list)
+        for call in calls:
+            assert isinstance(call.of, Operation)
+            by_process[call.of.process].append(call)
+        self._row_of: dict[int, tuple[int, int]] = {}
+        order = sorted(by_process, key=lambda process: (process == FINAL, process))
+        for process in order:
+            for call, row in _rows(by_process[process], self._places).items():
+                self._row_of[call.of.number] = process, row  # type: ignore[union-attr]
+        lanes = sorted(set(self._row_of.values()), key=lambda lane: (order.index(lane[0]), lane[1]))
+        return {lane: at for at, lane in enumerate(lanes)}
+
+    def document(self) -> str:
+        """Return the SVG document."""
+        width = max(self._end + _MARGIN, _MARGIN * 2 + len(self._title) * _CHARACTER)
+        height = self._bottom + 24
+        return "\n".join([
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+            f'width="{width:.0f}" height="{height:.0f}">',
+            f"<style>{_STYLE}</style>",
+            '<defs><linearGradient id="fading"><stop class="from" offset="0"/><stop class="to" offset="1"/>'
+            "</linearGradient></defs>",
+            _text(_MARGIN, 22, self._title),
+            *self._draw_events(),
+            *self._draw_lanes(),
+            *self._draw_times(),
+            *(self._draw_call(call) for call in self._calls),
+            "</svg>\n",
+        ])  # fmt: skip
+
+    def _draw_events(self) -> Iterator[str]:
+        for event, row in self._bands.items():
+            assert isinstance(event.of, Event)
+            left = self._x(event.since)
+            right = self._end if event.until is None else self._x(event.until)
+            y = _TOP + row * _BAND - 8
+            said = f"{formatting.name_of(event.of)}: {_times(event)} {formatting.compact(event.of.detail)}"
+            yield (
+                f'<g><title>{escape(said)}</title><rect class="band" x="{left:.1f}" y="{y}" '
+                f'width="{right - left:.1f}" height="{self._bottom - y}"/>{_line("edge", left, y, left, self._bottom)}'
+                f"{_text(left + 4, y + 14, formatting.name_of(event.of))}</g>"
+            )
+
+    def _draw_lanes(self) -> Iterator[str]:
+        for (process, row), at in self._lanes.items():
+            y = self._top + at * (_BOX + _GAP)
+            middle = y + _BOX / 2
+            yield _line("lane", _LEFT, middle, self._end, middle)
+            if row == 0:
+                yield _text(_MARGIN, middle + 4, formatting.client_of(process))
+
+    def _draw_times(self) -> Iterator[str]:
+        y, free = self._top - 8, 0.0
+        for moment, place in sorted(self._places.items()):
+            if place >= free:
+                yield _text(_LEFT + place, y, f"{moment / 1e9:.4f} s", "faint")
+                free = place + _BETWEEN_TIMES
+        yield _text(_MARGIN, self._bottom + 16, "Time is not to scale; the order of all ends is.", "faint")
+
+    def _draw_call(self, call: _Span) -> str:
+        operation = call.of
+        assert isinstance(operation, Operation)
+        y = self._top + self._lanes[self._row_of[operation.number]] * (_BOX + _GAP)
+        left = self._x(call.since)
+        right = self._end if call.until is None else self._x(call.until)
+        kind = "open" if operation.is_open else "call" if operation.succeeded else "refused"
+        marked = " wrong" if operation.number in self._wrong else ""
+        lines = [_text(left + 6, y + 14 + 13 * at, line) for at, line in enumerate(_texts(operation))]
+        return (
+            f"<g><title>{escape(formatting.line_of(operation))}</title>{_box(kind + marked, left, y, right, operation)}"
+            f"{''.join(lines)}</g>"
+        )
+
+    def _x(self, moment: int) -> float:
+        return _LEFT + self._places[moment]
+
+
+def _box(kind: str, left: float, y: float, right: float, operation: Operation) -> str:
+    """Return a rectangle; that of an open call has no right side."""
+    if not operation.is_open:
+        return f'<rect class="{kind}" rx="3" x="{left:.1f}" y="{y}" width="{right - left:.1f}" height="{_BOX}"/>'
+    return f'<path class="{kind}" d="M{right:.1f} {y}H{left:.1f}v{_BOX}H{right:.1f}"/>'
+
+
+def _line(kind: str, *ends: float) -> str:
+    x1, y1, x2, y2 = ends
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _text(x: float, y: float, text: str, kind: str = "") -> str:
+    chosen = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{chosen} xml:space="preserve">{escape(text)}</text>'
+
+
+def _times(span: _Span) -> str:
+    end = "never healed" if span.until is None else f"{span.until / 1e9:.3f} s"
+    return f"{span.since / 1e9:.3f} s - {end}"
+
+
+def _places(spans: Sequence[_Span]) -> Mapping[int, float]:
+    """Return the distance of each moment from the left, in pixels.
+
+    Distances grow with the logarithm of the time, and each span is at least as wide as its text.
+    """
+    moments = sorted({one.since for one in spans} | {one.until for one in spans if one.until is not None})
+    ending: dict[int, list[_Span]] = defaultdict(list)
+    for span in spans:
+        if span.until is not None:
+            ending[span.until].append(span)
+    places: dict[int, float] = {}
+    at = 0.0
+    for earlier, moment in itertools.pairwise([moments[0] if moments else 0, *moments]):
+        at += _NEAR + _DECADE * len(str((moment - earlier) // 1_000_000)) if places else 0.0
+        at = max([at, *(places[one.since] + one.width for one in ending[moment] if one.since in places)])
+        places[moment] = at
+    return places
+
+
+def _rows(spans: Sequence[_Span], places: Mapping[int, float]) -> dict[_Span, int]:
+    """Return a row for each span, so that no two in one row overlap; one without an end blocks its row."""
+    free: list[float] = []
+    rows: dict[_Span, int] = {}
+    for span in sorted(spans, key=lambda one: one.since):
+        since = places[span.since]
+        until = float("inf") if span.until is None else max(places[span.until], since + span.width)
+        row = next((row for row, at in enumerate(free) if at <= since), len(free))
+        free[row:] = [until, *free[row + 1 :]]
+        rows[span] = row
+    return rows

@@ -1,0 +1,105 @@
+"""Claims that end after one to three seconds, extended or kept while they do, beside clients of Placement.
+
+The room is so small that a claim often needs what an expired lease held, and the searches and claims of each worker
+give that back.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from typing import Any
+
+from jepsen.client import Client
+from jepsen.workloads import bodies
+from jepsen.workloads.consumers import Consumers
+from jepsen.workloads.workload import Workload
+
+HOSTS, CONSUMERS = 3, 8
+TOTALS = {"VCPU": 4}
+#: Seconds; None: without an end.
+LENGTHS = (1, 1, 2, 3)
+
+
+class Leases(Workload):
+    name = "leases"
+    own_api = True
+
+    def __init__(self) -> None:
+        self._hosts = [str(uuid.uuid4()) for _ in range(HOSTS)]
+        self._consumers = Consumers(CONSUMERS)
+
+    def prepare(self, client: Client) -> None:
+        for host in self._hosts:
+            assert client.call("POST", "/resource_providers", {"name": host, "uuid": host}).succeeded
+            assert client.call("PUT", f"/resource_providers/{host}/inventories", bodies.stock(0, TOTALS)).succeeded
+
+    def run(self, client: Client, chance: random.Random) -> None:
+        works = {
+            self._claim: 30,
+            self._move: 8,
+            self._extend: 15,
+            self._put: 12,
+            self._release: 5,
+            self._read: 25,
+            self._search: 5,
+        }
+        while not client.stopped.is_set():
+            [work] = chance.choices([*works], [*works.values()])
+            work(client, chance)
+            # Most of the time passes between calls, else few leases would end in it.
+            client.stopped.wait(chance.uniform(0, 0.1))
+
+    def _claim(self, client: Client, chance: random.Random) -> None:
+        [consumer] = self._consumers.choose(chance)
+        self._post(client, consumer, chance, {})
+
+    def _move(self, client: Client, chance: random.Random) -> None:
+        """Move a consumer, which keeps its end or is given another one."""
+        [consumer] = self._consumers.choose(chance)
+        shown = client.call("GET", f"/v1/claims/{consumer}")
+        if shown.succeeded:
+            moved = {"keep": False, "consumer_generation": shown.reply["consumer_generation"]}
+            self._post(client, consumer, chance, moved)
+
+    def _post(self, client: Client, consumer: str, chance: random.Random, more: dict[str, Any]) -> None:
+        request = {
+            "consumer": consumer,
+            "project_id": "leases",
+            "user_id": "ann",
+            "consumer_type": "INSTANCE",
+            "query": f"resources=VCPU:{chance.randint(1, 3)}",
+            **more,
+        }
+        body: dict[str, Any] = {"requests": [request]}
+        if not more or chance.random() < 0.5:
+            body["expires_in"] = chance.choice(LENGTHS)
+        self._consumers.count(client, [consumer], client.call("POST", "/v1/claims", body))
+
+    def _extend(self, client: Client, chance: random.Random) -> None:
+        [consumer] = self._consumers.choose(chance)
+        length = None if chance.random() < 0.1 else chance.choice(LENGTHS)
+        extended = client.call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": length})
+        self._consumers.count(client, [consumer], extended)
+
+    def _put(self, client: Client, chance: random.Random) -> None:
+        """Claim as a client of Placement does: what has an end keeps it."""
+        [consumer] = self._consumers.choose(chance)
+        path = f"/allocations/{consumer}"
+        shown = client.call("GET", path)
+        if shown.succeeded:
+            resources = {chance.choice(self._hosts): {"VCPU": chance.randint(1, 3)}}
+            body = bodies.claim(39, resources, shown.reply.get("consumer_generation"))
+            self._consumers.count(client, [consumer], client.call("PUT", path, body))
+
+    def _release(self, client: Client, chance: random.Random) -> None:
+        [consumer] = self._consumers.choose(chance)
+        path = chance.choice((f"/allocations/{consumer}", f"/v1/claims?consumer={consumer}"))
+        self._consumers.count(client, [consumer], client.call("DELETE", path))
+
+    def _read(self, client: Client, chance: random.Random) -> None:
+        [consumer] = self._consumers.choose(chance)
+        client.call("GET", chance.choice((f"/v1/claims/{consumer}", f"/allocations/{consumer}")))
+
+    def _search(self, client: Client, chance: random.Random) -> None:
+        client.call("GET", f"/allocation_candidates?resources=VCPU:{chance.randint(1, TOTALS['VCPU'])}")

@@ -1,0 +1,175 @@
+"""Trees whose providers are born, moved, renamed and deleted while others claim on them, and classes that come and go.
+
+All clients work on a few providers below a few roots, and on a few classes and names, so that most writes meet others
+of the same provider, tree, class or name.  A provider that is deleted is born again under the same uuid, until the
+outcome of a write about it is unknown or it was written often; then another uuid takes its place.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from jepsen.client import Client
+from jepsen.history import Operation
+from jepsen.workloads import bodies
+from jepsen.workloads.workload import Workload
+
+ROOTS, PROVIDERS, CLASSES, NAMES = 2, 8, 3, 12
+#: Of each class on each provider.
+TOTAL = 4
+#: After how many writes another uuid takes the place of a provider.
+WRITES = 60
+
+
+class Trees(Workload):
+    name = "trees"
+
+    def __init__(self) -> None:
+        unique = uuid.uuid4().hex
+        self._roots = [str(uuid.uuid4()) for _ in range(ROOTS)]
+        self._providers = [str(uuid.uuid4()) for _ in range(PROVIDERS)]
+        self._writes = dict.fromkeys(self._providers, 0)
+        self._classes = [f"CUSTOM_{unique.upper()}_{number}" for number in range(CLASSES)]
+        self._names = [f"{unique}-{number}" for number in range(NAMES)]
+        self._replacing = threading.Lock()
+
+    def prepare(self, client: Client) -> None:
+        for root in self._roots:
+            assert client.call("POST", "/resource_providers", {"name": root, "uuid": root}).succeeded
+        for resource_class in self._classes:
+            assert client.call("PUT", f"/resource_classes/{resource_class}").succeeded
+
+    def run(self, client: Client, chance: random.Random) -> None:
+        works = {
+            self._bear: 20,
+            self._move: 15,
+            self._rename: 5,
+            self._delete: 5,
+            self._stock: 15,
+            self._set_traits_or_aggregates: 10,
+            self._add_class: 8,
+            self._delete_class: 6,
+            self._claim: 20,
+            self._read: 20,
+        }
+        while not client.stopped.is_set():
+            [work] = chance.choices([*works], [*works.values()])
+            work(client, chance)
+
+    # --- providers ---
+
+    def _bear(self, client: Client, chance: random.Random) -> None:
+        """Create a provider, and at once what others try to claim."""
+        provider = chance.choice(self._providers)
+        body = {"name": chance.choice(self._names), "uuid": provider, "parent_provider_uuid": self._parent(chance)}
+        born = client.call("POST", "/resource_providers", body)
+        self._count(provider, born)
+        if born.succeeded:
+            path = f"/resource_providers/{provider}/inventories"
+            self._count(provider, client.call("PUT", path, bodies.stock(0, self._totals(chance))))
+
+    def _move(self, client: Client, chance: random.Random) -> None:
+        provider = chance.choice(self._providers)
+        parent = None if chance.random() < 0.2 else self._parent(chance)
+        body = {"name": chance.choice(self._names), "parent_provider_uuid": parent}
+        self._count(provider, client.call("PUT", f"/resource_providers/{provider}", body))
+
+    def _rename(self, client: Client, chance: random.Random) -> None:
+        """Change the name only, as all versions can that know no trees."""
+        provider, body = chance.choice(self._providers), {"name": chance.choice(self._names)}
+        self._count(provider, client.call("PUT", f"/resource_providers/{provider}", body, minor=13))
+
+    def _delete(self, client: Client, chance: random.Random) -> None:
+        provider = chance.choice(self._providers)
+        self._count(provider, client.call("DELETE", f"/resource_providers/{provider}"))
+
+    def _count(self, provider: str, written: Operation) -> None:
+        with self._replacing:
+            if provider in self._writes:
+                self._writes[provider] += 1
+                if written.is_open or self._writes[provider] >= WRITES:
+                    successor = str(uuid.uuid4())
+                    self._providers[self._providers.index(provider)] = successor
+                    del self._writes[provider]
+                    self._writes[successor] = 0
+
+    def _parent(self, chance: random.Random) -> str:
+        return chance.choice(self._roots if chance.random() < 0.4 else self._providers)
+
+    # --- what they have ---
+
+    def _stock(self, client: Client, chance: random.Random) -> None:
+        """Replace, add or remove inventories."""
+        provider = self._parent(chance)
+        path, one = f"/resource_providers/{provider}/inventories", chance.choice(self._classes)
+        shown = client.call("GET", f"/resource_providers/{provider}")
+        generation = shown.reply["generation"] if shown.succeeded else 0
+        guard = {"resource_provider_generation": generation}
+        match chance.choice(("replace", "replace", "add", "change", "remove", "remove all")):
+            case "replace":
+                written = client.call("PUT", path, bodies.stock(generation, self._totals(chance)))
+            case "add":
+                written = client.call("POST", path, {"resource_class": one, "total": TOTAL})
+            case "change":
+                written = client.call("PUT", f"{path}/{one}", {**guard, "total": TOTAL + 1})
+            case "remove":
+                written = client.call("DELETE", f"{path}/{one}")
+            case _:
+                written = client.call("DELETE", path)
+        self._count(provider, written)
+
+    def _set_traits_or_aggregates(self, client: Client, chance: random.Random) -> None:
+        """Replace or remove traits, or replace aggregates."""
+        provider = self._parent(chance)
+        path = f"/resource_providers/{provider}"
+        shown = client.call("GET", path)
+        guard = {"resource_provider_generation": shown.reply["generation"] if shown.succeeded else 0}
+        match chance.choice(("traits", "traits", "no traits", "aggregates", "aggregates")):
+            case "traits":
+                written = client.call("PUT", f"{path}/traits", {**guard, "traits": bodies.some(chance, bodies.TRAITS)})
+            case "no traits":
+                written = client.call("DELETE", f"{path}/traits")
+            case _:
+                body = {**guard, "aggregates": bodies.some(chance, self._roots)}
+                written = client.call("PUT", f"{path}/aggregates", body)
+        self._count(provider, written)
+
+    def _add_class(self, client: Client, chance: random.Random) -> None:
+        client.call("PUT", f"/resource_classes/{chance.choice(self._classes)}")
+
+    def _delete_class(self, client: Client, chance: random.Random) -> None:
+        client.call("DELETE", f"/resource_classes/{chance.choice(self._classes)}")
+
+    def _claim(self, client: Client, chance: random.Random) -> None:
+        """Claim a little, also where there may be nothing, and release it or not for a moment."""
+        consumer, resource_class = str(uuid.uuid4()), chance.choice(self._classes)
+        providers = {self._parent(chance) for _ in range(chance.randint(1, 2))}
+        body = bodies.claim(39, {provider: {resource_class: 1} for provider in sorted(providers)})
+        claimed = client.call("PUT", f"/allocations/{consumer}", body)
+        if chance.random() < 0.5:
+            self._read(client, chance)
+        while (claimed.succeeded or claimed.is_open) and not client.stopped.is_set():
+            released = client.call("DELETE", f"/allocations/{consumer}")
+            if released.succeeded or released.status == 404:
+                return
+
+    def _totals(self, chance: random.Random) -> dict[str, int]:
+        classes: Sequence[str] = chance.sample(self._classes, chance.randint(0, CLASSES))
+        return dict.fromkeys(classes, TOTAL)
+
+    # --- reads ---
+
+    def _read(self, client: Client, chance: random.Random) -> None:
+        provider, resource_class = self._parent(chance), chance.choice(self._classes)
+        pages: Any = (
+            f"/resource_providers?in_tree={provider}",
+            f"/resource_providers/{provider}",
+            *(f"/resource_providers/{provider}/{kind}" for kind in ("usages", "inventories", "traits", "aggregates")),
+            f"/v1/overview?root={provider}",
+            f"/allocation_candidates?resources={resource_class}:1&in_tree={provider}",
+        )
+        client.call("GET", chance.choice(pages))
