@@ -19,8 +19,8 @@ from placement.objects.claim import Claim
 from placement.objects.consumer import Owner
 from placement.objects.joint_claims import joint_write
 from tests.db import faults, watch
+from tests.db.crowd import SOON, UNKNOWN, WRONG, ProviderCrowd, count, statuses
 from tests.db.faults import Plan, planted
-from tests.db.joint_crowd import SOON, UNKNOWN, WRONG, Crowd, count, statuses
 from tests.load.soundness import flaws
 from tests.load.storm import holding, new
 
@@ -41,7 +41,7 @@ def crowd(database, monkeypatch):
     monkeypatch.setattr(joint_claims, "_place_free", None)
     with opened(database.url) as own:
         own._joint_writes._alike._longest_wait = SOON
-        yield Crowd(own, own._joint_writes._alike)
+        yield ProviderCrowd(own, own._joint_writes._alike)
     assert flaws(database) == {}
 
 

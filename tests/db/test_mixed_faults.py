@@ -12,8 +12,8 @@ from placement.db import bulkhead, combining, retry
 from placement.db.bulkhead import Bulkhead
 from placement.db.tables import allocations, consumers
 from tests.db import faults, watch
+from tests.db.crowd import SOON, count, mixed_crowd, statuses
 from tests.db.faults import Plan, planted
-from tests.db.joint_crowd import SOON, count, mixed_crowd, statuses
 from tests.load.storm import new
 
 

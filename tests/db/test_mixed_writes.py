@@ -15,7 +15,7 @@ from placement.db.tables import consumers, projects, provider_changes, resource_
 from placement.objects import leases
 from tests.db import lease, watch
 from tests.db.between import locking
-from tests.db.joint_crowd import SOON, WRONG, Crowd, count, mixed_crowd, statuses
+from tests.db.crowd import SOON, WRONG, ProviderCrowd, count, mixed_crowd, statuses
 from tests.load.storm import holding, new
 
 several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -253,7 +253,7 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(crowd, lo
 @several_writers
 def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock):
     with opened(database.url) as own, ThreadPoolExecutor(1) as threads:
-        crowd, begun = Crowd(own, own._joint_writes._mixed), threading.Event()
+        crowd, begun = ProviderCrowd(own, own._joint_writes._mixed), threading.Event()
         # The wait for claims on other providers is shorter than that for claims on the same one.
         assert crowd.combiner._longest_wait < own._joint_writes._alike._longest_wait
         locked, free = crowd.provider(), crowd.provider()

@@ -14,7 +14,7 @@ from placement.db import schema, standard
 from placement.db.database import opened
 from placement.db.tables import feed_instance, resource_classes, traits
 from placement.index.live import LiveIndex
-from tests.db import crowd, watch
+from tests.db import forks, watch
 from tests.db.in_process import placement
 
 CLASSES = [
@@ -202,7 +202,24 @@ def test_eight_starters_at_once(database_url):
         "traits": len(os_traits.get_traits()),
         "feed_instance": 1,
     }
-    assert crowd.together(8, database_url) == [complete] * 8
+    assert forks.from_new_process(starters, database_url) == [complete] * 8
+
+
+def starters(url):
+    return forks.together(8, start, url)
+
+
+def start(wait, url):
+    """Return the version of the schema and the numbers of rows after a start of the service."""
+    with opened(url) as database:
+        wait()
+        schema.sync(database.engine)
+        wait()
+        standard.insert(database)
+        found = {"version": schema.version(database.engine)}
+        for table in (resource_classes, traits, feed_instance):
+            [[found[table.name]]] = map(tuple, execute(database, sa.select(sa.func.count()).select_from(table)))
+        return found
 
 
 # --- under a running service ---
