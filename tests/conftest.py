@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 from placement.db.database import opened
-from tests import children, compiled, servers, synced
+from tests import children, servers, statement_cache, synced
 
 # No test fails because the machine is busy.
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -31,7 +31,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    compiled.share()
+    statement_cache.share()
     unknown = set(chosen(config)) - set(servers.KINDS)
     if unknown:
         raise pytest.UsageError(f"--databases: {', '.join(sorted(unknown))} is none of {', '.join(servers.KINDS)}")

@@ -9,8 +9,8 @@ from placement.db.database import opened
 from tests import galera, servers
 from tests.conftest import chosen, missing
 from tests.db import replay
-from tests.db.metal import Client, Metal
-from tests.db.pair import Pair
+from tests.db.bare_metal import Client, Metal
+from tests.db.galera_pair import Pair
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from placement.db.database import opened
 from placement.http.environ import SEARCH
 from placement.index.live import LiveIndex
 from placement.v1.handlers import claim
-from tests.db import watch
+from tests.db import sql_hooks
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.test_v1_claims import Cloud, request
@@ -122,7 +122,7 @@ class Crowd:
                 held.set()
                 assert all_wait.wait(SOON)
 
-        with self.recorded(), watch.statements(self.database.engine, hold):
+        with self.recorded(), sql_hooks.statements(self.database.engine, hold):
             try:
                 for number in range(first):
                     threads.start(number)

@@ -15,9 +15,9 @@ from placement.baremetal.objects.record import Record
 from placement.baremetal.schemas import query as queries
 from placement.db.transaction import Collision
 from tests import web
+from tests.db.bare_metal import Client
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.metal import Client
 
 MISSING = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
 

@@ -7,9 +7,9 @@ import uuid
 import pytest
 
 from tests.caller import NEW_CONSUMER
-from tests.db import watch
+from tests.db import sql_hooks
+from tests.db.bare_metal import DATE, ME, NODE, YOU
 from tests.db.in_process import placement
-from tests.db.metal import DATE, ME, NODE, YOU
 
 DRIVER = "fake-hardware"
 
@@ -331,7 +331,7 @@ def test_a_page_shows_the_same_fields_on_the_next(several):
 def test_a_list_takes_one_statement_and_another_for_traits(several, database):
     for query, most in (("", 1), ("?fields=uuid,name,owner,extra", 1), ("?fields=name,traits", 2), ("?detail=1", 2)):
         seen = []
-        with watch.statements(database.reading_engine, seen.append):
+        with sql_hooks.statements(database.reading_engine, seen.append):
             assert several("GET", f"/nodes{query}").status == 200
         assert 1 <= len(seen) <= most, seen
 

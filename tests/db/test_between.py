@@ -17,9 +17,9 @@ from placement.db.tables import consumers
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
-from tests.db import between
-from tests.db.between import holding_consumers, locking
+from tests.db import interleaving
 from tests.db.in_process import placement
+from tests.db.interleaving import holding_consumers, locking
 
 pytestmark = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 
@@ -66,7 +66,7 @@ class Cloud:
         return [TOTAL if of is None else of["capacity"] - of["used"] for of in shown]
 
     def just_before(self, beginning, act):
-        return between.just_before(self.database, beginning, act)
+        return interleaving.just_before(self.database, beginning, act)
 
 
 @pytest.fixture(params=[True, False], ids=["history", "no-history"])

@@ -6,7 +6,7 @@ import sys
 
 from tests import preloaded
 from tests.db.dying import DEADLY
-from tests.length import LONG
+from tests.run_length import LONG
 from tests.servers import SQLite
 
 

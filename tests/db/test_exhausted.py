@@ -9,9 +9,9 @@ from placement.db.retry import ATTEMPTS
 from placement.objects.locked_provider import TREE_ATTEMPTS
 from placement.objects.resource_class import CREATE_ATTEMPTS
 from tests.db import faults
-from tests.db.calls import Call, Names
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
+from tests.db.scenarios import Call, Names
 from tests.db.writes import CLAIMED, HOST, RESOURCE_CLASS, claim, holding, inventories, stock
 
 # Attempts are the same on all databases.

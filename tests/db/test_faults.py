@@ -20,11 +20,11 @@ from placement.db.database import Database, opened
 from tests.caller import Answer
 from tests.conftest import chosen
 from tests.db import faults, writes
-from tests.db.calls import Write
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.story import StoryRun
-from tests.length import LONG
+from tests.db.scenario_run import ScenarioRun
+from tests.db.scenarios import Write
+from tests.run_length import LONG
 
 #: Provides the database of a process, in which faults are planted.
 Process = Callable[[], contextlib.AbstractContextManager[Database]]
@@ -35,7 +35,7 @@ class Trial:
 
     def __init__(self, write: Write, database: Database, process: Process) -> None:
         self.write, self.database, self._process = write, database, process
-        self._story_run, plan = StoryRun(write, database), Plan()
+        self._story_run, plan = ScenarioRun(write, database), Plan()
         self._before = self._story_run.state()
         assert self._ask(self._story_run, plan).status == write.status
         self._after = self._story_run.state()
@@ -45,7 +45,7 @@ class Trial:
     def run(self, at: int, *injected: faults.Fault, **plan: bool) -> int:
         """Run the write by the plan; return its status, after checking that the database agrees with it."""
         if self._after != self._before:
-            self._story_run = StoryRun(self.write, self.database)
+            self._story_run = ScenarioRun(self.write, self.database)
         story_run, planned = self._story_run, Plan(at, injected, **plan)
         status, body, _ = self._ask(story_run, planned)
         reported = f"{status} {body} after {planned.done} of {injected} at {planned.victim!r}"
@@ -60,7 +60,7 @@ class Trial:
         assert found in allowed[status], reported
         return status
 
-    def _ask(self, story_run: StoryRun, plan: Plan) -> Answer:
+    def _ask(self, story_run: ScenarioRun, plan: Plan) -> Answer:
         with self._process() as touched, planted(touched, plan):
             return story_run.ask(placement(touched))
 

@@ -18,7 +18,7 @@ from placement.objects import joint_claims
 from placement.objects.claim import Claim
 from placement.objects.consumer import Owner
 from placement.objects.joint_claims import joint_write
-from tests.db import faults, watch
+from tests.db import faults, sql_hooks
 from tests.db.crowd import SOON, UNKNOWN, WRONG, ProviderCrowd, count, statuses
 from tests.db.faults import Plan, planted
 from tests.load.soundness import flaws
@@ -256,7 +256,7 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(crowd):
         if statement.startswith("INSERT INTO allocations"):
             raise KeyboardInterrupt
 
-    with watch.statements(crowd.database.engine, interrupt):
+    with sql_hooks.statements(crowd.database.engine, interrupt):
         first, *others = crowd.claims(provider, *several)
     assert isinstance(first, KeyboardInterrupt)
     assert statuses(others) == [503, 503]

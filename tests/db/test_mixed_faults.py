@@ -11,7 +11,7 @@ from placement import errors
 from placement.db import bulkhead, combining, retry
 from placement.db.bulkhead import Bulkhead
 from placement.db.tables import allocations, consumers
-from tests.db import faults, watch
+from tests.db import faults, sql_hooks
 from tests.db.crowd import SOON, count, mixed_crowd, statuses
 from tests.db.faults import Plan, planted
 from tests.load.storm import new
@@ -105,7 +105,7 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
         if statement.startswith("INSERT INTO allocations") and trial.crowd.joined == [1]:
             raise KeyboardInterrupt
 
-    with watch.statements(trial.crowd.database.engine, interrupt):
+    with sql_hooks.statements(trial.crowd.database.engine, interrupt):
         (first, leader, *others), held = trial.run()
     assert first.status == 204
     assert isinstance(leader, KeyboardInterrupt)
@@ -141,7 +141,7 @@ def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
             failed.append(statement)
             raise RuntimeError("planted")
 
-    with watch.statements(trial.crowd.database.engine, fail):
+    with sql_hooks.statements(trial.crowd.database.engine, fail):
         answers, held = trial.run()
     assert failed
     assert (statuses(answers), held) == ([204] * 4, [True] * 4)
@@ -183,7 +183,7 @@ def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd,
             has_given_up.set()
         return answer
 
-    with watch.statements(crowd.database.engine, stall):
+    with sql_hooks.statements(crowd.database.engine, stall):
         answers = crowd.together(*(lambda at=at: work(at) for at in range(4)))
     # The second one leads the batch; which of its followers began to follow last is left to chance.
     assert statuses(answers) in ([204, 204, 204, 503], [204, 204, 503, 204])

@@ -13,9 +13,9 @@ from placement.db import dialects, joint_write
 from placement.db.database import opened
 from placement.db.tables import consumers, projects, provider_changes, resource_providers
 from placement.objects import leases
-from tests.db import lease, watch
-from tests.db.between import locking
+from tests.db import lease, sql_hooks
 from tests.db.crowd import SOON, WRONG, ProviderCrowd, count, mixed_crowd, statuses
+from tests.db.interleaving import locking
 from tests.load.storm import holding, new
 
 several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -242,7 +242,7 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(crowd, lo
         if locking(statement) and crowd.joined and not waits.ident:
             waits.start()
 
-    with watch.statements(crowd.database.engine, see):
+    with sql_hooks.statements(crowd.database.engine, see):
         answers = crowd.claim_each(([free], new()), *(([locked], new()) for _ in range(3)))
     assert statuses(answers) == [204] * 4
     # It is not given up and begun again.
@@ -263,7 +263,7 @@ def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock
             if statement.startswith("UPDATE resource_providers"):
                 begun.set()
 
-        with crowd.recorded(), watch.statements(own.engine, see):
+        with crowd.recorded(), sql_hooks.statements(own.engine, see):
             stuck = threads.submit(crowd.claim, [locked], new())
             assert begun.wait(SOON)
             free_answer, was_stuck = crowd.claim([free], new()), not stuck.done()

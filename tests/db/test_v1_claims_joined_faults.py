@@ -9,7 +9,7 @@ from placement import errors, signals
 from placement.db import dialects
 from placement.db.database import opened
 from placement.db.tables import allocations, claims, consumers
-from tests.db import faults, watch
+from tests.db import faults, sql_hooks
 from tests.db.crowd import call, outcomes_of, statuses, waiting_calls
 from tests.db.faults import Plan
 from tests.db.test_v1_claims import request
@@ -147,7 +147,7 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
             if len(begun) == 2:
                 raise KeyboardInterrupt
 
-    with watch.statements(trial.crowd.database.engine, interrupt):
+    with sql_hooks.statements(trial.crowd.database.engine, interrupt):
         first, *others = trial.crowd.claim_each(*calls)
     assert isinstance(first, KeyboardInterrupt)
     assert statuses(others) == [503, 503]
@@ -193,7 +193,7 @@ def test_what_cannot_be_read_of_one_consumer_concerns_its_own_call_only(trial):
             raise errors.DatabaseUnavailable
 
     calls = [call(), call(holding), call()]
-    with watch.statements(trial.crowd.database.reading_engine, lose):
+    with sql_hooks.statements(trial.crowd.database.reading_engine, lose):
         answers = trial.crowd.claim_each(*calls)
     assert statuses(answers) == [200, 503, 200]
     assert outcomes_of([answers[0], answers[2]]) == ["claimed", "claimed"]

@@ -15,7 +15,7 @@ from tests.jepsen.client import Client, Recorder
 from tests.jepsen.clusters.cluster import Cluster
 from tests.jepsen.history import Operation
 from tests.jepsen.nemeses.nemesis import Nemesis
-from tests.length import LONG
+from tests.run_length import LONG
 
 #: Clusters for tests of a nemesis: in a short run only one of those with a server, which starts once.
 SERVERS = ["mariadb", "postgresql"] if LONG else ["mariadb"]

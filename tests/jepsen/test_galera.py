@@ -9,8 +9,8 @@ from tests.jepsen.conftest import running_cluster
 from tests.jepsen.nemeses import nodes
 from tests.jepsen.run import Plan, run
 from tests.jepsen.sound import assert_sound
-from tests.length import LONG
 from tests.namespaces import GROUP
+from tests.run_length import LONG
 
 NEMESES = [name for name, path in catalogue.NEMESES.items() if path.startswith("nemeses.nodes:")]
 CLUSTERS = ("galera", "galera-all") if LONG else ("galera",)

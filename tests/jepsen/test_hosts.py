@@ -20,7 +20,7 @@ from tests.jepsen.conftest import running_cluster
 from tests.jepsen.history import History, Operation
 from tests.jepsen.run import Plan, run
 from tests.jepsen.sound import assert_sound
-from tests.length import LONG
+from tests.run_length import LONG
 
 CLUSTERS = ("mariadb-hosts", "postgresql-hosts", "galera-hosts")
 WORKLOADS = ("registers", "bank")

@@ -7,7 +7,7 @@ import pytest
 from tests.jepsen.conftest import running_cluster
 from tests.jepsen.run import Plan, run
 from tests.jepsen.sound import assert_sound
-from tests.length import LONG
+from tests.run_length import LONG
 
 CLUSTERS = ("mariadb-pair", "postgresql-pair")
 SYNCHRONOUS = ("mariadb-pair-semisync", "postgresql-pair-sync")

@@ -10,7 +10,7 @@ from tests.jepsen import catalogue
 from tests.jepsen.planted.faults import VARIABLE, faults, plant
 from tests.jepsen.planted.runs import RUNS
 from tests.jepsen.sound import assert_sound
-from tests.length import LONG
+from tests.run_length import LONG
 
 CHOSEN = [one for one in RUNS if LONG or one.quick]
 SOUND = sorted({one.without_fault for one in RUNS}, key=repr)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.jepsen.nemeses import proxies
 from tests.jepsen.observing import SERVERS, observe
-from tests.length import LONG
+from tests.run_length import LONG
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
 

@@ -15,7 +15,7 @@ from tests.jepsen.conftest import running_cluster
 from tests.jepsen.history import FINAL
 from tests.jepsen.run import Plan
 from tests.jepsen.sound import assert_sound
-from tests.length import LONG
+from tests.run_length import LONG
 
 SECONDS, PEACE, SEEDS = (60.0, 3.0, 3) if LONG else (2.5, 0.5, 1)
 RUNS = [

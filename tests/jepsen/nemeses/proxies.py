@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from tests import manners
+from tests import proxy_faults as manners
 from tests.jepsen.clusters.cluster import Cluster
 from tests.jepsen.nemeses.nemesis import Nemesis
 from tests.proxies import Proxy

@@ -17,7 +17,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tests import children, manners
+from tests import children
+from tests import proxy_faults as manners
 from tests.jepsen.clusters.cluster import Cluster
 from tests.jepsen.nemeses.nemesis import Nemesis
 
