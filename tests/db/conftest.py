@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db import schema, standard
+from placement.db import retry, schema, standard
 from placement.db.database import opened
 from tests import galera, servers
 from tests.conftest import chosen, missing
@@ -29,6 +29,12 @@ def metal(database):
 def own_insert(backend):
     """How many statements a transaction's events add to those of the feed: SQLite has no round trips to save."""
     return int(backend.kind == "sqlite")
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    """Attempts follow each other at once."""
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 import pytest
 import sqlalchemy as sa
 
-from placement.db import retry
 from placement.db.database import Database, opened
 from tests.caller import Answer
 from tests.conftest import chosen
@@ -28,6 +27,8 @@ from tests.run_length import LONG
 
 #: Provides the database of a process, in which faults are planted.
 Process = Callable[[], contextlib.AbstractContextManager[Database]]
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 class Trial:
@@ -71,11 +72,6 @@ def experienced(database: Database) -> Iterator[Database]:
     database.read(lambda db: db.execute(sa.select(1)))
     database.writers.give_back(database.writers.borrow(database.engine))
     yield database
-
-
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch):
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import retry
 from placement.db.bulkhead import Bulkhead
 from placement.db.database import opened
 from placement.db.joint_write import JointWrite
@@ -26,10 +25,7 @@ from tests.load.storm import holding, new
 
 OWNER = Owner("project", "user")
 
-
-@pytest.fixture(autouse=True)
-def _waits(monkeypatch):
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import bulkhead, combining, retry
+from placement.db import bulkhead, combining
 from placement.db.bulkhead import Bulkhead
 from placement.db.tables import allocations, consumers
 from tests.db import faults, sql_hooks
@@ -16,10 +16,7 @@ from tests.db.crowd import SOON, count, mixed_crowd, statuses
 from tests.db.faults import Plan, planted
 from tests.load.storm import new
 
-
-@pytest.fixture(autouse=True)
-def _waits(monkeypatch):
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture
@@ -151,8 +148,7 @@ def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
 @pytest.mark.in_turn
 def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.2)
-    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.02)
-    crowd.database.bulkhead = Bulkhead(2)
+    crowd.database.bulkhead = Bulkhead(2, check_interval=0.02)
     trial, stalled, has_given_up = Trial(crowd), threading.Event(), threading.Event()
 
     class Called(threading.Event):
