@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 
 from placement.db.database import opened
-from tests import children, compiled, servers, synced
+from tests import children, servers, statement_cache, synced
 from tests.time_left import TimeLeft
 from tests.undecided import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks
 
@@ -33,7 +33,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    compiled.share()
+    statement_cache.share()
     unknown = set(chosen(config)) - set(servers.KINDS)
     if unknown:
         raise pytest.UsageError(f"--databases: {', '.join(sorted(unknown))} is none of {', '.join(servers.KINDS)}")

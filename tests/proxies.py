@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 from tests import children
-from tests.manners import Manner, Reset, Silent
+from tests.proxy_faults import Manner, Reset, Silent
 
 
 class Proxy:

@@ -12,9 +12,12 @@ def main() -> None:
     for name, oldest in PACKAGES.items():
         if _is_installed(name):
             continue
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{name}>={oldest}"]
+        command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", f"{name}>={oldest}"]
         if subprocess.run(command, capture_output=True).returncode:
-            print(f"{name} can't be compiled here, so its tests are skipped: `make servers` installs what it needs.", flush=True)
+            sentence = (
+                f"{name} can't be compiled here, so its tests are skipped: `make servers` installs what it needs."
+            )
+            print(sentence, flush=True)
 
 
 def _is_installed(name: str) -> bool:

@@ -29,13 +29,16 @@ import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests import children, running, servers
-from tests.db import original
-from tests.db.portrait import portrait
+from tests.db import openstack_database
+from tests.db.schema_description import describe
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPARE = [sys.executable, str(ROOT / "tools" / "compare_with_original.py")]
 #: Consumers that no list contains.
-HIDDEN = [f"/allocations/{consumer}" for consumer in (original.GHOST, original.OWNERLESS, original.LOST)]
+HIDDEN = [
+    f"/allocations/{consumer}"
+    for consumer in (openstack_database.GHOST, openstack_database.OWNERLESS, openstack_database.LOST)
+]
 MORE = [argument for path in HIDDEN for argument in ("--ask", path)]
 
 
@@ -143,7 +146,7 @@ def rows(engine: sa.Engine) -> dict[str, list[Any]]:
     """Return all rows of the tables of the original, except its revision."""
     with engine.connect() as connection:
         found = {}
-        for name in original.ROWS:
+        for name in openstack_database.ROWS:
             table = sa.table(name)
             found[name] = sorted(map(repr, connection.execute(sa.select(sa.text("*")).select_from(table))))
         return found
@@ -179,22 +182,22 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
         connection.execute(
             sa.text("DELETE FROM traits")
         )  # the original inserts them again, in addition to those of the rows
-        original.fill(connection)
+        openstack_database.fill(connection)
         # The original hides a provider without a root; this project shows it as its own root.
         connection.execute(
             sa.text("UPDATE resource_providers SET root_provider_id = id WHERE root_provider_id IS NULL")
         )
-        if revision == original.OLDER:
-            original.age(connection)
-    made = portrait(engine)
+        if revision == openstack_database.OLDER:
+            openstack_database.age(connection)
+    made = describe(engine)
     empty = server.create_database()
     ours = sa.create_engine(empty, poolclass=sa.NullPool)
-    original.make(ours, revision)
-    step("tests/db/original.py makes the tables that the original makes", portrait(ours) != made)
+    openstack_database.make(ours, revision)
+    step("tests/db/openstack_database.py makes the tables that the original makes", describe(ours) != made)
     with original_at(template, database) as url:
         use(url, "before")
         before = recorded(url, "before", versions)
-    tables, data = portrait(engine), rows(engine)
+    tables, data = describe(engine), rows(engine)
     manage(database, "db", "sync")
     step("sync changes no row", rows(engine) != data)
     with running.uwsgi(database) as service:
@@ -204,7 +207,7 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     data = rows(engine)
     manage(database, "db", "release", "--revision", revision)
     step("release changes no row", rows(engine) != data)
-    step("the tables are those of the original", portrait(engine) != tables)
+    step("the tables are those of the original", describe(engine) != tables)
     with original_at(template, database) as url:
         step("the original gives the same replies as this project", compared(url, after, versions))
         use(url, "back")
@@ -220,7 +223,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--original", metavar="COMMAND", required=True)
     parser.add_argument("--databases", default="sqlite,mariadb,postgresql")
-    parser.add_argument("--revision", choices=(original.NEWEST, original.OLDER), default=original.NEWEST)
+    parser.add_argument(
+        "--revision", choices=(openstack_database.NEWEST, openstack_database.OLDER), default=openstack_database.NEWEST
+    )
     parser.add_argument(
         "--versions", metavar="1.N,...", help="versions to compare (default: those that change a reply)"
     )

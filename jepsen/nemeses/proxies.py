@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from jepsen.clusters.cluster import Cluster
 from jepsen.nemeses.nemesis import Nemesis
-from tests import manners
+from tests import proxy_faults
 from tests.proxies import Proxy
 
 #: The probability that a transaction is cut at its COMMIT.
@@ -43,7 +43,7 @@ class ResetConnections(_OfProxy):
 
     @contextlib.contextmanager
     def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
-        with proxy.behaving(manners.Resets()):
+        with proxy.behaving(proxy_faults.Resets()):
             yield {}
 
 
@@ -54,7 +54,7 @@ class RefuseConnections(_OfProxy):
 
     @contextlib.contextmanager
     def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
-        with proxy.refusing(), proxy.behaving(manners.Resets(lambda: chance.random() < 0.5)):
+        with proxy.refusing(), proxy.behaving(proxy_faults.Resets(lambda: chance.random() < 0.5)):
             yield {}
 
 
@@ -66,7 +66,7 @@ class DelayPackets(_OfProxy):
 
     @contextlib.contextmanager
     def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
-        with proxy.behaving(manners.Delays(lambda: chance.uniform(*_LATE))):
+        with proxy.behaving(proxy_faults.Delays(lambda: chance.uniform(*_LATE))):
             yield {}
 
 
@@ -91,7 +91,7 @@ class _CutCommits(_OfProxy):
 
     @contextlib.contextmanager
     def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
-        cuts = manners.CutsAtCommit(lambda: chance.random() < _CUT, forwards=self.forwards)
+        cuts = proxy_faults.CutsAtCommit(lambda: chance.random() < _CUT, forwards=self.forwards)
         detail: dict[str, Any] = {}
         with proxy.behaving(cuts):
             yield detail

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from jepsen.clusters.cluster import Cluster
 from jepsen.nemeses.nemesis import Nemesis
-from tests import children, manners
+from tests import children, proxy_faults
 
 
 class RestoreBackup(Nemesis):
@@ -50,7 +50,7 @@ def out_of_reach(cluster: Cluster) -> Iterator[None]:
     """A block in which no service has a connection to the database; of a file, SQLite's own lock excludes them."""
     with contextlib.ExitStack() as stack:
         for proxy in cluster.proxies.values():
-            stack.enter_context(proxy.behaving(manners.Resets()))
+            stack.enter_context(proxy.behaving(proxy_faults.Resets()))
         yield
 
 

@@ -15,7 +15,7 @@ from jepsen.client import Client, Recorder
 from jepsen.clusters.cluster import Cluster
 from jepsen.history import Operation
 from jepsen.nemeses.nemesis import Nemesis
-from tests.length import LONG
+from tests.run_length import LONG
 
 #: Clusters for tests of a nemesis: in a short run only one of those with a server, which starts once.
 SERVERS = ["mariadb", "postgresql"] if LONG else ["mariadb"]

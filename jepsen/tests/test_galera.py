@@ -8,8 +8,8 @@ from jepsen import catalogue
 from jepsen.nemeses import nodes
 from jepsen.run import Plan, run
 from jepsen.tests.running import assert_nothing_violated, running_cluster
-from tests.length import LONG
 from tests.namespaces import GROUP
+from tests.run_length import LONG
 
 NEMESES = [name for name, path in catalogue.NEMESES.items() if path.startswith("nemeses.nodes:")]
 CLUSTERS = ("galera", "galera-all") if LONG else ("galera",)

@@ -19,7 +19,7 @@ from placement.db import schema
 from placement.db.database import opened
 from tests import children
 from tests.conftest import missing
-from tests.length import LONG
+from tests.run_length import LONG
 
 CLUSTERS = ("mariadb-hosts", "postgresql-hosts", "galera-hosts")
 WORKLOADS = ("registers", "bank")

@@ -6,7 +6,7 @@ import pytest
 
 from jepsen.run import Plan, run
 from jepsen.tests.running import assert_nothing_violated, running_cluster
-from tests.length import LONG
+from tests.run_length import LONG
 
 CLUSTERS = ("mariadb-pair", "postgresql-pair")
 SYNCHRONOUS = ("mariadb-pair-semisync", "postgresql-pair-sync")

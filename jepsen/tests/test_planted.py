@@ -10,7 +10,7 @@ from jepsen.planted.runs import RUNS
 from jepsen.tests.running import assert_nothing_violated
 from tests import servers
 from tests.conftest import missing
-from tests.length import LONG
+from tests.run_length import LONG
 
 CHOSEN = [one for one in RUNS if LONG or one.quick]
 FAULTLESS = sorted({one.without_fault for one in RUNS}, key=repr)

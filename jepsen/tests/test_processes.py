@@ -6,7 +6,7 @@ import pytest
 
 from jepsen.nemeses import processes
 from jepsen.tests.one_nemesis import SERVERS, observe
-from tests.length import LONG
+from tests.run_length import LONG
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
 

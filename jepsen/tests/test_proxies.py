@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from jepsen.nemeses import proxies
 from jepsen.tests.one_nemesis import SERVERS, observe
-from tests.length import LONG
+from tests.run_length import LONG
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
 

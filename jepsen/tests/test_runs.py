@@ -6,7 +6,7 @@ import pytest
 
 from jepsen.run import Plan
 from jepsen.tests.running import assert_a_run_violates_nothing
-from tests.length import LONG
+from tests.run_length import LONG
 
 SECONDS, PEACE, SEEDS = (60.0, 3.0, 3) if LONG else (5.0, 0.5, 1)
 

@@ -18,9 +18,9 @@ from placement.db import feed
 from placement.db.tables import change_writers, provider_changes
 from tests import servers
 from tests.conftest import missing
-from tests.length import LONG
 from tests.load.claiming import Hosts, claiming, request
 from tests.load.storm import Call, Storm, new
+from tests.run_length import LONG
 
 #: In a short run only one kind of server, which makes more of the clocks than SQLite does.
 pytestmark = pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from placement import errors
 
 #: Seconds without an answer of the database after which a thread counts as stalled.
 STALL_TIMEOUT = 5.0
-#: Seconds between two looks at whether threads are stalled.
-_CHECK_INTERVAL = 0.5
 
 _current = threading.local()
 
@@ -31,9 +29,14 @@ def note_progress() -> None:
 class Bulkhead:
     """Admits a limited number of threads at a time; reentrant."""
 
-    def __init__(self, threads: int | None = None) -> None:
-        """Admit ``threads`` threads at a time; None is no limit."""
+    def __init__(self, threads: int | None = None, check_interval: float = 0.5) -> None:
+        """Admit ``threads`` threads at a time; None is no limit.
+
+        Args:
+            check_interval: Seconds after which a thread that waits for another's work looks whether that is stalled.
+        """
         self._threads = threads
+        self._check_interval = check_interval
         self._released = threading.Condition()
         #: For each admitted thread, when it was admitted or last answered by the database.
         self._admitted: dict[int, float] = {}
@@ -67,7 +70,7 @@ class Bulkhead:
         try:
             with self._released:
                 self._following[thread] = None
-            while not done.wait(_CHECK_INTERVAL):
+            while not done.wait(self._check_interval):
                 if self._has_to_give_up(thread):
                     return done.is_set()
             return True

@@ -1,7 +1,7 @@
-"""The routes of the Bare Metal API that write, as stories of the same kind as those of Placement (tests/db/writes.py).
+"""The routes of the Bare Metal API that write, as scenarios of the same kind as those of Placement: tests/db/writes.py.
 
 ``$node`` is a node, and so a provider; ``$consumer`` is an allocation, and so a consumer.  What is created
-once for all - the class, the owner, the type of consumers - is there before the request of a story.
+once for all - the class, the owner, the type of consumers - is there before the request of a scenario.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from placement.db.feed import GONE, SHAPE, USAGE
-from tests.db.calls import Call, Write
+from tests.db.scenarios import Call, Write
 
 _NEWEST = 115
 

@@ -1,4 +1,4 @@
-"""The routes of /v1 that write, as stories of the same kind as those of Placement (tests/db/writes.py).
+"""The routes of /v1 that write, as scenarios of the same kind as those of Placement (tests/db/writes.py).
 
 Every request has room in one tree only, so that its place is the same in each run.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from placement.db.feed import USAGE
-from tests.db.calls import Call, Write
-from tests.db.steps import FULL, HOST, OTHER, claim
+from tests.db.scenario_requests import FULL, HOST, OTHER, claim
+from tests.db.scenarios import Call, Write
 
 
 def request(consumer: str = "consumer", tree: str = "host", amount: int = 1, **more: Any) -> dict[str, Any]:

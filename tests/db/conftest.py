@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db import dialects, feed, schema, standard
+from placement.db import dialects, feed, retry, schema, standard
 from placement.db.database import opened
 from placement.db.timeouts import Timeouts
 from tests import galera, servers
 from tests.conftest import chosen, missing
 from tests.db import replay
-from tests.db.metal import Client, Metal
-from tests.db.pair import Pair
+from tests.db.bare_metal import Client, Metal
+from tests.db.galera_pair import Pair
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +43,12 @@ def metal(database):
 def own_insert(backend):
     """How many statements a transaction's events add to those of the feed: SQLite has no round trips to save."""
     return int(backend.kind == "sqlite")
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    """Attempts follow each other at once."""
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
 
 
 @pytest.fixture(scope="session")

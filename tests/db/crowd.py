@@ -1,56 +1,310 @@
-"""Several processes that do the same to one database at the same time, as when a service starts."""
+"""Threads of one process that use its database at the same time, or wait for each other's transactions."""
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import sys
-from typing import Any
+import contextlib
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
 
-from placement.db import schema, standard, tables
+from placement import signals
+from placement.db import retry
 from placement.db.database import opened
-from tests import preloaded
-
-_PATIENCE = 240
-
-
-def together(number: int, url: str) -> list[dict[str, Any]]:
-    """Return the result of each of ``number`` processes; raises if one failed."""
-    command = [sys.executable, "-m", "tests.db.crowd", str(number), url]
-    done = preloaded.service().run(command)
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+from placement.http.environ import SEARCH
+from placement.index.live import LiveIndex
+from placement.v1.handlers import claim
+from tests.clock import PATIENCE
+from tests.db import sql_hooks
+from tests.db.faults import Plan, planted
+from tests.db.in_process import placement
+from tests.db.test_v1_claims import Cloud, request
+from tests.load.soundness import flaws
+from tests.load.storm import holding, new
 
 
-def _crowd(number: int, url: str) -> list[dict[str, Any]]:
-    """Forks this process, which has loaded the program but not connected to a database yet."""
-    fork = multiprocessing.get_context("fork")
-    ready, found = fork.Barrier(number, timeout=_PATIENCE), fork.SimpleQueue()
-    starters = [fork.Process(target=_start, args=(url, ready, found)) for _ in range(number)]
-    for starter in starters:
-        starter.start()
-    for starter in starters:
-        starter.join()
-    if any(starter.exitcode for starter in starters):
-        sys.exit("a starter failed")
-    return [found.get() for _ in starters]
+class Threads:
+    """Threads that run a function each.
+
+    Attributes:
+        results: What the functions have returned or raised; None for those that have not ended.
+    """
+
+    def __init__(self, works: Sequence[Callable[[], object]]) -> None:
+        self.results: list[object] = [None] * len(works)
+        self._works = works
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,), name=f"{number}", daemon=True)
+            for number in range(len(works))
+        ]
+
+    def _run(self, number: int) -> None:
+        try:
+            self.results[number] = self._works[number]()
+        except BaseException as error:
+            self.results[number] = error
+
+    def start(self, number: int) -> None:
+        self._threads[number].start()
+
+    def join(self) -> None:
+        """Wait for the end of those that have been started."""
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    def number(self) -> int | None:
+        """Return the number of the current thread; None for one that is not of these."""
+        current = threading.current_thread()
+        return self._threads.index(current) if current in self._threads else None
 
 
-def _start(url: str, ready: Any, found: Any) -> None:
-    with opened(url) as database:
-        ready.wait()
-        schema.sync(database.engine)
-        ready.wait()
-        standard.insert(database)
-        seen: dict[str, Any] = {"version": schema.version(database.engine)}
-        for table in (tables.resource_classes, tables.traits, tables.feed_instance):
-            rows = sa.select(sa.func.count()).select_from(table)
-            seen[table.name] = database.read(lambda db, rows=rows: db.execute(rows).scalar())
-        found.put(seen)
+def together(works: Sequence[Callable[[], object]], wait: Callable[[], object] | None = None) -> list[object]:
+    """Return what the functions return or raise; each runs in a thread of its own, and all begin at once.
+
+    Args:
+        wait: Returns once all threads may begin; the default is to wait for those of this call.
+    """
+    begin = wait or threading.Barrier(len(works)).wait
+
+    def begun(work: Callable[[], object]) -> object:
+        begin()
+        return work()
+
+    threads = Threads([lambda work=work: begun(work) for work in works])
+    for number in range(len(works)):
+        threads.start(number)
+    threads.join()
+    return threads.results
 
 
-if __name__ == "__main__":
-    json.dump(_crowd(int(sys.argv[1]), sys.argv[2]), sys.stdout)
+class Crowd:
+    """Threads of one process, of which all but the first ones wait while these have begun.
+
+    Attributes:
+        database: Of the process.
+        combiner: What the threads wait in.
+        joined: How many writes each transaction did that could do several.
+        causes: Why transactions were run again.
+        admitted: How many threads used the database while the last ones waited.
+        searches: The number of searches.
+        guessed: The number of calls of POST /v1/claims that guessed their place.
+        outcomes: How requests of these calls ended, and how many did so.
+        logged: What each call added to its line of the log, by the number of the thread.
+    """
+
+    def __init__(self, database, combiner):
+        self.database, self.combiner = database, combiner
+        self.admitted = 0
+        self._forget()
+
+    def _forget(self):
+        self.joined, self.causes, self.logged = [], [], {}
+        self.searches = self.guessed = 0
+        self.outcomes = Counter()
+
+    def together(self, *works, first=1):
+        """Return what the works return or raise.
+
+        Each runs in a thread.  The ``first`` ones stop at a statement until all others wait, which they do in their
+        order.
+        """
+        threads, held, all_wait = Threads(works), threading.Event(), threading.Event()
+        queue = self.combiner._queue
+
+        def hold(_statement):
+            number = threads.number()
+            if number is not None and number < first:
+                held.set()
+                assert all_wait.wait(PATIENCE)
+
+        with self.recorded(), sql_hooks.statements(self.database.engine, hold):
+            try:
+                for number in range(first):
+                    threads.start(number)
+                    _until(lambda: held.is_set() and len(queue._running) > number)  # noqa: B023
+                for number in range(first, len(works)):
+                    threads.start(number)
+                    _until(lambda: len(queue._waiting) == number + 1 - first)  # noqa: B023
+                self.admitted = len(self.database.bulkhead._admitted)
+            finally:
+                all_wait.set()
+                threads.join()
+        return threads.results
+
+    @contextlib.contextmanager
+    def recorded(self):
+        """Have the attributes say what happens in the block, and nothing else."""
+        self._forget()
+        listeners = {
+            signals.written_jointly: self.joined.append,
+            signals.retried: self.causes.append,
+            signals.timing: self._note_timing,
+            signals.places_claimed: self._note_outcome,
+            signals.answered: self._note_answer,
+        }
+        for signal, listener in listeners.items():
+            signal.connect(listener)
+        try:
+            yield
+        finally:
+            for signal, listener in listeners.items():
+                signal.disconnect(listener)
+
+    def _note_timing(self, name, _seconds):
+        self.searches += name == "pick"
+        self.guessed += name == "joint"
+
+    def _note_outcome(self, outcome, number):
+        self.outcomes[outcome] += number
+
+    def _note_answer(self, environ, _status, _seconds):
+        self.logged[threading.current_thread().name] = environ.get(SEARCH)
+
+
+def _until(condition):
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.0005)
+
+
+def statuses(answers):
+    return [answer.status for answer in answers]
+
+
+# --- claims on providers that they name ------------------------------------------------------------------------------
+
+#: A provider that does not exist.
+UNKNOWN = str(uuid.UUID(int=7))
+#: What may be wrong with a claim on a provider of which a consumer may have 8: the resources that it asks for.
+WRONG = {
+    "more than a consumer may have": lambda provider: {provider: {"VCPU": 9}},
+    "an unknown class": lambda provider: {provider: {"CUSTOM_NEVER": 1}},
+    "a class without inventory": lambda provider: {provider: {"VCPU": 1, "MEMORY_MB": 1}},
+    "an unknown provider": lambda provider: {provider: {"VCPU": 1}, UNKNOWN: {"VCPU": 1}},
+    "a consumer that exists": lambda provider: {provider: {"VCPU": 1}},
+}
+
+
+class ProviderCrowd(Crowd):
+    """Claims of PUT /allocations that wait for each other."""
+
+    def __init__(self, database, combiner):
+        super().__init__(database, combiner)
+        self.ask = placement(database)
+
+    def provider(self, total=100, **inventory):
+        """Create a provider of VCPU, and return its uuid."""
+        provider = new()
+        assert self.ask("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
+        body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total, **inventory}}}
+        assert self.ask("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+        # The names of the owner have ids, and the process has a writer of the feed, from here on.
+        assert self.claim([provider], before := new()).status == 204
+        assert self.ask("DELETE", f"/allocations/{before}").status == 204
+        return provider
+
+    def claim(self, resources, consumer, **more):
+        return self.put(consumer, holding(resources, **more))
+
+    def put(self, consumer, body):
+        return self.ask("PUT", f"/allocations/{consumer}", 39, body)
+
+    def claims(self, provider, *consumers):
+        """Return the answers to claims of these consumers for one unit each, which wait for the first one."""
+        return self.claim_each(*(([provider], consumer) for consumer in consumers))
+
+    def claim_each(self, *claims):
+        """Return the answers to claims that wait for the first one; each is given by the resources and the consumer."""
+        return self.together(*(lambda claim=claim: self.claim(*claim) for claim in claims))
+
+    def state(self, provider):
+        """Return the provider's generation, what its consumers hold, and the generations of these."""
+        body = self.ask("GET", f"/resource_providers/{provider}/allocations").body
+        held = {one: share["resources"]["VCPU"] for one, share in body["allocations"].items()}
+        generations = {share["consumer_generation"] for share in body["allocations"].values()}
+        return body["resource_provider_generation"], held, generations
+
+
+@contextlib.contextmanager
+def mixed_crowd(database):
+    """Provide claims on a database, also on different providers, that wait for each other as long as it takes."""
+    with opened(database.url) as own:
+        joint = own._joint_writes
+        joint._mixed._longest_wait = joint._alike._longest_wait = PATIENCE
+        yield ProviderCrowd(own, joint._mixed)
+    assert flaws(database) == {}
+
+
+def count(database, table, *where):
+    return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(table).where(*where)).scalar())
+
+
+# --- POST /v1/claims -------------------------------------------------------------------------------------------------
+
+#: What the first calls ask for, on a host of its own: it is changed by them, and the others are not to notice.
+FIRST = "DISK_GB"
+
+
+class ClaimCrowd(Cloud, Crowd):
+    """Calls of POST /v1/claims that wait for each other as long as it takes."""
+
+    def __init__(self, database):
+        Cloud.__init__(self, database)
+        self.index = LiveIndex(database)
+        self.call = placement(database, self.index)
+        shared = claim._SHARED[self.index] = claim._Shared(database)
+        combiner, self._guesses = shared.guessing._combiner, shared.guessing._guesses
+        # So that it is the threads that say which calls are carried out together, and not the time.
+        combiner._longest_wait, combiner._gathering = PATIENCE, 0
+        Crowd.__init__(self, database, combiner)
+
+    def read(self):
+        """Bring the index up to date; guesses rely on it from here on."""
+        assert self("GET", "/v1/overview").status == 200
+
+    def claim_each(self, *calls, first=({},), plan=None):
+        """Return the answers to calls that all wait while others are carried out.
+
+        Args:
+            calls: Bodies of POST /v1/claims, in the order in which they come to wait.
+            first: The options of the calls that they wait for.
+            plan: Faults from there on.
+        """
+        self._guesses.note(won=True)  # guesses that were lost before do not count
+        bodies = [{"requests": [request(f"resources={FIRST}:1")], **options} for options in first]
+        works = [lambda body=body: self("POST", "/v1/claims", body) for body in (*bodies, *calls)]
+        with planted(self.database, plan or Plan()):
+            answers = self.together(*works, first=len(first))
+        assert statuses(answers[: len(first)]) == [200] * len(first)
+        return answers[len(first) :]
+
+
+@contextlib.contextmanager
+def waiting_calls(database, monkeypatch):
+    """Provide a crowd that guesses from the index as it was when the test read it, with a host for the first calls."""
+    monkeypatch.setattr(claim, "_GUESS_AGE", 3600)
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+    crowd = ClaimCrowd(database)
+    crowd.host("first", **{FIRST: 100})
+    # The names of the owner have ids, and the process has a writer of the feed, from here on.
+    assert crowd.claim(request(f"resources={FIRST}:1")).status == 200
+    yield crowd
+    assert flaws(database) == {}
+
+
+def call(asked=None, **options):
+    """Return the body of a call for one consumer."""
+    return {"requests": [asked or request()], **options}
+
+
+def results_of(answers):
+    return [result for answer in answers for result in answer.body["results"]]
+
+
+def outcomes_of(answers):
+    return [result["outcome"] for result in results_of(answers)]

@@ -15,10 +15,10 @@ from typing import Any
 
 from placement.db.database import Database, opened
 from tests.db import writes
-from tests.db.calls import Write
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.story import StoryRun
+from tests.db.scenario_run import ScenarioRun
+from tests.db.scenarios import Write
 
 #: Where most can remain half done.
 DEADLY = (
@@ -40,14 +40,14 @@ def die(_connection: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def reported(story_run: StoryRun, database: Database, plan: Plan) -> int:
+def reported(story_run: ScenarioRun, database: Database, plan: Plan) -> int:
     """Return the status of the response; the connections are new."""
     with opened(database.url) as fresh:
         planted(fresh, plan)
         return story_run.ask(placement(fresh)).status
 
 
-def killed(story_run: StoryRun, database: Database, plan: Plan) -> bool:
+def killed(story_run: ScenarioRun, database: Database, plan: Plan) -> bool:
     """Whether a child that follows the plan dies by it."""
     database.dispose()  # a child must not inherit connections, not even idle ones
     child = os.fork()
@@ -59,7 +59,7 @@ def killed(story_run: StoryRun, database: Database, plan: Plan) -> bool:
 
 def tell(write: Write, database: Database) -> int:
     """Return the number of children that died; raises AssertionError if one left something half done."""
-    story_run, undisturbed = StoryRun(write, database), Plan()
+    story_run, undisturbed = ScenarioRun(write, database), Plan()
     before = story_run.state(), story_run.changes()
     assert reported(story_run, database, undisturbed) == write.status
     after = story_run.state(), story_run.changes()
@@ -68,7 +68,7 @@ def tell(write: Write, database: Database) -> int:
     # The time after another statement is that before the next one.
     deaths += [(at, True) for at, step in enumerate(undisturbed.seen, 1) if step == "COMMIT"]
     for at, afterwards in deaths:
-        story_run = StoryRun(write, database)
+        story_run = ScenarioRun(write, database)
         assert killed(story_run, database, Plan(at, [die], answer_only=afterwards))
         found = story_run.state(), story_run.changes()
         assert found in (before, after), f"{write.name}: killed at {at}: {found}"

@@ -19,8 +19,6 @@ ME, YOU = "mine", "yours"
 MEMBER = {"HTTP_X_AUTH_TOKEN": f"user:{ME}", "HTTP_X_ROLES": "member,reader"}
 INSTANCE = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
 
-#: Every row of these tables is in a gabbit, too, which runs on each database.
-
 
 @pytest.fixture
 def member(client):

@@ -14,7 +14,6 @@ from placement.baremetal.objects import candidates, holding, placing
 from placement.baremetal.objects.candidates import NodeRequirements
 from placement.baremetal.objects.node import Node
 from placement.baremetal.objects.placing import AllocationRequest
-from placement.baremetal.objects.record import Record
 from placement.baremetal.objects.record_page import SORT_KEYS
 from placement.db import retry, sweep
 from placement.objects.allocation import ConsumerAllocations
@@ -25,91 +24,6 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 
 # --- the choice ------------------------------------------------------------------------------------------------------
-
-
-def test_the_node_carries_the_allocation(metal):
-    node = metal.node()
-    record = metal.allocate(name="mine", traits=[], extra={"a": [1]}, owner=None)
-    assert (record.state, record.node_uuid, record.last_error) == ("active", node, None)
-    assert (record.name, record.extra, record.candidate_nodes) == ("mine", {"a": [1]}, [])
-    assert record.updated_at >= record.created_at
-    found = metal.read(node)
-    assert found.instance_uuid == found.allocation_uuid == record.uuid
-    assert found.details["instance_info"] == {"traits": []}
-    held = metal.database.read(lambda db: ConsumerAllocations.find(db, record.uuid))
-    assert held.resources == {node: {"CUSTOM_BM": 1}}
-    assert (held.project, held.user, held.consumer_type) == ("project", "user", "BAREMETAL")
-
-
-def test_each_node_is_given_once(metal):
-    nodes = {metal.node() for _ in range(3)}
-    records = [metal.allocate() for _ in range(4)]
-    assert {record.node_uuid for record in records[:3]} == nodes
-    last = records[3]
-    reason = "no available nodes match the resource class bm"
-    assert (last.state, last.last_error) == ("error", f"Failed to process allocation {last.uuid}: {reason}.")
-
-
-UNFIT = {
-    "another class": {"resource_class": "bm2"},
-    "another spelling of the class": {"resource_class": "BM"},
-    "another spelling with the same name in Placement": {"resource_class": "Bm"},
-    "not available": {"provision_state": "manageable"},
-    "no power state": {"power_state": None},
-    "power error": {"power_state": "error"},
-    "in maintenance": {"maintenance": True},
-    "a part of another node": {"parent_node": str(uuid.uuid4())},
-}
-
-
-@pytest.mark.parametrize("columns", UNFIT.values(), ids=UNFIT)
-def test_a_node_that_does_not_fit_is_not_chosen(metal, columns):
-    metal.node(**columns)
-    assert metal.allocate().state == "error"
-    fitting = metal.node()
-    assert metal.allocate().node_uuid == fitting
-
-
-def test_the_power_may_be_off(metal):
-    node = metal.node(power_state="power off")
-    assert metal.allocate().node_uuid == node
-
-
-def test_an_owner_gets_what_he_owns_or_leases(metal):
-    metal.node(owner="you")
-    metal.node()
-    assert metal.allocate(owner="me").state == "error"
-    mine = {metal.node(owner="me"), metal.node(owner="you", lessee="me")}
-    assert {metal.allocate(owner="me").node_uuid for _ in range(2)} == mine
-    assert metal.allocate(owner="me").state == "error"
-
-
-def test_without_an_owner_every_node_will_do(metal):
-    node = metal.node(owner="me")
-    assert metal.allocate().node_uuid == node
-
-
-def test_all_traits_are_required(metal):
-    metal.node(traits=["CUSTOM_A"])
-    both = metal.node(traits=["CUSTOM_A", "CUSTOM_B"])
-    record = metal.allocate(traits=["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"])
-    assert (record.node_uuid, record.traits) == (both, ["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"])
-    assert metal.read(both).details["instance_info"] == {"traits": ["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"]}
-    error = metal.allocate(traits=["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"]).last_error
-    assert error.endswith(": no suitable nodes have the requested traits CUSTOM_A, CUSTOM_B.")
-    assert metal.allocate(traits=["CUSTOM_A"]).state == "active"
-    assert metal.allocate(traits=["CUSTOM_A"]).last_error.endswith("match the resource class bm.")
-
-
-def test_candidates_limit_the_choice(metal):
-    nodes = [metal.node() for _ in range(3)]
-    assert metal.allocate(candidate_nodes=nodes[:1]).node_uuid == nodes[0]
-    error = metal.allocate(candidate_nodes=nodes[:1]).last_error
-    assert error.endswith(": none of the requested nodes are available and match the resource class bm.")
-    assert metal.allocate(candidate_nodes=nodes[:2]).node_uuid == nodes[1]
-    missing = str(uuid.uuid4())
-    record = metal.allocate(candidate_nodes=[nodes[2], missing, nodes[2]])
-    assert (record.node_uuid, record.candidate_nodes) == (nodes[2], [nodes[2], missing, nodes[2]])
 
 
 @pytest.mark.parametrize("name", [None, "mine"])
@@ -123,14 +37,6 @@ def test_the_order_of_candidates_is_no_preference(metal, name):
         if len(chosen) == 2:
             return
     pytest.fail("the same node sixty times")
-
-
-def test_the_node_of_the_same_name_is_chosen_first(metal):
-    nodes = {name: metal.node(name) for name in ("a", "b", "c", "d", "e", "f")}
-    assert metal.allocate(name="d").node_uuid == nodes["d"]
-    assert metal.allocate(name="b", candidate_nodes=[nodes["a"]]).node_uuid == nodes["a"]
-    metal.change(nodes["e"], maintenance=True)
-    assert metal.allocate(name="e").node_uuid in (nodes["b"], nodes["c"], nodes["f"])
 
 
 @pytest.mark.parametrize("few", [1000, 2])
@@ -182,22 +88,6 @@ def test_what_fits_by_the_rows_meets_the_requirements(metal):
 # --- one truth with Placement ----------------------------------------------------------------------------------------
 
 
-def test_a_node_that_a_placement_client_has_claimed_is_not_offered(metal):
-    node, consumer = metal.node(), str(uuid.uuid4())
-    metal.claim(consumer, node)
-    assert metal.allocate().state == "error"
-    metal.claim(consumer)
-    assert metal.allocate().node_uuid == node
-
-
-def test_a_node_with_a_raised_total_has_one_holder(metal):
-    node = metal.node()
-    inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
-    metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
-    assert metal.allocate().node_uuid == node
-    assert metal.allocate().state == "error"
-
-
 def test_a_provider_without_a_node_is_not_chosen(metal):
     metal.node(provision_state="enroll")
 
@@ -207,19 +97,6 @@ def test_a_provider_without_a_node_is_not_chosen(metal):
 
     metal.database.write(work)
     assert metal.allocate().state == "error"
-
-
-def test_the_record_ends_with_its_consumer(metal):
-    node = metal.node("n")
-    record = metal.allocate(name="mine")
-    metal.claim(record.uuid)
-    assert metal.record(record.uuid) is metal.record("mine") is None
-    assert metal.page() == []
-    assert metal.read(node).instance_uuid is None
-    with pytest.raises(failures.RecordNotFound):
-        metal.end(record.uuid)
-    with pytest.raises(failures.NodeHasNoRecord):
-        metal.database.read(lambda db: Record.of_node(db, node))
 
 
 @pytest.mark.parametrize("kept", ["name", "uuid", "node_uuid"])
@@ -258,17 +135,6 @@ def test_the_uuid_of_an_ended_record_gets_the_same_node_again(metal):
     second = metal.allocate(uuid=first.uuid, name="second")
     assert (second.state, second.node_uuid, second.name) == ("active", first.node_uuid, "second")
     assert [record.uuid for record in metal.page()] == [second.uuid]
-
-
-def test_the_record_ends_when_its_consumer_is_moved(metal):
-    node, other = metal.node(), metal.node()
-    record = metal.allocate(candidate_nodes=[node])
-    metal.claim(record.uuid, other)
-    assert metal.record(record.uuid) is None
-    assert metal.read(other).instance_uuid == record.uuid
-    assert metal.read(other).allocation_uuid is None
-    metal.claim(record.uuid, node)
-    assert metal.record(record.uuid).node_uuid == node
 
 
 def test_a_consumer_that_holds_something_gets_an_error(metal):
@@ -322,29 +188,9 @@ def test_names_and_uuids_are_unique(metal, state):
     assert metal.read(free).instance_uuid is None
 
 
-def test_a_record_is_found_by_uuid_and_name(metal):
-    record = metal.allocate(name="mine")
-    for ident in (record.uuid, record.uuid.upper(), "mine"):
-        assert metal.record(ident) == record
-    assert metal.record("MINE") is None
-    named = metal.allocate(name=str(uuid.uuid4()))
-    assert metal.record(named.name) is None
-
-
 # --- backfill --------------------------------------------------------------------------------------------------------
 
 IN_USE = {"provision_state": "active"}
-
-
-def test_a_node_in_use_gets_a_record(metal):
-    node = metal.node(traits=["CUSTOM_A", "CUSTOM_B"], **IN_USE)
-    record = metal.backfill(node, name="old", traits=["CUSTOM_B"], candidate_nodes=[node])
-    assert (record.state, record.node_uuid, record.resource_class) == ("active", node, "bm")
-    found = metal.read(node)
-    assert found.instance_uuid == found.allocation_uuid == record.uuid
-    assert found.details["instance_info"]["traits"] == ["CUSTOM_B"]
-    held = metal.database.read(lambda db: ConsumerAllocations.find(db, record.uuid))
-    assert held.resources == {node: {"CUSTOM_BM": 1}}
 
 
 def test_the_holder_of_a_node_in_use_stays(metal):
@@ -380,32 +226,7 @@ def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
     assert (record.uuid, record.state) == (instance, "active")
 
 
-def test_all_reasons_against_a_backfill_are_named(metal):
-    node = metal.node()
-    with pytest.raises(failures.BackfillRefused) as refused:
-        metal.backfill(node, resource_class="x", traits=["CUSTOM_A"], candidate_nodes=[str(uuid.uuid4())])
-    reasons = refused.value.sentence.split("; ")
-    texts = ("current state is", "requested resource class x", "traits ['CUSTOM_A']", "contain the target node")
-    assert [text for text, reason in zip(texts, reasons, strict=True) if text not in reason] == []
-    assert metal.page() == []
-    assert metal.read(node).instance_uuid is None
-
-
-def test_a_backfill_may_be_in_maintenance(metal):
-    assert metal.backfill(metal.node(maintenance=True, **IN_USE)).state == "active"
-
-
 # --- the end ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_end_frees_the_node(metal):
-    node = metal.node()
-    record = metal.allocate(name="mine")
-    metal.end("mine")
-    assert metal.record(record.uuid) is None
-    assert metal.read(node).instance_uuid is None
-    assert metal.database.read(lambda db: ConsumerAllocations.find(db, record.uuid)) is None
-    assert metal.allocate(name="mine").node_uuid == node
 
 
 def test_a_deleted_record_does_not_come_back_with_its_consumer(metal):

@@ -15,9 +15,9 @@ from placement.db.database import opened
 from placement.objects.claim_set import ClaimSet
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
-from tests.db import metal
-from tests.db.between import just_before, locking
-from tests.db.metal import ME, YOU, Client, inventories
+from tests.db import bare_metal
+from tests.db.bare_metal import ME, YOU, Client, inventories
+from tests.db.interleaving import just_before, locking
 
 pytestmark = [
     pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True),
@@ -49,7 +49,7 @@ class Cloud:
     def claim(self, *consumers):
         """Let consumers have a unit each, in this order, as Placement clients do."""
         for consumer in consumers:
-            metal.claim(self.other, consumer, {self.node: {UNIT: 1}})
+            bare_metal.claim(self.other, consumer, {self.node: {UNIT: 1}})
 
     def end(self, consumer):
         self.other.write(lambda db: ClaimSet.release(db, consumer))
@@ -215,7 +215,7 @@ def test_the_record_is_of_the_holder_that_counts(in_use):
         in_use.claim(YOU)
 
     with in_use.before_the_lock(meanwhile):
-        assert backfill(in_use, metal.request(resource_class="")).uuid == ME
+        assert backfill(in_use, bare_metal.request(resource_class="")).uuid == ME
     assert in_use.held == {"instance": ME, "allocation": ME}
 
 
@@ -223,7 +223,7 @@ def test_the_record_is_of_the_holder_that_counts(in_use):
 def test_the_record_is_of_a_new_consumer_if_the_holder_has_ended_meanwhile(in_use, moment):
     """The end of a consumer does not wait for the lock of the node."""
     in_use.patch(in_use.elsewhere, add("instance_uuid", ME))
-    request = metal.request(resource_class="")
+    request = bare_metal.request(resource_class="")
     with just_before(in_use.database, moment, lambda: in_use.end(ME)):
         assert backfill(in_use, request).uuid == request.uuid
     assert in_use.held == {"instance": request.uuid, "allocation": request.uuid}

@@ -12,10 +12,10 @@ import pytest
 
 from tests import servers
 from tests.db.test_never_5xx import SQL, Target, holds
-from tests.length import LONG
 from tests.nonsense import bare_metal
 from tests.nonsense.bare_metal import ALLOCATIONS, CLASS, MONSTERS, NODES, ROUTES, TRAITS, headers
-from tests.nonsense.things import TRAPS, Sent
+from tests.nonsense.odd_values import TRAPS, Sent
+from tests.run_length import LONG
 
 
 def furnish(call):

@@ -1,4 +1,4 @@
-"""The routes of nodes, with all layers: what is created, listed, changed and refused, and what Placement shows."""
+"""The routes of nodes: versions, bodies, queries and states that no gabbit has, and what Placement shows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import uuid
 import pytest
 
 from tests.caller import NEW_CONSUMER
-from tests.db import watch
+from tests.db import sql_hooks
+from tests.db.bare_metal import DATE, ME, NODE, YOU
 from tests.db.in_process import placement
-from tests.db.metal import DATE, ME, NODE, YOU
 
 DRIVER = "fake-hardware"
-
-#: Every row of these tables is in a gabbit, too, which runs on each database.
 
 
 @pytest.fixture
@@ -124,43 +122,6 @@ def test_each_version_shows_its_fields(client):
         assert short.keys() == (names | {"name"} if minor >= 5 else names)
 
 
-def test_a_new_node(client):
-    properties = {"cpus": 4, "arch": "x86"}
-    answer = client("POST", "/nodes", {"driver": DRIVER, "name": "n0", "properties": properties, "extra": None})
-    node = answer.body
-    link = f"http://metal/baremetal/v1/nodes/{node['uuid']}"
-    assert answer.headers["location"] == link
-    assert node["links"] == [{"href": link, "rel": "self"}, {"href": link.replace("/v1", ""), "rel": "bookmark"}]
-    assert node["states"][0]["href"] == f"{link}/states"
-    assert DATE.fullmatch(node["created_at"])
-    expected = {
-        "provision_state": "enroll",
-        "power_state": None,
-        "maintenance": False,
-        "traits": [],
-        "updated_at": None,
-        "properties": properties,
-        "extra": {},
-        "owner": None,
-        "conductor_group": "",
-        "protected": False,
-    }
-    assert expected.items() <= node.items()
-    for ident in ("n0", node["uuid"], node["uuid"].upper()):
-        assert client("GET", f"/nodes/{ident}").body == node
-
-
-def test_before_version_1_11_a_new_node_is_available_and_before_1_2_that_is_null(client):
-    assert client("POST", "/nodes", {"driver": DRIVER}, version="1.10").body["provision_state"] == "available"
-    assert client("POST", "/nodes", {"driver": DRIVER}, version="1.1").body["provision_state"] is None
-
-
-def test_before_version_1_5_nodes_have_no_names(client):
-    create(client)
-    assert client("GET", "/nodes/n0", version="1.4").status == 404
-    assert client("GET", "/nodes/n0", version="1.5").status == 200
-
-
 def test_secrets_are_masked(client):
     info = {"ipmi_password": "s", "username": "u", "deep": {"password": "z"}}
     create(client, driver_info=info, instance_info={"configdrive": "c", "image_url": "http://u:p@host/i", "a": 1})
@@ -178,34 +139,25 @@ def test_secrets_are_masked(client):
     [
         {"driver": None},
         {"driver": 5},
-        {"driver": "unknown"},
-        {"bogus": 1},
-        {"provision_state": "available"},
         {"power_state": "power on"},
-        {"traits": []},
         {"allocation_uuid": NODE},
         {"protected": True},
         {"maintenance_reason": "x"},
         {"links": []},
-        {"name": "a b"},
         {"name": "a/b"},
         {"name": "\u00e4"},
         {"name": ""},
         {"name": 5},
         {"name": NODE},
         {"name": "x" * 256},
-        *({"name": name} for name in ("maintenance", "management", "states", "vendor_passthru", "detail", "validate")),
-        {"uuid": "x"},
         {"instance_uuid": "x"},
         {"instance_uuid": ""},
         {"maintenance": "x"},
         {"maintenance": None},
-        {"extra": []},
         {"extra": 3},
         {"extra": {"a": 2**64}},
         {"owner": 5},
         {"owner": "x" * 256},
-        {"resource_class": "x" * 81},
         {"description": "x" * 4097},
         {"chassis_uuid": NODE},
         {"parent_node": "nope"},
@@ -218,7 +170,7 @@ def test_a_node_that_cannot_be_created(client, body):
     assert client("GET", "/nodes").body["nodes"] == []
 
 
-@pytest.mark.parametrize("raw", [b"", b"[]", b"3", b"{", b"null"])
+@pytest.mark.parametrize("raw", [b"", b"3", b"null"])
 def test_a_body_that_is_no_node(client, raw):
     assert client("POST", "/nodes", raw=raw).status == 400
 
@@ -243,28 +195,13 @@ def test_words_for_true_and_false(client):
     assert (node["automated_clean"], node["disable_power_off"], node["retired"]) == (False, True, False)
 
 
-def test_a_uuid_is_kept_in_one_form(client):
-    assert create(client, uuid=NODE.upper().replace("-", ""))["uuid"] == NODE
-    answer = client("POST", "/nodes", {"driver": DRIVER, "uuid": NODE})
-    assert answer.status == 409
-    assert NODE in sentence(answer)
-
-
-def test_a_name_is_taken_once(client):
-    create(client)
-    create(client, "n1")
-    for answer in (client("POST", "/nodes", {"driver": DRIVER, "name": "n0"}), patch(client, "/nodes/n1", name="n0")):
-        assert answer.status == 409
-        assert "n0" in sentence(answer)
-    assert patch(client, "/nodes/n0", name="n0").status == 200
-
-
 def test_a_new_node_that_is_in_use(client, claims):
     node = create(client, instance_uuid=ME)
     assert node["instance_uuid"] == ME
     assert claims("GET", f"/allocations/{ME}", 39).body["allocations"].keys() == {node["uuid"]}
     answer = client("POST", "/nodes", {"driver": DRIVER, "name": "n1", "instance_uuid": ME})
     assert answer.status == 409
+    assert ME in sentence(answer)
     assert client("GET", "/nodes/n1").status == 404
 
 
@@ -291,32 +228,20 @@ def several(client):
     ("query", "found"),
     [
         ("", "abd"),
-        ("include_children=True", "abcd"),
         ("include_children=False", "abd"),
-        ("resource_class=bm", "ad"),
         ("resource_class=", ""),
         ("resource_class=BM", ""),
-        ("provision_state=available", "b"),
         ("provision_state=cleaning", ""),
         ("maintenance=True&include_children=1", "c"),
         ("maintenance=no", "abd"),
-        ("associated=True", "d"),
-        ("associated=False", "ab"),
-        (f"instance_uuid={ME}", "d"),
         (f"instance_uuid={ME}&associated=False", ""),
         (f"instance_uuid={ME.replace('-', '')}&resource_class=bm", "d"),
         (f"instance_uuid={YOU}", ""),
-        (f"driver={DRIVER}", "abd"),
-        ("driver=x", ""),
-        ("owner=o", "a"),
-        ("lessee=o", "b"),
         ("project=o", "ab"),
         ("shard=s1,s2", "a"),
         ("shard=s2", ""),
         ("sharded=True", "a"),
         ("sharded=False", "bd"),
-        ("retired=True", "d"),
-        ("retired=False", "ab"),
         ("description_contains=THING", "a"),
         ("description_contains=%25", "d"),
         ("description_contains=_", ""),
@@ -325,15 +250,11 @@ def several(client):
         ("conductor=x", ""),
         ("fault=power%20failure", ""),
         ("instance_name=web&include_children=yes", "c"),
-        ("detail=True", "abd"),
-        ("sort_key=name&sort_dir=desc", "dba"),
         ("sort_key=owner", "bad"),
         ("sort_key=owner&sort_dir=desc", "dab"),
         ("sort_key=instance_uuid&sort_dir=desc", "dba"),
         ("sort_key=description&sort_dir=desc", "adb"),
-        ("limit=2", "ab"),
         ("limit=5000", "abd"),
-        ("fields=name", "abd"),
         ("fields=name,,uuid&fields=traits", "abd"),
     ],
 )
@@ -341,33 +262,28 @@ def test_what_a_list_has(several, query, found):
     assert "".join(names(several, query)) == found
 
 
-def test_nodes_of_a_parent(several):
+def test_a_parent_may_be_given_by_its_name(several):
     parent = several("GET", "/nodes/a").body["uuid"]
-    assert names(several, f"parent_node={parent}") == ["c"]
     assert several("GET", "/nodes/c?fields=parent_node").body["parent_node"] == parent
 
 
 @pytest.mark.parametrize(
     "query",
     [
-        *("limit=0", "limit=-1", "limit=x", "limit=", "marker=x", "sort_dir=up", "sort_key=bogus", "sort_key=extra"),
-        *("sort_key=traits", "sort_key=links", "sort_key=allocation_uuid", "sort_key=details", "fields=bogus"),
-        *("fields=name&detail=True", "detail=x", "associated=x", "maintenance=", "instance_uuid=x"),
-        *("provision_state=bogus", "provision_state=", "fault=x", "include_children=x", "name=a", "uuid=x", "bogus=1"),
-        *("resource_class=a&resource_class=b", "limit=1&limit=2", f"chassis_uuid={NODE}", "power_state=x"),
+        *(
+            "?limit=x",
+            "?sort_key=links",
+            "?sort_key=allocation_uuid",
+            "?sort_key=details",
+            "?detail=x",
+            "?maintenance=",
+        ),
+        *("?provision_state=", "?include_children=x", "?name=a", "?uuid=x", "?limit=1&limit=2", "?power_state=x"),
+        *(f"?chassis_uuid={NODE}", "/detail?detail=True"),
     ],
 )
 def test_queries_that_are_refused(client, query):
-    assert client("GET", f"/nodes?{query}").status == 400
-
-
-@pytest.mark.parametrize("query", ["fields=name", "detail=True", "bogus=1"])
-def test_what_a_detailed_list_refuses(client, query):
-    assert client("GET", f"/nodes/detail?{query}").status == 400
-
-
-def test_an_unknown_marker(client):
-    assert client("GET", f"/nodes?marker={NODE}").status == 404
+    assert client("GET", f"/nodes{query}").status == 400
 
 
 @pytest.mark.parametrize(
@@ -412,16 +328,9 @@ def test_a_page_shows_the_same_fields_on_the_next(several):
 def test_a_list_takes_one_statement_and_another_for_traits(several, database):
     for query, most in (("", 1), ("?fields=uuid,name,owner,extra", 1), ("?fields=name,traits", 2), ("?detail=1", 2)):
         seen = []
-        with watch.statements(database.reading_engine, seen.append):
+        with sql_hooks.statements(database.reading_engine, seen.append):
             assert several("GET", f"/nodes{query}").status == 200
         assert 1 <= len(seen) <= most, seen
-
-
-BODIES = {
-    "/traits": {"traits": []},
-    "/states/power": {"target": "power on"},
-    "/states/provision": {"target": "manage"},
-}
 
 
 # --- one node --------------------------------------------------------------------------------------------------------
@@ -435,17 +344,13 @@ BODIES = {
         *(("PUT", "/maintenance"), ("DELETE", "/maintenance"), ("PUT", "/states/power"), ("PUT", "/states/provision")),
     ],
 )
-def test_a_node_that_does_not_exist(client, method, path):
+def test_illegal_names_and_unknown_parameters(client, method, path):
     bodies = {
         "/traits": {"traits": []},
         "/states/power": {"target": "power on"},
         "/states/provision": {"target": "manage"},
     }
     body = [] if method == "PATCH" else bodies.get(path) if method == "PUT" else None
-    for ident in ("nope", NODE):
-        answer = client(method, f"/nodes/{ident}{path}", body)
-        assert answer.status == 404
-        assert ident in sentence(answer)
     assert client(method, f"/nodes/a b{path}", body).status == 400
     create(client)
     assert client(method, f"/nodes/n0{path}?bogus=1", body).status == 400
@@ -453,13 +358,20 @@ def test_a_node_that_does_not_exist(client, method, path):
 
 @pytest.mark.parametrize(
     ("query", "shown"),
-    [("fields=name", {"name"}), ("fields=", set()), ("fields=name,traits&fields=uuid", {"name", "traits", "uuid"})],
+    [("fields=", set()), ("fields=name,traits&fields=uuid", {"name", "traits", "uuid"})],
 )
 def test_fields_of_one_node(client, query, shown):
     create(client)
     assert client("GET", f"/nodes/n0?{query}").body.keys() == shown | {"links"}
-    assert client("GET", "/nodes/n0?fields=bogus").status == 400
     assert client("GET", "/nodes/n1?fields=bogus").status == 404
+
+
+def test_uuids_are_kept_and_found_in_one_form(client):
+    node = create(client, uuid=NODE.upper().replace("-", ""))
+    assert node["uuid"] == NODE
+    assert client("GET", f"/nodes/{NODE.upper()}").body == node
+    assert node["states"][0]["href"] == f"http://metal/baremetal/v1/nodes/{NODE}/states"
+    assert patch(client, instance_uuid=ME.upper()).body["instance_uuid"] == ME
 
 
 def test_names_of_every_legal_character(client):
@@ -472,15 +384,11 @@ def test_names_of_every_legal_character(client):
 # --- PATCH -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_can_be_changed(client):
-    create(client)
-    answer = patch(client, name="n1", owner="o", description="d", **{"extra/a~1b": [1], "properties": {"x": 1.5}})
-    assert answer.status == 200
-    expected = {"name": "n1", "owner": "o", "description": "d", "extra": {"a/b": [1]}, "properties": {"x": 1.5}}
-    assert expected.items() <= answer.body.items()
-    assert answer.body == client("GET", "/nodes/n1").body
-    answer = patch(client, "/nodes/n1", name=None, owner=None, description=None, extra=None, resource_class=None)
-    assert {"name": None, "owner": None, "extra": {}, "resource_class": None}.items() <= answer.body.items()
+def test_members_and_whole_objects_change(client):
+    create(client, extra={"x": 1})
+    changed = patch(client, **{"extra/a~1b": [1], "properties": {"x": 1.5}}).body
+    assert (changed["extra"], changed["properties"]) == ({"x": 1, "a/b": [1]}, {"x": 1.5})
+    assert patch(client, extra=None).body["extra"] == {}
 
 
 def test_one_and_true_are_different(client):
@@ -501,17 +409,7 @@ def test_what_changes_nothing_leaves_the_date(client):
 @pytest.mark.parametrize(
     "field",
     [
-        *(
-            "uuid",
-            "provision_state",
-            "traits",
-            "allocation_uuid",
-            "power_state",
-            "bogus",
-            "created_at",
-            "links",
-            "fault",
-        ),
+        *("created_at", "links", "fault"),
         *("target_power_state", "last_error", "driver_internal_info", "reservation", "conductor", "health", "states"),
         *("maintenance_reason", "provision_updated_at", "id", "console_enabled"),
     ],
@@ -527,7 +425,6 @@ def test_what_cannot_be_changed(client, field):
     "operations",
     [
         3,
-        {"op": "add"},
         [3],
         [{"op": "add"}],
         [{"path": "/extra"}],
@@ -538,20 +435,15 @@ def test_what_cannot_be_changed(client, field):
         [{"op": "add", "path": "", "value": {}}],
         [{"op": "add", "path": "/extra/a/b", "value": 1}],
         [{"op": "replace", "path": "/extra/zz", "value": 1}],
-        [{"op": "remove", "path": "/extra/zz"}],
         [{"op": "add", "path": "/owner/x", "value": 1}],
         [operation("extra", 3)],
-        [operation("name", "a b")],
         [operation("name", 5)],
-        [operation("name", "detail")],
         [{"op": "add", "path": "/name", "value": None}],
         [{"op": "add", "path": "/maintenance", "value": None}],
         [operation("owner", 5)],
         [operation("resource_class", "x" * 81)],
         [operation("description", 5)],
         [operation("description", "x" * 4097)],
-        [operation("driver", "unknown")],
-        [operation("driver", None)],
         [operation("maintenance", "x")],
         [operation("parent_node", "n0")],
         [operation("instance_uuid", "x")],
@@ -612,28 +504,14 @@ def test_verbs_in_each_state(client, state):
             assert state in sentence(answer)
 
 
-@pytest.mark.parametrize("body", [{}, [], {"target": 5}, {"target": "manage", "bogus": 1}])
+@pytest.mark.parametrize("body", [[], {"target": 5}, {"target": "manage", "bogus": 1}])
 def test_bodies_about_the_provision_state_that_are_refused(client, body):
     create(client)
     assert client("PUT", "/nodes/n0/states/provision", body).status == 400
 
 
-def test_deploy_is_a_word_since_version_1_73_and_undeploy_always(client):
-    ready(client)
-    for version, status in (("1.72", 406), ("1.73", 202)):
-        body = {"target": "deploy", "configdrive": "x"}
-        assert client("PUT", "/nodes/n0/states/provision", body, version=version).status == status
-    assert client("PUT", "/nodes/n0/states/provision", {"target": "undeploy"}, version="1.72").status == 202
-
-
-@pytest.mark.parametrize(
-    ("target", "state"),
-    [
-        *(("power on", "power on"), ("power off", "power off"), ("rebooting", "power on")),
-        *(("soft rebooting", "power on"), ("soft power off", "power off")),
-    ],
-)
-def test_power(client, target, state):
+@pytest.mark.parametrize(("target", "state"), [("soft rebooting", "power on"), ("soft power off", "power off")])
+def test_soft_power(client, target, state):
     create(client)
     answer = client("PUT", "/nodes/n0/states/power", {"target": target, "timeout": 5})
     assert (answer.status, answer.body) == (202, None)
@@ -643,7 +521,7 @@ def test_power(client, target, state):
 @pytest.mark.parametrize(
     "body",
     [
-        *({}, {"target": "bogus"}, {"target": None}, {"target": 5}, {"target": "power on", "timeout": 0}),
+        *({"target": None}, {"target": 5}, {"target": "power on", "timeout": 0}),
         *({"target": "power on", "timeout": "x"}, {"target": "power on", "bogus": 1}),
     ],
 )
@@ -651,12 +529,6 @@ def test_bodies_about_power_that_are_refused(client, body):
     create(client)
     assert client("PUT", "/nodes/n0/states/power", body).status == 400
     assert client("GET", "/nodes/n0").body["power_state"] is None
-
-
-def test_soft_power_and_timeouts_before_version_1_27(client):
-    create(client)
-    for body in ({"target": "soft rebooting"}, {"target": "power on", "timeout": 5}):
-        assert client("PUT", "/nodes/n0/states/power", body, version="1.26").status == 406
 
 
 def test_states_and_validation(client):
@@ -695,21 +567,12 @@ def test_the_date_of_a_state_is_that_of_its_change(client):
     assert client("GET", "/nodes/n0/states").body["provision_updated_at"] > first
 
 
-def test_maintenance(client):
+def test_the_reason_of_maintenance(client):
     create(client)
-    for body, reason in (({"reason": "x"}, "x"), ({"reason": None}, None), ({}, None), (None, None)):
-        answer = client("PUT", "/nodes/n0/maintenance", body)
-        assert (answer.status, answer.body) == (202, None)
-        shown = client("GET", "/nodes/n0").body
-        assert (shown["maintenance"], shown["maintenance_reason"]) == (True, reason)
     assert client("PUT", "/nodes/n0/maintenance?reason=why").status == 202
     assert patch(client, maintenance=True).body["maintenance_reason"] == "why"
     assert client("PUT", "/nodes/n0/maintenance?reason=why", {"reason": "because"}).status == 202
     assert client("GET", "/nodes/n0").body["maintenance_reason"] == "because"
-    for _ in range(2):
-        assert client("DELETE", "/nodes/n0/maintenance").status == 202
-        shown = client("GET", "/nodes/n0").body
-        assert (shown["maintenance"], shown["maintenance_reason"]) == (False, None)
     for body in ({"reason": 5}, {"bogus": 1}):
         assert client("PUT", "/nodes/n0/maintenance", body).status == 400
     maintain(client)
@@ -757,45 +620,14 @@ def test_a_node_in_maintenance_is_not_deployed(client):
     assert client("PUT", "/nodes/n0/states/provision", {"target": "active"}).status == 400
 
 
-def test_a_node_is_deployed_only_with_the_traits_that_were_asked_for(client):
-    ready(client)
-    patch(client, instance_info={"traits": ["CUSTOM_Z"]})
-    answer = client("PUT", "/nodes/n0/states/provision", {"target": "active"})
-    assert answer.status == 400
-    assert "CUSTOM_Z" in sentence(answer)
-    client("PUT", "/nodes/n0/traits/CUSTOM_Z")
-    assert client("PUT", "/nodes/n0/states/provision", {"target": "active"}).status == 202
-
-
 # --- traits ----------------------------------------------------------------------------------------------------------
-
-
-def test_traits(client, claims):
-    node = create(client)
-    path = "/nodes/n0/traits"
-    answer = client("PUT", f"{path}/CUSTOM_B", {})
-    assert (answer.status, answer.body) == (204, None)
-    assert answer.headers["location"] == "http://metal/baremetal/v1/nodes/n0/traits/CUSTOM_B"
-    assert client("PUT", f"{path}/CUSTOM_B").status == 204
-    assert client("PUT", f"{path}/HW_CPU_X86_VMX").status == 204
-    assert client("GET", path).body == {"traits": ["CUSTOM_B", "HW_CPU_X86_VMX"]}
-    assert client("PUT", path, {"traits": ["CUSTOM_B", "CUSTOM_A", "CUSTOM_A"]}).status == 204
-    assert client("GET", "/nodes/n0").body["traits"] == ["CUSTOM_A", "CUSTOM_B"]
-    assert claims("GET", f"/resource_providers/{node['uuid']}/traits", 39).body["traits"] == ["CUSTOM_A", "CUSTOM_B"]
-    assert client("DELETE", f"{path}/CUSTOM_A").status == 204
-    assert client("DELETE", f"{path}/CUSTOM_A").status == 404
-    assert client("DELETE", f"{path}/x").status == 404
-    assert client("DELETE", path).status == 204
-    assert client("GET", path).body == {"traits": []}
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        *(("/custom_b", None), ("/HW_NOPE", None), (f"/CUSTOM_{'A' * 249}", None), ("/CUSTOM_B", {"traits": []})),
-        *(("", None), ("", {}), ("", {"traits": "CUSTOM_A"}), ("", {"traits": None}), ("", {"traits": ["x"]})),
+        *((f"/CUSTOM_{'A' * 249}", None), ("/CUSTOM_B", {"traits": []})),
         *(("", {"traits": [5]}), ("", ["CUSTOM_A"]), ("", {"traits": [], "bogus": 1})),
-        ("", {"traits": [f"CUSTOM_{number}" for number in range(51)]}),
     ],
 )
 def test_traits_that_are_refused(client, path, body):
@@ -804,11 +636,11 @@ def test_traits_that_are_refused(client, path, body):
     assert client("GET", "/nodes/n0/traits").body == {"traits": []}
 
 
-def test_a_node_has_fifty_traits_at_most(client):
+def test_a_trait_given_twice_is_one(client):
     create(client)
-    assert client("PUT", "/nodes/n0/traits", {"traits": [f"CUSTOM_{number}" for number in range(50)]}).status == 204
-    assert client("PUT", "/nodes/n0/traits/CUSTOM_B").status == 400
-    assert client("PUT", "/nodes/n0/traits/CUSTOM_1").status == 204
+    assert client("PUT", "/nodes/n0/traits", {"traits": ["CUSTOM_B", "CUSTOM_A", "CUSTOM_A"]}).status == 204
+    assert client("GET", "/nodes/n0/traits").body == {"traits": ["CUSTOM_A", "CUSTOM_B"]}
+    assert client("DELETE", "/nodes/n0/traits/x").status == 404
 
 
 def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(client, claims):
@@ -824,13 +656,6 @@ def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(
     assert client("DELETE", "/nodes/n0/traits/CUSTOM_7").status == 204
     assert client("PUT", "/nodes/n0/traits", {"traits": names[10:]}).status == 204
     assert len(client("GET", "/nodes/n0/traits").body["traits"]) == 50
-
-
-def test_traits_before_version_1_37(client):
-    create(client)
-    assert client("GET", "/nodes/n0/traits", version="1.36").status == 406
-    assert client("PUT", "/nodes/n0/traits/CUSTOM_A", version="1.36").status == 405
-    assert client("DELETE", "/nodes/n0/traits", version="1.36").status == 404
 
 
 # --- who holds it ----------------------------------------------------------------------------------------------------
@@ -851,41 +676,6 @@ def holder(client):
     return node["instance_uuid"], node["allocation_uuid"]
 
 
-def test_undeployment_ends_the_allocation(client, claims, allocated):
-    provision(client, allocated, "active")
-    assert holder(client)[0] == allocated["instance_uuid"]
-    assert client("DELETE", "/allocations/mine").status == 409
-    patch(client, **{"instance_info/x": 1})
-    provision(client, allocated, "deleted")
-    assert holder(client) == (None, None)
-    node = client("GET", "/nodes/n0").body
-    assert (node["provision_state"], node["instance_info"]) == ("available", {})
-    assert client("GET", "/allocations/mine").status == 404
-    assert claims("GET", f"/allocations/{allocated['instance_uuid']}", 39).body["allocations"] == {}
-
-
-def test_removal_of_instance_uuid_ends_the_allocation(client, allocated):
-    answer = patch(client, instance_uuid=None)
-    assert answer.status == 200
-    assert answer.body == client("GET", "/nodes/n0").body
-    assert holder(client) == (None, None)
-    assert client("GET", "/allocations/mine").status == 404
-    assert client.created(name="mine", candidate_nodes=["n0"])["state"] == "active"
-    assert allocated["name"] == "n0"
-
-
-@pytest.mark.parametrize(
-    "value", [{"op": "remove", "path": "/instance_uuid"}, {"op": "add", "path": "/instance_uuid", "value": None}]
-)
-def test_an_active_node_keeps_its_allocation_unless_it_is_in_maintenance(client, allocated, value):
-    provision(client, allocated, "active")
-    assert client("PATCH", "/nodes/n0", [value]).status == 409
-    assert holder(client) == (allocated["instance_uuid"],) * 2
-    maintain(client)
-    assert client("PATCH", "/nodes/n0", [value]).status == 200
-    assert holder(client) == (None, None)
-
-
 def test_an_active_node_without_an_allocation_may_lose_its_instance(client):
     node = ready(client)
     patch(client, instance_uuid=ME)
@@ -894,41 +684,10 @@ def test_an_active_node_without_an_allocation_may_lose_its_instance(client):
     assert holder(client) == (None, None)
 
 
-def test_a_node_has_one_instance_at_a_time(client, allocated):
-    assert patch(client, instance_uuid=ME).status == 409
-    before = client("GET", "/nodes/n0").body
-    assert patch(client, instance_uuid=allocated["instance_uuid"]).body == before
-
-
-def test_an_instance_by_hand_takes_the_unit(client, claims):
-    node = ready(client)
-    answer = patch(client, instance_uuid=ME.upper())
-    assert (answer.body["instance_uuid"], answer.body["allocation_uuid"]) == (ME, None)
-    shown = claims("GET", f"/allocations/{ME}", 39).body
-    assert shown["allocations"][node["uuid"]]["resources"] == {"CUSTOM_BM": 1}
-    assert shown["consumer_type"] == "INSTANCE"
-    assert client.created(name="none")["state"] == "error"
-    assert client("GET", "/nodes?associated=True").body["nodes"][0]["uuid"] == node["uuid"]
-    create(client, "n1")
-    answer = patch(client, "/nodes/n1", instance_uuid=ME)
-    assert answer.status == 409
-    assert ME in sentence(answer)
-    assert patch(client, instance_uuid=None).body["instance_uuid"] is None
-    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
-
-
 def test_the_project_of_an_instance_by_hand_is_the_owner_of_the_node(client, claims):
     create(client, owner="before")
     patch(client, owner="tenant", instance_uuid=ME)
     assert claims("GET", f"/allocations/{ME}", 39).body["project_id"] == "tenant"
-
-
-def test_an_ended_record_does_not_come_back_with_its_uuid(client, claims, allocated):
-    consumer = allocated["instance_uuid"]
-    assert claims("DELETE", f"/allocations/{consumer}", 39).status == 204
-    assert holder(client) == (None, None)
-    assert patch(client, instance_uuid=consumer).body["allocation_uuid"] is None
-    assert client("GET", "/allocations/mine").status == 404
 
 
 def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(client, claims, allocated):
@@ -989,71 +748,12 @@ def test_class_and_instance_change_together_for_every_holder(client, claims):
     assert claims("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
 
 
-def test_verbs_and_changes_that_leave_the_allocation(client, allocated):
-    before = (allocated["instance_uuid"],) * 2
-    provision(client, allocated, "manage")
-    maintain(client)
-    assert client("PUT", "/nodes/n0/traits/CUSTOM_A").status == 204
-    assert patch(client, resource_class="other").status == 200
-    assert holder(client) == before
-    assert client("DELETE", "/nodes/n0/maintenance").status == 202
-    provision(client, allocated, "provide", "active")
-    assert patch(client, resource_class="third").status == 409
-    assert client("PUT", "/nodes/n0/traits/CUSTOM_B").status == 204
-    assert holder(client) == before
-
-
-def test_a_class_changes_with_its_holder(client, claims, allocated):
-    node, consumer = allocated["uuid"], allocated["instance_uuid"]
-    assert patch(client, resource_class="other", name="n0", owner="me").status == 200
-    shown = claims("GET", f"/allocations/{consumer}", 39).body["allocations"]
-    assert shown[node]["resources"] == {"CUSTOM_OTHER": 1}
-    assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {"CUSTOM_OTHER"}
-
-
 def test_class_and_instance_change_together(client, claims):
     node = ready(client)["uuid"]
     answer = patch(client, resource_class="other", instance_uuid=ME, owner="me", description="both")
     assert answer.status == 200
     assert answer.body == client("GET", "/nodes/n0").body
     assert claims("GET", f"/allocations/{ME}", 39).body["allocations"][node]["resources"] == {"CUSTOM_OTHER": 1}
-
-
-def test_deletion(client, claims, allocated):
-    assert client("DELETE", "/nodes/n0").status == 409
-    maintain(client)
-    assert client("DELETE", "/nodes/n0").status == 204
-    assert client("GET", "/nodes/n0").status == 404
-    assert client("GET", "/allocations/mine").status == 404
-    assert claims("GET", f"/resource_providers/{allocated['uuid']}", 39).status == 404
-    assert claims("GET", f"/allocations/{allocated['instance_uuid']}", 39).body["allocations"] == {}
-
-
-@pytest.mark.parametrize(
-    ("state", "status"), [("enroll", 204), ("manageable", 204), ("available", 204), ("active", 409)]
-)
-def test_states_in_which_a_node_can_be_deleted(client, state, status):
-    node = client.node(provision_state=state)
-    assert client("DELETE", f"/nodes/{node}").status == status
-    if status == 409:
-        client.change(node, maintenance=True)
-        assert client("DELETE", f"/nodes/{node}").status == 204
-
-
-def test_a_placement_client_sees_and_takes_nodes(client, claims):
-    node = ready(client)["uuid"]
-    search = "/allocation_candidates?resources=CUSTOM_BM:1"
-    assert len(claims("GET", search, 39).body["allocation_requests"]) == 1
-    maintain(client)
-    assert claims("GET", search, 39).body["allocation_requests"] == []
-    client("DELETE", "/nodes/n0/maintenance")
-    body = {"allocations": {node: {"resources": {"CUSTOM_BM": 1}}}, **NEW_CONSUMER}
-    assert claims("PUT", f"/allocations/{YOU}", 39, body).status == 204
-    assert holder(client) == (YOU, None)
-    assert client.created(name="none")["state"] == "error"
-    assert claims("PUT", f"/allocations/{ME}", 39, body).status == 409
-    assert claims("DELETE", f"/allocations/{YOU}", 39).status == 204
-    assert holder(client) == (None, None)
 
 
 def test_the_provider_of_a_placement_client_is_adopted(client, claims):

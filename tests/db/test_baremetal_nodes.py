@@ -19,7 +19,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
-from tests.db.metal import ME, NODE, OTHER, OWNER, YOU, claim, inventories
+from tests.db.bare_metal import ME, NODE, OTHER, OWNER, YOU, claim, inventories
 
 READY = {"provision_state": "available", "power_state": "power off"}
 
@@ -79,41 +79,6 @@ def traits(database, uuid=NODE):
 
 
 # --- a node and its provider ---
-
-
-def test_a_new_node_is_a_provider_with_one_reserved_unit(database):
-    node = create(database, name="rack1")
-    assert (node.provision_state, node.power_state, node.maintenance) == ("enroll", None, False)
-    assert not node.available
-    assert provider(database).name == NODE
-    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
-    assert read(database) == node == read(database, "rack1") == read(database, NODE.upper())
-    assert read(database, "rack2") is None
-
-
-def test_a_node_without_a_class_has_a_unit_all_the_same(database):
-    create(database, resource_class=None)
-    assert inventories(database) == {UNCLASSIFIED: (1, 1)}
-
-
-@pytest.mark.parametrize(
-    ("change", "reserved"),
-    [
-        ({}, 0),
-        ({"power_state": "power on"}, 0),
-        ({"power_state": None}, 1),
-        ({"power_state": "error"}, 1),
-        ({"maintenance": True}, 1),
-        ({"provision_state": "manageable"}, 1),
-        ({"provision_state": "active"}, 1),
-        ({"parent_node": OTHER}, 1),
-    ],
-)
-def test_the_unit_is_reserved_unless_the_node_is_available(database, change, reserved):
-    create(database, **READY)
-    update(database, **change)
-    assert inventories(database) == {"CUSTOM_BM_LARGE": (1, reserved)}
-    assert read(database).available == (not reserved)
 
 
 def test_a_change_without_effect_on_claims_leaves_the_generation(database):
@@ -180,15 +145,6 @@ def test_traits_are_those_of_the_provider_and_new_ones_are_created(database):
     assert len(traits(database)) == 3
 
 
-def test_a_node_goes_with_its_provider(database):
-    create(database)
-    database.write(lambda db: LockedNode.lock(db, NODE).delete())
-    assert read(database) is None
-    assert provider(database) is None
-    with pytest.raises(failures.NodeNotFound):
-        update(database, name="gone")
-
-
 def test_a_provider_that_a_placement_client_made_is_adopted_with_traits_and_holder(database):
     def by_nova(db):
         made = LockedProvider.create(db, uuid=NODE, name="compute")
@@ -216,28 +172,6 @@ def test_a_provider_that_was_deleted_is_made_again_by_the_next_change(database):
 
 
 # --- who holds it ---
-
-
-def test_a_consumer_that_gets_a_node_holds_its_unit(database):
-    create(database, **READY)
-    assert assign(database).instance_uuid == ME
-    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
-    assert read(database).instance_uuid == ME
-    found = database.read(lambda db: ConsumerAllocations.find(db, ME))
-    assert (found.project, found.user, found.consumer_type) == (OWNER.project, OWNER.user, OWNER.consumer_type)
-
-
-def test_a_claim_of_a_placement_client_takes_the_node(database):
-    create(database, **READY)
-    claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
-    assert read(database).instance_uuid == YOU
-    with pytest.raises(failures.NodeTaken, match=YOU):
-        assign(database)
-    database.write(lambda db: ClaimSet.release(db, YOU))
-    assert read(database).instance_uuid is None
-    assert assign(database).instance_uuid == ME
-    with pytest.raises(errors.CapacityExceeded):
-        claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
 
 
 def test_of_several_holders_the_first_one_counts(database):

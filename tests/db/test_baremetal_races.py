@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import uuid
 
 import pytest
@@ -13,11 +12,15 @@ from placement import errors, signals
 from placement.baremetal.objects import placing
 from placement.baremetal.objects.locked_node import LockedNode
 from placement.baremetal.objects.node import Node
+from placement.db.database import opened
 from placement.db.tables import allocations, resource_providers
+from placement.index.live import LiveIndex
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
-from tests.db import metal_crowd
+from tests.db import forks
+from tests.db.bare_metal import request
+from tests.db.crowd import together
 
 pytestmark = pytest.mark.every_database
 
@@ -48,21 +51,21 @@ def check(metal, active, error=0):
 
 def run(works):
     """Run the functions in threads that begin together, and return what they raised."""
-    ready, raised = threading.Barrier(len(works)), []
+    return [result for result in together(works) if isinstance(result, Exception)]
 
-    def one(work):
-        ready.wait()
-        try:
-            work()
-        except Exception as error:
-            raised.append(error)
 
-    threads = [threading.Thread(target=one, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return raised
+def requesters(processes, threads, url):
+    return [failure for each in forks.together(processes, requester, threads, url, threads=threads) for failure in each]
+
+
+def requester(wait, threads, url):
+    """Make one request in each of several threads, and return the failures."""
+    with opened(url) as database:
+        index = LiveIndex(database)
+        index.current()
+        asked = [request(traits=["CUSTOM_A"]) for _ in range(threads)]
+        works = [lambda one=one: placing.place(database, index, one, attempts=10) for one in asked]
+        return [repr(result) for result in together(works, wait) if isinstance(result, Exception)]
 
 
 @pytest.mark.parametrize("more", [0, 3])
@@ -78,7 +81,7 @@ def test_as_many_requests_as_nodes_in_processes(metal, processes, threads, more)
     for number in range(processes * threads - more):
         metal.node(f"n{number}", traits=["CUSTOM_A"])
     url = metal.database.url.render_as_string(hide_password=False)
-    assert metal_crowd.together(processes, threads, url, {"traits": ["CUSTOM_A"]}) == []
+    assert forks.from_new_process(requesters, processes, threads, url) == []
     check(metal, processes * threads - more, more)
 
 

@@ -20,7 +20,7 @@ from tests.db import replay
 from tests.db.feed_audit import audited
 from tests.model.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
 from tests.model.clients import outcome, when
-from tests.model.things import Refused
+from tests.model.records import Refused
 
 NODES, ALLOCATIONS = "/baremetal/v1/nodes", "/baremetal/v1/allocations"
 

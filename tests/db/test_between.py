@@ -17,9 +17,9 @@ from placement.db.tables import consumers
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
-from tests.db import between
-from tests.db.between import holding_consumers, locking
+from tests.db import interleaving
 from tests.db.in_process import placement
+from tests.db.interleaving import holding_consumers, locking
 
 pytestmark = [
     pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True),
@@ -69,7 +69,7 @@ class Cloud:
         return [TOTAL if of is None else of["capacity"] - of["used"] for of in shown]
 
     def just_before(self, beginning, act):
-        return between.just_before(self.database, beginning, act)
+        return interleaving.just_before(self.database, beginning, act)
 
 
 @pytest.fixture(params=[True, False], ids=["history", "no-history"])
@@ -175,7 +175,7 @@ def test_a_consumer_without_a_row_is_locked_while_it_is_ended(cloud, rowless):
 
     def meanwhile():
         claimer.start()
-        between.wait_for_lock(cloud.database)
+        interleaving.wait_for_lock(cloud.database)
 
     with cloud.just_before("DELETE FROM allocations", meanwhile):
         assert cloud.claim(cloud.call, {}) == 204

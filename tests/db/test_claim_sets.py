@@ -18,7 +18,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
-from tests.db import watch
+from tests.db import sql_hooks
 
 pytestmark = pytest.mark.every_database
 
@@ -86,7 +86,7 @@ def test_a_wrong_generation_of_one_consumer_refuses_the_set(database):
 def test_many_new_consumers_take_no_more_statements_than_one(database):
     def statements(*claims):
         seen = []
-        with watch.statements(database.engine, seen.append):
+        with sql_hooks.statements(database.engine, seen.append):
             place(database, *claims)
         return len(seen)
 
@@ -128,7 +128,7 @@ def test_without_a_generation_a_consumer_is_locked_from_the_second_attempt_on(da
 
 def _attempt(db, database, known, generation, locked):
     """Claim, and note the number of the attempt if it locks the consumer; two attempts collide."""
-    with watch.writes(database.engine) as written:
+    with sql_hooks.writes(database.engine) as written:
         ClaimSet(db, [claim(2, known, generation=generation)]).place()
     # Only the lock inserts a row that may exist.
     if any(statement.startswith("INSERT INTO consumers") for statement in written):

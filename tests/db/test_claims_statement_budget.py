@@ -10,10 +10,10 @@ import uuid
 import pytest
 
 from placement.v1.handlers import claim
-from tests.db.calls import Names
 from tests.db.claim_writes import claims, request
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
+from tests.db.scenarios import Names
 from tests.db.writes import HOST, stock
 
 #: The index is read with what was claimed before: its position in the feed, what changed, the usage, COMMIT.

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from placement.db.tables import allocations, consumers
 from placement.objects.consumer import Consumer
 from tests.caller import NEW_CONSUMER
-from tests.db import watch
+from tests.db import sql_hooks
 from tests.db.in_process import placement
 from tests.synced import NOWHERE
 
@@ -146,7 +146,7 @@ def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, ser
     for old in (second, fourth):
         bodies[old] |= {"consumer_generation": 1, "allocations": {}}
     written = []
-    with watch.statements(database.engine, written.append):
+    with sql_hooks.statements(database.engine, written.append):
         assert service("POST", "/allocations", 39, dict(reversed(bodies.items()))).status == 204
     kinds = [
         statement.split()[0] for statement in written if re.match(r"(INSERT INTO|DELETE FROM) consumers", statement)

@@ -15,8 +15,8 @@ from placement.db.database import opened
 from placement.db.tables import inventories, placement_aggregates, resource_provider_traits, resource_providers
 from tests import web
 from tests.caller import NEW_CONSUMER
-from tests.costs import cost
-from tests.length import LONG
+from tests.cost_measurement import cost
+from tests.run_length import LONG
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 

@@ -15,7 +15,7 @@ from placement.objects.allocation import ConsumerAllocations, ProviderAllocation
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
-from tests.db import watch
+from tests.db import sql_hooks
 from tests.db.in_process import placement
 
 pytestmark = pytest.mark.every_database
@@ -128,7 +128,7 @@ def test_the_ids_of_many_providers_are_read_in_several_statements(database, serv
     for name in "abcde":
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name))
     seen = []
-    with watch.statements(database.reading_engine, seen.append):
+    with sql_hooks.statements(database.reading_engine, seen.append):
         ids = database.read(lambda db: ResourceProvider.ids(db, [*"abcdef"]))
     assert [*ids] == [*"abcde"]
     assert sum("FROM resource_providers" in statement for statement in seen) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from tests import preloaded
 from tests.db.dying import DEADLY
-from tests.length import LONG
+from tests.run_length import LONG
 
 
 def check(database, name):

@@ -1,6 +1,6 @@
 """A dry run answers what the write answers, shows the room that it leaves, and changes nothing in any table.
 
-The writes are stories of requests (tests/db/writes.py), and random sequences of them (tests/db/test_state_machine.py).
+The writes are scenarios of requests (tests/db/writes.py), and random sequences of them, as test_state_machine.py has.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from placement.routes import PLACEMENT, TABLE
 from placement.schemas.replies import dry_run as replies
 from placement.v1.api import V1
 from tests import caller, servers, web
-from tests.db import between, watch
-from tests.db.calls import Call, Names
+from tests.db import interleaving, sql_hooks
 from tests.db.in_process import placement
+from tests.db.scenarios import Call, Names
 from tests.db.test_state_machine import Writers, run
 from tests.db.writes import ALL, CLAIMED, FULL, HOST, OTHER, VARIANTS, aggregates, claim, holding, provider, stock
 from tests.db.writes import traits as has_traits
@@ -52,8 +52,8 @@ def has_dry_run(method, path):
     return False
 
 
-STORIES = [write for write in (*ALL, *VARIANTS) if has_dry_run(*write.call.what.split())]
-each = pytest.mark.parametrize("write", STORIES, ids=lambda write: write.name)
+SCENARIOS = [write for write in (*ALL, *VARIANTS) if has_dry_run(*write.call.what.split())]
+each = pytest.mark.parametrize("write", SCENARIOS, ids=lambda write: write.name)
 
 
 def rows(database):
@@ -139,12 +139,12 @@ def rehearsed(call, database):
 
 @each
 def test_a_dry_run_answers_as_the_write_and_changes_nothing(database, write):
-    story, call = Names(), placement(database)
+    scenario, call = Names(), placement(database)
     for before in write.before:
-        assert call(*story.fill(before)).status < 300
-    method, path, minor, body = story.fill(write.call)
+        assert call(*scenario.fill(before)).status < 300
+    method, path, minor, body = scenario.fill(write.call)
     shows = call(method, dry(path), minor, body).body["room"].keys()
-    assert shows >= {story[name] for name in write.changes}
+    assert shows >= {scenario[name] for name in write.changes}
     assert rehearsed(call, database)(method, path, minor, body).status == write.status
 
 
@@ -164,7 +164,7 @@ def test_the_stories_are_of_all_endpoints_with_a_dry_run():
     told = {
         (method, path)
         for method, path in wanted
-        for write in STORIES
+        for write in SCENARIOS
         if write.call.what.split()[0] == method
         and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), write.call.what.split()[1].partition("?")[0])
     }
@@ -183,16 +183,16 @@ def test_random_writes_are_answered_by_their_dry_runs(backend, database):
 
 
 class Cloud:
-    """A service, and the names of one story; each call of a write is preceded by its dry run."""
+    """A service, and the names of one scenario; each call of a write is preceded by its dry run."""
 
     def __init__(self, database):
         self.database, self.names = database, Names()
         self.ask = placement(database)
         self.both = rehearsed(self.ask, database)
 
-    def does(self, *stories):
+    def does(self, *scenarios):
         """Send requests as they are; each has to succeed."""
-        for call in stories:
+        for call in scenarios:
             assert self.ask(*self.names.fill(call)).status < 300
 
     def tries(self, call):
@@ -304,7 +304,7 @@ def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
 def test_rows_of_names_are_not_even_locked(database, cloud):
     """Two clients that wait for a name which is then rolled back would deadlock in MariaDB."""
     cloud.does(*HOST)
-    with watch.writes(database.engine) as written:
+    with sql_hooks.writes(database.engine) as written:
         assert cloud.tries(claim(host={"VCPU": 1})).body["dry_run"]["status"] == 204
         assert cloud.tries(aggregates("host", 1, "$aggregate", "$aggregate_2")).body["dry_run"]["status"] == 200
     named = ("projects", "users", "consumer_types", "placement_aggregates")
@@ -312,9 +312,9 @@ def test_rows_of_names_are_not_even_locked(database, cloud):
     assert not [statement for statement in written if any(f"INTO {name} " in statement for name in named)]
 
 
-@pytest.mark.parametrize("story", [(*HOST,), FULL], ids=["accepted", "refused"])
-def test_no_lock_is_left(database, cloud, story):
-    cloud.does(*story)
+@pytest.mark.parametrize("scenario", [(*HOST,), FULL], ids=["accepted", "refused"])
+def test_no_lock_is_left(database, cloud, scenario):
+    cloud.does(*scenario)
     assert cloud.tries(claim(host={"VCPU": 1})).status == 200
     with opened(database.url) as other, other.engine.connect() as connection:
         lock = sa.select(resource_providers.c.id)
@@ -330,7 +330,7 @@ def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
         def meanwhile():
             assert elsewhere(*cloud.names.fill(claim(1, other={"VCPU": 5}))).status == 204
 
-        with between.just_before(database, "UPDATE consumers", meanwhile):
+        with interleaving.just_before(database, "UPDATE consumers", meanwhile):
             tried = cloud.tries(claim(1, host={"VCPU": 2}))
     assert tried.body["dry_run"]["status"] == 409
     assert tried.body["dry_run"]["body"]["errors"][0]["code"] == "placement.concurrent_update"

@@ -18,8 +18,8 @@ from placement.db.event_order import is_behind
 from placement.db.history import HistorySettings
 from placement.db.tables import change_writers, event_order, events
 from tests import web
-from tests.db import between
 from tests.db import event_rows as rows
+from tests.db import interleaving
 from tests.db.event_rows import aged, chain, key, write
 from tests.db.in_process import placement
 
@@ -136,11 +136,11 @@ def test_two_that_prune_at_once_remove_each_event_once(database):
     counts = []
 
     def locks_order(statement):
-        return "event_order" in statement and between.locking(statement)
+        return "event_order" in statement and interleaving.locking(statement)
 
     with (
         opened(database.url, history=HistorySettings(max_events=4)) as other,
-        between.just_before(other, locks_order, lambda: counts.append(prune(database, 6))),
+        interleaving.just_before(other, locks_order, lambda: counts.append(prune(database, 6))),
     ):
         counts.append(other.history.prune())
     assert (sum(counts), len(rows.in_order(database))) == (6, 4)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
+import random
+import time
 
 import pytest
 import sqlalchemy as sa
@@ -11,8 +11,10 @@ import sqlalchemy as sa
 from placement.db.database import opened
 from placement.db.history import HistorySettings
 from placement.db.tables import consumers, event_order, events, resource_providers
-from tests import preloaded
-from tests.db import event_crowd
+from placement.objects import event
+from tests.caller import NEW_CONSUMER
+from tests.db import forks
+from tests.db.forks import Fork
 from tests.db.in_process import placement
 
 pytestmark = pytest.mark.every_database
@@ -20,22 +22,102 @@ pytestmark = pytest.mark.every_database
 
 def test_readers_have_each_event_once_in_order(database):
     """Ten readers with small pages, writers in other processes, and one of these is killed."""
-    done = preloaded.service().run(
-        [sys.executable, "-m", "tests.db.event_crowd", database.engine.url.render_as_string(hide_password=False)]
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    first, *others = found["read"]
-    assert [one[0] for one in first] == list(range(1, found["end"] + 1))
+    end, (first, *others) = forks.from_new_process(read_and_write, database.url.render_as_string(hide_password=False))
+    assert [one[0] for one in first] == list(range(1, end + 1))
     assert all(other == first for other in others)
     assert database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(events)).scalar()) == len(first)
     assert final_states(database) == states_of(first)
     written = {uuid for _, _, uuid, *_ in first}
-    for writer in range(event_crowd.WRITERS):
-        assert written & {*event_crowd.consumers_of(writer)}
-        assert event_crowd.provider_of(writer) in written
-    of_victim = {*event_crowd.consumers_of(event_crowd.VICTIM), event_crowd.provider_of(event_crowd.VICTIM)}
-    assert written & of_victim
+    for writer in range(WRITERS):
+        assert written & {*consumers_of(writer)}
+        assert provider_of(writer) in written
+    assert written & {*consumers_of(VICTIM), provider_of(VICTIM)}
+
+
+READERS, WRITERS, ROUNDS = 10, 3, 6
+#: The number of the writer that is killed; the others are those below.
+VICTIM = WRITERS
+HOSTS = [f"a0000000-0000-4000-8000-00000000000{number}" for number in range(3)]
+
+
+def consumers_of(writer):
+    return [f"c{writer}000000-0000-4000-8000-00000000000{one}" for one in range(3)]
+
+
+def provider_of(writer):
+    """Return the provider that a writer creates and deletes."""
+    return f"b{writer}000000-0000-4000-8000-000000000001"
+
+
+def read_and_write(url):
+    """Return the last position, and what each reader has read: position, kind, uuid, generation before and after.
+
+    Readers begin before the first write, ask for few events at a time, and end with the last event.
+    """
+    end = forks.shared_integer()
+    with opened(url) as database:
+        service = placement(database)
+        for host in HOSTS:
+            service("POST", "/resource_providers", 39, {"uuid": host, "name": host})
+            inventories = {"inventories": {"VCPU": {"total": 1000}}, "resource_provider_generation": 0}
+            assert service("PUT", f"/resource_providers/{host}/inventories", 39, inventories).status == 200
+    readers = [Fork(read, url, number, end) for number in range(READERS)]
+    victim = Fork(write, url, VICTIM, 10**6)
+    writers = [Fork(write, url, number, ROUNDS) for number in range(WRITERS)]
+    of_victim = events.c.uuid.in_([*consumers_of(VICTIM), provider_of(VICTIM)])
+    with opened(url) as database:
+        while not database.read(lambda db: db.execute(sa.select(events.c.uuid).where(of_victim).limit(1)).first()):
+            victim.check()
+            time.sleep(0.02)
+    victim.kill()
+    for writer in writers:
+        writer.result()
+    with opened(url) as database:
+        database.history.order()
+        end.value, _ = database.read(event.newest)
+    return end.value, [reader.result() for reader in readers]
+
+
+def write(url, number, rounds):
+    """Claim, move, give back and claim again, and create and delete a provider; some of it is refused."""
+    chance = random.Random(number)
+    own = provider_of(number)
+    with opened(url) as database:
+        service = placement(database)
+        for _ in range(rounds):
+            for consumer in consumers_of(number):
+                host, other = chance.sample(HOSTS, 2)
+                path = f"/allocations/{consumer}"
+                amount = {"resources": {"VCPU": chance.randint(1, 5)}}
+                service("PUT", path, 39, {**NEW_CONSUMER, "allocations": {host: amount}})
+                moved = {**NEW_CONSUMER, "allocations": {other: amount}, "consumer_generation": 1}
+                service("PUT", path, 39, moved)
+                if chance.random() < 0.7:
+                    service("DELETE", path)
+            service("POST", "/resource_providers", 39, {"uuid": own, "name": own})
+            service("DELETE", f"/resource_providers/{own}")
+
+
+def read(url, number, end):
+    """Follow from the beginning; each reader opens the database again in between, as one that was restarted."""
+    found = []
+    reached, mark = 0, ""
+    while not end.value or reached < end.value:
+        with opened(url) as database:
+            service = placement(database)
+            for _ in range(40):
+                after = f"&after={mark}" if mark else ""
+                answer = service("GET", f"/v1/events?limit={2 + number % 4 * 5}{after}")
+                assert answer.status == 200, answer
+                mark = answer.body["position"]
+                reached = int(mark.partition("-")[0])
+                for one in answer.body["events"]:
+                    found.append((int(one["position"].partition("-")[0]), one["kind"], one["uuid"], *one["generation"]))
+                if end.value and reached >= end.value:
+                    break
+                if not answer.body["events"]:
+                    time.sleep(0.02)
+    return found
 
 
 def states_of(read):

@@ -10,15 +10,15 @@ import pytest
 from placement import deploy, routes
 from placement.db.transaction import Transaction
 from tests.db import replay
-from tests.db.calls import Names
 from tests.db.in_process import placement
+from tests.db.scenarios import Names
 from tests.db.writes import ALL, REFUSED, VARIANTS
 
 each = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 
 
 def told(database, write, *, silent=False):
-    """Make the story and the request of a write; return the status, and the events of the request.
+    """Make the scenario and the request of a write; return the status, and the events of the request.
 
     Args:
         silent: Whether the request notes nothing.

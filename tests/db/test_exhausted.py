@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db import retry
 from placement.db.retry import ATTEMPTS
 from placement.objects.locked_provider import TREE_ATTEMPTS
 from placement.objects.resource_class import CREATE_ATTEMPTS
 from tests.db import faults
-from tests.db.calls import Call, Names
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
+from tests.db.scenarios import Call, Names
 from tests.db.writes import CLAIMED, HOST, RESOURCE_CLASS, claim, holding, inventories, stock
 
 # Attempts are the same on all databases.
@@ -49,9 +48,8 @@ RESHAPE = {
     ],
     ids=["claim", "claims", "release", "reshape", "inventories", "move", "creation", "class"],
 )
-def test_exhausted_attempts_are_a_conflict(database, monkeypatch, before, call, says, attempts):
+def test_exhausted_attempts_are_a_conflict(database, no_pauses, before, call, says, attempts):
     """With the code by which clients know that the same request may succeed."""
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
     names, service = Names(), placement(database)
     for one in before:
         assert service(*names.fill(one)).status < 300

@@ -11,9 +11,21 @@ from alembic.util import CommandError
 from placement.db import online, schema, standard, tables
 from placement.db.database import opened
 from placement.objects.over_commitment import OverCommitment
-from tests.db import in_process, original, watch
-from tests.db.original import CN1, CROWD, FULL, GHOST, INSTANCE, LOST, MIGRATION, NUMA0, OWNERLESS, ROOTLESS, SECOND
-from tests.db.portrait import portrait, written
+from tests.db import in_process, openstack_database, sql_hooks
+from tests.db.openstack_database import (
+    CN1,
+    CROWD,
+    FULL,
+    GHOST,
+    INSTANCE,
+    LOST,
+    MIGRATION,
+    NUMA0,
+    OWNERLESS,
+    ROOTLESS,
+    SECOND,
+)
+from tests.db.schema_description import describe, written
 
 pytestmark = pytest.mark.every_database
 
@@ -22,7 +34,7 @@ BARE_METAL = ("baremetal_nodes", "baremetal_allocations")
 OURS = {table.name for table in tables.OURS}
 
 
-@pytest.fixture(params=[original.NEWEST, original.OLDER])
+@pytest.fixture(params=[openstack_database.NEWEST, openstack_database.OLDER])
 def revision(request):
     return request.param
 
@@ -30,7 +42,7 @@ def revision(request):
 @pytest.fixture
 def database(database_url, revision):
     with opened(database_url) as database:
-        original.make(database.engine, revision)
+        openstack_database.make(database.engine, revision)
         yield database
 
 
@@ -53,7 +65,7 @@ def read(backend):
     """The body of the answer to a GET at version 1.39."""
     url = backend.create_database()
     with opened(url) as database:
-        original.make(database.engine, original.OLDER)
+        openstack_database.make(database.engine, openstack_database.OLDER)
         schema.sync(database.engine)
         standard.insert(database)
         call = in_process.placement(database)
@@ -64,35 +76,40 @@ def read(backend):
 def rows(database):
     """Every row of every table that the original has, as it is stored."""
     with database.engine.connect() as connection:
-        return {name: sorted(map(repr, connection.execute(sa.text(f"SELECT * FROM {name}")))) for name in original.ROWS}
+        return {
+            name: sorted(map(repr, connection.execute(sa.text(f"SELECT * FROM {name}"))))
+            for name in openstack_database.ROWS
+        }
 
 
 def indexes(tables_):
     return {(table, line.split()[1]) for table, lines in tables_.items() for line in lines if line.startswith("index ")}
 
 
-@pytest.mark.parametrize("revision", [original.NEWEST])
+@pytest.mark.parametrize("revision", [openstack_database.NEWEST])
 def test_the_tables_of_these_tests_are_those_of_the_original(database, revision):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
-    assert written(portrait(database.engine)) == (Path(__file__).parent / f"schema-{revision}.txt").read_text()
+    assert written(describe(database.engine)) == (Path(__file__).parent / f"schema-{revision}.txt").read_text()
 
 
 class TestSync:
     def test_adds_our_tables_and_changes_no_other_and_no_row(self, database, revision):
-        tables_before, rows_before = portrait(database.engine), rows(database)
+        tables_before, rows_before = describe(database.engine), rows(database)
         schema.sync(database.engine)
         assert rows(database) == rows_before
-        after = portrait(database.engine)
+        after = describe(database.engine)
         assert after.keys() - tables_before.keys() == OURS
         gone = indexes(tables_before) - indexes(after)
-        assert len(gone) == (0 if revision == original.NEWEST else 5), "which the newest revision of the original drops"
+        assert len(gone) == (0 if revision == openstack_database.NEWEST else 5), (
+            "which the newest revision of the original drops"
+        )
         for table, lines in tables_before.items():
             assert [line for line in lines if (table, line.split()[1]) not in gone] == after[table]
 
     def test_names_nothing_but_our_tables(self, database, revision):
-        with watch.writes(database.engine) as statements:
+        with sql_hooks.writes(database.engine) as statements:
             schema.sync(database.engine)
-        names = (*OURS, "alembic_version", *("DROP INDEX",) * (revision == original.OLDER))
+        names = (*OURS, "alembic_version", *("DROP INDEX",) * (revision == openstack_database.OLDER))
         assert [statement for statement in statements if not any(name in statement for name in names)] == []
 
     def test_a_start_adds_only_the_traits_that_are_missing(self, database):
@@ -113,7 +130,7 @@ class TestRead:
             "allocations": {
                 CN1: {"generation": 7, "resources": {"MEMORY_MB": 2048}},
                 NUMA0: {"generation": 3, "resources": {"VCPU": 4}},
-                original.SHARED: {"generation": 2, "resources": {"DISK_GB": 20}},
+                openstack_database.SHARED: {"generation": 2, "resources": {"DISK_GB": 20}},
             },
             "consumer_generation": 3,
             "consumer_type": "INSTANCE",
@@ -121,7 +138,7 @@ class TestRead:
             "user_id": "alice",
         }
         assert read(f"/allocations/{MIGRATION}")["consumer_type"] == "MIGRATION"
-        assert read(f"/allocations/{CROWD}")["project_id"] == original.UNKNOWN_OWNER
+        assert read(f"/allocations/{CROWD}")["project_id"] == openstack_database.UNKNOWN_OWNER
         assert read(f"/allocations/{CROWD}")["consumer_type"] == "unknown"
 
     @pytest.mark.parametrize("consumer", [GHOST, OWNERLESS, LOST])
@@ -145,10 +162,12 @@ class TestRead:
         assert [set(request["allocations"]) for request in found["allocation_requests"]] == [{NUMA0}]
         assert found["provider_summaries"][NUMA0]["resources"] == {"VCPU": {"capacity": 128, "used": 6}}
         shared = read("/allocation_candidates?resources=MEMORY_MB:1,DISK_GB:5")
-        assert [set(request["allocations"]) for request in shared["allocation_requests"]] == [{CN1, original.SHARED}]
+        assert [set(request["allocations"]) for request in shared["allocation_requests"]] == [
+            {CN1, openstack_database.SHARED}
+        ]
 
 
-@pytest.mark.parametrize("revision", [original.OLDER])
+@pytest.mark.parametrize("revision", [openstack_database.OLDER])
 class TestServed:
     """The rows that races of the original have left."""
 
@@ -181,7 +200,7 @@ class TestServed:
 
     def test_a_class_that_was_removed_in_use_makes_nothing_fail(self, taken_over, service):
         with taken_over.engine.begin() as connection:
-            original.fill(connection, original.RUINS)
+            openstack_database.fill(connection, openstack_database.RUINS)
         assert service("GET", "/allocation_candidates?resources=CUSTOM_FPGA:1").body["provider_summaries"] == {
             ROOTLESS: {
                 "resources": {"CUSTOM_FPGA": {"capacity": 4, "used": 1}},
@@ -202,20 +221,20 @@ class TestServed:
 
 class TestRelease:
     def test_leaves_the_tables_and_the_rows_as_they_were(self, database, revision):
-        tables_before, rows_before = portrait(database.engine), rows(database)
+        tables_before, rows_before = describe(database.engine), rows(database)
         schema.sync(database.engine)
         schema.release(database.engine, revision, force=True)
-        assert portrait(database.engine) == tables_before
+        assert describe(database.engine) == tables_before
         assert rows(database) == rows_before
         assert schema.version(database.engine) == revision
 
-    @pytest.mark.parametrize("revision", [original.NEWEST])
+    @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_keeps_what_was_written_meanwhile(self, taken_over, service, revision):
         assert service("DELETE", f"/allocations/{INSTANCE}").status == 204
         before = rows(taken_over)
         schema.release(taken_over.engine, revision, force=True)
         assert rows(taken_over) == before
-        assert portrait(taken_over.engine).keys() & OURS == set()
+        assert describe(taken_over.engine).keys() & OURS == set()
 
     def test_can_be_repeated_and_taken_back(self, taken_over, revision):
         for _ in range(2):
@@ -224,20 +243,20 @@ class TestRelease:
         schema.sync(taken_over.engine)
         assert schema.state(taken_over.engine) is schema.State.CURRENT
 
-    @pytest.mark.parametrize("revision", [original.OLDER])
+    @pytest.mark.parametrize("revision", [openstack_database.OLDER])
     def test_does_not_bring_an_older_schema_forward(self, database):
-        before = portrait(database.engine)
+        before = describe(database.engine)
         schema.release(database.engine, force=True)
-        assert schema.version(database.engine) == original.OLDER
-        assert portrait(database.engine) == before
+        assert schema.version(database.engine) == openstack_database.OLDER
+        assert describe(database.engine) == before
 
-    @pytest.mark.parametrize("revision", [original.NEWEST])
+    @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_removes_our_tables_that_a_stamp_left(self, taken_over):
-        schema.stamp(taken_over.engine, original.NEWEST)
+        schema.stamp(taken_over.engine, openstack_database.NEWEST)
         schema.release(taken_over.engine, force=True)
-        assert portrait(taken_over.engine).keys() & OURS == set()
+        assert describe(taken_over.engine).keys() & OURS == set()
 
-    @pytest.mark.parametrize("revision", [original.NEWEST])
+    @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_of_a_database_that_is_none_or_newer_is_refused(self, taken_over, backend):
         empty = backend.create_database()
         with opened(empty) as nothing, pytest.raises(CommandError, match="no tables yet"):
@@ -247,9 +266,9 @@ class TestRelease:
             connection.execute(sa.text("UPDATE alembic_version SET version_num = 'ffffffffffff'"))
         with pytest.raises(CommandError, match="ffffffffffff"):
             schema.release(taken_over.engine, force=True)
-        assert portrait(taken_over.engine).keys() >= OURS
+        assert describe(taken_over.engine).keys() >= OURS
 
-    @pytest.mark.parametrize("revision", [original.NEWEST])
+    @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_a_service_that_was_left_running_writes_nothing_any_more(self, taken_over, service):
         """Neither would see the changes of the other."""
         schema.release(taken_over.engine, force=True)
@@ -257,13 +276,15 @@ class TestRelease:
         assert service("DELETE", f"/allocations/{INSTANCE}").status == 503
         assert rows(taken_over) == before
 
-    @pytest.mark.parametrize("revision", [original.OLDER])
+    @pytest.mark.parametrize("revision", [openstack_database.OLDER])
     def test_goes_on_after_a_power_cut(self, taken_over, revision):
         """On MySQL the tables dropped up to then stay dropped; the others roll back."""
         for name in (*reversed(BARE_METAL), "provider_changes", "change_writers", "feed_instance"):
-            cut = watch.power_cut(taken_over.engine, lambda said, last=name: said.startswith("DROP") and last in said)
-            with pytest.raises(watch.PowerCut), cut:
+            cut = sql_hooks.power_cut(
+                taken_over.engine, lambda said, last=name: said.startswith("DROP") and last in said
+            )
+            with pytest.raises(sql_hooks.PowerCut), cut:
                 schema.release(taken_over.engine, revision, force=True)
         schema.release(taken_over.engine, revision, force=True)
         assert schema.version(taken_over.engine) == revision
-        assert portrait(taken_over.engine).keys() & OURS == set()
+        assert describe(taken_over.engine).keys() & OURS == set()

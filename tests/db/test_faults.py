@@ -15,19 +15,20 @@ from collections.abc import Callable, Iterator
 import pytest
 import sqlalchemy as sa
 
-from placement.db import retry
 from placement.db.database import Database, opened
 from tests.caller import Answer
 from tests.conftest import chosen
 from tests.db import faults, writes
-from tests.db.calls import Write
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.story import StoryRun
-from tests.length import LONG
+from tests.db.scenario_run import ScenarioRun
+from tests.db.scenarios import Write
+from tests.run_length import LONG
 
 #: Provides the database of a process, in which faults are planted.
 Process = Callable[[], contextlib.AbstractContextManager[Database]]
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 class Trial:
@@ -35,7 +36,7 @@ class Trial:
 
     def __init__(self, write: Write, database: Database, process: Process) -> None:
         self.write, self.database, self._process = write, database, process
-        self._story_run, plan = StoryRun(write, database), Plan()
+        self._story_run, plan = ScenarioRun(write, database), Plan()
         self._before = self._story_run.state()
         assert self._ask(self._story_run, plan).status == write.status
         self._after = self._story_run.state()
@@ -45,7 +46,7 @@ class Trial:
     def run(self, at: int, *injected: faults.Fault, **plan: bool) -> int:
         """Run the write by the plan; return its status, after checking that the database agrees with it."""
         if self._after != self._before:
-            self._story_run = StoryRun(self.write, self.database)
+            self._story_run = ScenarioRun(self.write, self.database)
         story_run, planned = self._story_run, Plan(at, injected, **plan)
         status, body, _ = self._ask(story_run, planned)
         reported = f"{status} {body} after {planned.done} of {injected} at {planned.victim!r}"
@@ -60,7 +61,7 @@ class Trial:
         assert found in allowed[status], reported
         return status
 
-    def _ask(self, story_run: StoryRun, plan: Plan) -> Answer:
+    def _ask(self, story_run: ScenarioRun, plan: Plan) -> Answer:
         with self._process() as touched, planted(touched, plan):
             return story_run.ask(placement(touched))
 
@@ -71,11 +72,6 @@ def experienced(database: Database) -> Iterator[Database]:
     database.read(lambda db: db.execute(sa.select(1)))
     database.writers.give_back(database.writers.borrow(database.engine))
     yield database
-
-
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch):
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
 
 
 @pytest.fixture

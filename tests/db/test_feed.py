@@ -13,18 +13,18 @@ from placement.db import feed, schema
 from placement.db.database import opened
 from placement.db.tables import change_writers, provider_changes
 from tests.clock import PATIENCE, Clock
-from tests.db import faults, watch, writes
-from tests.db.between import just_before, wait_for_lock
+from tests.db import faults, sql_hooks, writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.story import StoryRun
+from tests.db.interleaving import just_before, wait_for_lock
+from tests.db.scenario_run import ScenarioRun
 from tests.index import rewound
 
 
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
 def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
     """A refused write leaves none."""
-    story_run = StoryRun(write, database)
+    story_run = ScenarioRun(write, database)
     before = story_run.state()
     answer = story_run.ask(placement(database))
     assert answer.status == write.status, answer
@@ -328,7 +328,7 @@ def test_a_writer_that_was_ended_leaves_the_tidying_to_others(database, clock, c
     execute(database, sa.delete(provider_changes))
     execute(database, sa.delete(change_writers))
     seen = []
-    with watch.statements(database.engine, seen.append):
+    with sql_hooks.statements(database.engine, seen.append):
         writer.maintain(database.engine)
     assert [statement.split()[0] for statement in seen if not statement.startswith("BEGIN")] == ["UPDATE"]
 
@@ -362,7 +362,7 @@ def test_a_writer_tidies_once_a_minute(database, monkeypatch):
     tidied = []
     for clock.now in (0, 59, 61, 62, 120, 122):
         seen = []
-        with watch.statements(database.engine, seen.append):
+        with sql_hooks.statements(database.engine, seen.append):
             touch(database, 1)
         tidied.append(any(statement.startswith("UPDATE change_writers") for statement in seen))
     assert tidied == [False, False, True, False, False, True]

@@ -1,6 +1,6 @@
 """The feed is complete for the writes of every route: each commit names all its changes of what the index reads.
 
-The writes are stories of requests (tests/db/writes.py), at least one for each endpoint of the table of routes; what a
+The writes are scenarios of requests (tests/db/writes.py), at least one for each endpoint of the table of routes; what a
 commit has changed is found by comparing tables (tests/db/feed_audit.py), not from what the code says about itself.
 """
 
@@ -19,10 +19,10 @@ from placement.http.endpoint import Endpoint
 from placement.index.refresh import loaded
 from placement.routes import TABLE
 from placement.v1.api import V1
-from tests.db import watch
-from tests.db.calls import Names, Write
+from tests.db import sql_hooks
 from tests.db.feed_audit import audited
 from tests.db.in_process import placement
+from tests.db.scenarios import Names, Write
 from tests.db.writes import ALL, HOST, REFUSED, SAME, VARIANTS, aggregates, claim, traits
 from tests.index.reader import Reader
 
@@ -42,7 +42,7 @@ def begun(write, database):
 
 @pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 def test_each_commit_names_what_it_changes(database, write):
-    """The story and the request, and an index that follows the feed is the one that is built anew."""
+    """The scenario and the request, and an index that follows the feed is the one that is built anew."""
     reader = Reader(database)
     with audited(database) as commits:
         request = begun(write, database)
@@ -118,9 +118,9 @@ def test_the_audit_compares_every_table_that_the_index_reads(database):
     ):
         assert service(*names.fill(call)).status < 300
     indexed, compared = [], []
-    with watch.statements(database.reading_engine, indexed.append):
+    with sql_hooks.statements(database.reading_engine, indexed.append):
         database.snapshot(loaded)
-    with watch.statements(database.engine, compared.append), audited(database):
+    with sql_hooks.statements(database.engine, compared.append), audited(database):
         pass
     others = {"feed_instance", "change_writers", "provider_changes", "claims", "consumers"}
     assert tables(indexed) - others == tables(compared) - others

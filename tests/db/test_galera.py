@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from placement.db import sweep
 from placement.db.database import opened
 from placement.db.tables import resource_providers
+from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, birth, either_first, met, of
 from tests.db.in_process import placement
-from tests.db.pair import AGGREGATE, OTHER, aggregates, birth, either_first, met, of
 from tests.load.storm import Call, claim, name, new, stock
 
 pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from placement.objects import leases
 from tests.db import lease
-from tests.db.pair import either_first, met
+from tests.db.galera_pair import either_first, met
 from tests.load.claiming import claiming, refused, releasing, request, results
 from tests.load.storm import Call, Storm, claim, name, new, statuses
 

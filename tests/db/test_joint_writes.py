@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import retry
 from placement.db.bulkhead import Bulkhead
 from placement.db.database import opened
 from placement.db.joint_write import JointWrite
@@ -19,18 +18,15 @@ from placement.objects.claim import Claim
 from placement.objects.consumer import Owner
 from placement.objects.joint_claims import joint_write
 from tests.clock import PATIENCE
-from tests.db import faults, watch
+from tests.db import faults, sql_hooks
+from tests.db.crowd import UNKNOWN, WRONG, ProviderCrowd, count, statuses
 from tests.db.faults import Plan, planted
-from tests.db.joint_crowd import UNKNOWN, WRONG, Crowd, count, statuses
 from tests.load.soundness import flaws
 from tests.load.storm import holding, new
 
 OWNER = Owner("project", "user")
 
-
-@pytest.fixture(autouse=True)
-def _waits(monkeypatch):
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture
@@ -42,7 +38,7 @@ def crowd(database, monkeypatch):
     monkeypatch.setattr(joint_claims, "_place_free", None)
     with opened(database.url) as own:
         own._joint_writes._alike._longest_wait = PATIENCE
-        yield Crowd(own, own._joint_writes._alike)
+        yield ProviderCrowd(own, own._joint_writes._alike)
     assert flaws(database) == {}
 
 
@@ -269,7 +265,7 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(crowd):
         if statement.startswith("INSERT INTO allocations"):
             raise KeyboardInterrupt
 
-    with watch.statements(crowd.database.engine, interrupt):
+    with sql_hooks.statements(crowd.database.engine, interrupt):
         first, *others = crowd.claims(provider, *several)
     assert isinstance(first, KeyboardInterrupt)
     assert statuses(others) == [503, 503]

@@ -7,9 +7,9 @@ import uuid
 import pytest
 
 from placement.db.database import opened
-from tests.db import watch
+from tests.db import sql_hooks
 from tests.db.in_process import placement
-from tests.nonsense.things import NOWHERE
+from tests.nonsense.odd_values import NOWHERE
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_name_that_is_taken_at_the_last_moment(database, call, other, taken):
         if statement.startswith("INSERT INTO resource_providers") and not won:
             won.append(other("POST", "/resource_providers", 39, winner).status)
 
-    with watch.statements(database.engine, meanwhile):
+    with sql_hooks.statements(database.engine, meanwhile):
         refused = call("POST", "/resource_providers", 39, loser)
     assert won == [200]
     assert (refused.status, refused.error["code"]) == (409, "placement.duplicate_name")

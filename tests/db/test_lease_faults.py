@@ -7,7 +7,6 @@ import uuid
 import pytest
 
 from placement import errors, signals
-from placement.db import retry
 from placement.db.database import opened
 from placement.db.tables import allocations
 from placement.index.live import LiveIndex
@@ -23,10 +22,7 @@ from tests.db.faults import Plan, planted
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c015"
 COUNT = 3
 
-
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch):
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 class Trial:

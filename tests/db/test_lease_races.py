@@ -21,7 +21,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.clock import PATIENCE
-from tests.db import lease, watch
+from tests.db import lease, sql_hooks
 
 pytestmark = pytest.mark.every_database
 
@@ -79,7 +79,7 @@ def test_a_consumer_is_not_ended_for_a_lease_that_changed_before_the_lock(databa
             with ThreadPoolExecutor(1) as threads:
                 threads.submit(meanwhile, database, consumer).result(PATIENCE)
 
-    with watch.statements(database.engine, before):
+    with sql_hooks.statements(database.engine, before):
         assert database.write(leases.give_back) == 0
     assert between
     assert held(database, consumer) is not None
@@ -101,7 +101,7 @@ def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
             with ThreadPoolExecutor(1) as threads:
                 threads.submit(sweep).result(PATIENCE)
 
-    with watch.statements(database.engine, before):
+    with sql_hooks.statements(database.engine, before):
         database.write(lambda db: leases.extend(db, consumer, 3600))
     assert given_back == [0]
     assert database.write(leases.give_back) == 0

@@ -25,7 +25,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.policy import Policy
 from tests import web
 from tests.clock import PATIENCE, Clock
-from tests.db import lease, watch
+from tests.db import lease, sql_hooks
 
 pytestmark = pytest.mark.every_database
 
@@ -90,7 +90,7 @@ def test_a_worker_sweeps_after_a_request_once_in_an_interval(database, due, cloc
     ask(application)
     assert (held(database), numbers) == (3, []), "the interval begins with the worker"
     clock.now += 5
-    with watch.writes(database.engine) as written:
+    with sql_hooks.writes(database.engine) as written:
         ask(application)
     assert held(database) == 0
     assert [statement.split()[:3] for statement in written][:2] == [
@@ -110,7 +110,7 @@ def test_the_reply_is_sent_before_the_sweep(database, due, clock):
     application = service(database)
     due(1)
     clock.now += 5
-    with watch.writes(database.engine) as written:
+    with sql_hooks.writes(database.engine) as written:
         environ = webob.Request.blank("/usages?project_id=x", headers=ADMIN).environ
         reply = application(environ, lambda *_: None)
         assert b"".join(reply)
@@ -144,7 +144,7 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
         if "FOR UPDATE" in statement or statement.startswith("DELETE"):
             raise RuntimeError("planted")
 
-    with watch.statements(database.engine, fail):
+    with sql_hooks.statements(database.engine, fail):
         ask(application)
     assert "Expired leases are not given back: planted" in caplog.text
     assert held(database) == 1

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 
 from placement import signals
 from placement.db.tables import consumers, resource_providers
-from tests.db import calls, watch, writes
-from tests.db.between import wait_for_lock
+from tests.db import scenarios, sql_hooks, writes
+from tests.db.bare_metal import Client
 from tests.db.in_process import placement
-from tests.db.metal import Client
+from tests.db.interleaving import wait_for_lock
 from tests.db.test_waiting import Meanwhile
 
 SECONDS = 2.0
@@ -198,10 +198,10 @@ SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "cl
 @pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
 def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
     """With any query plan: roots and parents of a move, and providers of a claim."""
-    names, service, seen = calls.Names(), placement(database), []
+    names, service, seen = scenarios.Names(), placement(database), []
     for call in write.before:
         assert service(*names.fill(call)).status < 300
-    with watch.statements(database.engine, seen.append):
+    with sql_hooks.statements(database.engine, seen.append):
         assert service(*names.fill(write.call)).status == write.status
     locks = [statement for statement in seen if re.search(r"\bIN \(.* FOR (NO KEY )?UPDATE", statement)]
     assert locks

@@ -22,7 +22,7 @@ from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from tests import children
 from tests.clock import PATIENCE
-from tests.db import in_process, watch
+from tests.db import in_process, sql_hooks
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
 OWNER = "incomplete-owner"
@@ -391,7 +391,7 @@ class TestOnlineDataMigrations:
         fill(database, ownerless=5)
         migrate = online.IncompleteConsumers(OWNER, OWNER)
         asked = []
-        with watch.statements(database.engine, asked.append):
+        with sql_hooks.statements(database.engine, asked.append):
             assert migrate(database, 2) == online.Counts(2, 2)
             first = [statement for statement in asked if "FROM allocations" in statement]
             execute(database, sa.delete(tables.consumers).where(tables.consumers.c.uuid == "c0"))
@@ -570,7 +570,7 @@ def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, 
             if "INTO consumers" in statement:
                 execute(other, sa.delete(tables.allocations))
 
-        with watch.statements(database.engine, delete_them):
+        with sql_hooks.statements(database.engine, delete_them):
             assert online.IncompleteConsumers(OWNER, OWNER)(database, 9) == online.Counts(0, 0)
     assert execute(database, sa.select(tables.consumers.c.uuid)) == []
 

@@ -15,8 +15,8 @@ from alembic.script import ScriptDirectory
 from placement.db import schema, tables
 from placement.db.database import opened
 from placement.db.schema import CommandError, State
-from tests.db import watch
-from tests.db.portrait import portrait, written
+from tests.db import sql_hooks
+from tests.db.schema_description import describe, written
 
 pytestmark = pytest.mark.every_database
 
@@ -65,7 +65,7 @@ def test_revisions_are_the_common_ones_then_ours():
 def test_common_schema_is_the_one_others_know(engine):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
     schema.sync(engine, LAST_COMMON)
-    assert written(portrait(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
+    assert written(describe(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
 
 
 def test_allocation_ratio_has_the_precision_others_know(engine):
@@ -81,20 +81,20 @@ def test_schema_from_revisions_is_the_schema_of_the_tables(engine):
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, tables.metadata) == []
-    by_revisions = portrait(engine)
+    by_revisions = describe(engine)
     tables.metadata.drop_all(engine)
     tables.metadata.create_all(engine)
-    assert written(by_revisions) == written(portrait(engine))
+    assert written(by_revisions) == written(describe(engine))
 
 
 def test_a_database_stamped_back_returns_with_a_new_feed(engine):
     schema.sync(engine)
-    before, (feed,) = portrait(engine), execute(engine, "SELECT uuid FROM feed_instance")
+    before, (feed,) = describe(engine), execute(engine, "SELECT uuid FROM feed_instance")
     execute(engine, sa.insert(tables.change_writers))
 
     schema.stamp(engine, LAST_COMMON)
     assert schema.version(engine) == LAST_COMMON
-    assert portrait(engine) == before, "a stamp changes nothing else"
+    assert describe(engine) == before, "a stamp changes nothing else"
 
     schema.sync(engine)
     assert schema.version(engine) == schema.head()
@@ -114,11 +114,11 @@ def record(**values):
 
 def test_bare_metal_adds_tables_to_a_served_database_and_changes_nothing_else(engine):
     schema.sync(engine, FEED)
-    before, (feed,) = portrait(engine), execute(engine, "SELECT uuid FROM feed_instance")
+    before, (feed,) = describe(engine), execute(engine, "SELECT uuid FROM feed_instance")
     execute(engine, sa.insert(tables.change_writers))
-    with watch.writes(engine) as statements:
+    with sql_hooks.writes(engine) as statements:
         schema.sync(engine)
-    after = portrait(engine)
+    after = describe(engine)
     assert {table: after[table] for table in before} == before
     assert after.keys() - before.keys() == {*BARE_METAL, "claims", "events", "event_order", "usage_samples"}
     ours = ("baremetal_", "claims", "event", "usage_samples", "alembic_version")
@@ -187,7 +187,7 @@ def test_bare_metal_uuids_are_joined_whatever_the_default_collation_is_now(engin
 
 def test_a_second_sync_does_nothing(engine):
     schema.sync(engine)
-    with watch.writes(engine) as statements:
+    with sql_hooks.writes(engine) as statements:
         schema.sync(engine)
     assert statements == []
 
@@ -207,7 +207,7 @@ def test_sync_refuses_incomplete_rows_and_names_the_remedy(engine, flaw, remedy)
         with pytest.raises(CommandError, match='Run "placement-manage db online_data_migrations"'):
             schema.sync(engine)
         assert schema.state(engine) is State.OLDER
-    assert "consumer_types" not in portrait(engine)
+    assert "consumer_types" not in describe(engine)
     execute(engine, remedy)
     schema.sync(engine)
     assert schema.state(engine) is State.CURRENT
@@ -225,24 +225,24 @@ def test_sync_goes_on_after_a_power_cut_at_any_statement(engine):
             return is_step and next(steps) > allowed
 
         try:
-            with watch.power_cut(engine, at):
+            with sql_hooks.power_cut(engine, at):
                 schema.sync(engine)
             break
-        except watch.PowerCut:
+        except sql_hooks.PowerCut:
             cuts += 1
     assert cuts > (30 if keeps_steps else 6)
-    made = portrait(engine)
+    made = describe(engine)
     tables.metadata.drop_all(engine)
     tables.metadata.create_all(engine)
-    assert made == portrait(engine)
+    assert made == describe(engine)
 
 
 def test_tables_of_other_programs_are_not_changed(engine):
     execute(engine, "CREATE TABLE users (name VARCHAR(9))")
-    before = portrait(engine)
+    before = describe(engine)
     with pytest.raises(CommandError, match="has tables users but no alembic_version"):
         schema.sync(engine)
-    assert portrait(engine) == before
+    assert describe(engine) == before
 
 
 def test_stamp_refuses_an_unknown_revision(engine):
@@ -288,7 +288,7 @@ def test_sync_where_named_locks_are_forbidden(engine):
         if "get_lock" in statement.lower():
             raise sa.exc.OperationalError(statement, {}, Exception(1105, "prohibits use of GET_LOCK"))
 
-    with watch.statements(engine, forbid):
+    with sql_hooks.statements(engine, forbid):
         schema.sync(engine)
     assert schema.state(engine) is State.CURRENT
 
@@ -310,7 +310,7 @@ def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
     def last_step(statement):
         return "CREATE INDEX baremetal_allocations_owner_idx" in statement
 
-    with watch.power_cut(engine, last_step), pytest.raises(watch.PowerCut):
+    with sql_hooks.power_cut(engine, last_step), pytest.raises(sql_hooks.PowerCut):
         schema.sync(engine)
     assert sa.inspect(engine).get_table_names() == []
 

@@ -8,19 +8,16 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import bulkhead, combining, retry
+from placement.db import bulkhead, combining
 from placement.db.bulkhead import Bulkhead
 from placement.db.tables import allocations, consumers
 from tests.clock import PATIENCE
-from tests.db import faults, watch
+from tests.db import faults, sql_hooks
+from tests.db.crowd import count, mixed_crowd, statuses
 from tests.db.faults import Plan, planted
-from tests.db.joint_crowd import count, mixed_crowd, statuses
 from tests.load.storm import new
 
-
-@pytest.fixture(autouse=True)
-def _waits(monkeypatch):
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture
@@ -106,7 +103,7 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
         if statement.startswith("INSERT INTO allocations") and trial.crowd.joined == [1]:
             raise KeyboardInterrupt
 
-    with watch.statements(trial.crowd.database.engine, interrupt):
+    with sql_hooks.statements(trial.crowd.database.engine, interrupt):
         (first, leader, *others), held = trial.run()
     assert first.status == 204
     assert isinstance(leader, KeyboardInterrupt)
@@ -141,7 +138,7 @@ def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
             failed.append(statement)
             raise RuntimeError("planted")
 
-    with watch.statements(trial.crowd.database.engine, fail):
+    with sql_hooks.statements(trial.crowd.database.engine, fail):
         answers, held = trial.run()
     assert failed
     assert (statuses(answers), held) == ([204] * 4, [True] * 4)
@@ -150,8 +147,7 @@ def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
 
 def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.2)
-    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.02)
-    crowd.database.bulkhead = Bulkhead(2)
+    crowd.database.bulkhead = Bulkhead(2, check_interval=0.02)
     trial, stalled, has_given_up = Trial(crowd), threading.Event(), threading.Event()
 
     class Called(threading.Event):
@@ -182,7 +178,7 @@ def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd,
             has_given_up.set()
         return answer
 
-    with watch.statements(crowd.database.engine, stall):
+    with sql_hooks.statements(crowd.database.engine, stall):
         answers = crowd.together(*(lambda at=at: work(at) for at in range(4)))
     # The second one leads the batch; which of its followers began to follow last is left to chance.
     assert statuses(answers) in ([204, 204, 204, 503], [204, 204, 503, 204])

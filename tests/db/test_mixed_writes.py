@@ -14,9 +14,9 @@ from placement.db.database import opened
 from placement.db.tables import consumers, projects, provider_changes, resource_providers
 from placement.objects import leases
 from tests.clock import PATIENCE
-from tests.db import lease, watch
-from tests.db.between import wait_for_lock
-from tests.db.joint_crowd import WRONG, Crowd, count, mixed_crowd, statuses
+from tests.db import lease, sql_hooks
+from tests.db.crowd import WRONG, ProviderCrowd, count, mixed_crowd, statuses
+from tests.db.interleaving import wait_for_lock
 from tests.load.storm import holding, new
 
 several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -257,7 +257,7 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database,
 @several_writers
 def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock):
     with opened(database.url) as own, ThreadPoolExecutor(1) as threads:
-        crowd, begun = Crowd(own, own._joint_writes._mixed), threading.Event()
+        crowd, begun = ProviderCrowd(own, own._joint_writes._mixed), threading.Event()
         # The wait for claims on other providers is shorter than that for claims on the same one.
         assert crowd.combiner._longest_wait < own._joint_writes._alike._longest_wait
         locked, free = crowd.provider(), crowd.provider()
@@ -267,7 +267,7 @@ def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock
             if statement.startswith("UPDATE resource_providers"):
                 begun.set()
 
-        with crowd.recorded(), watch.statements(own.engine, see):
+        with crowd.recorded(), sql_hooks.statements(own.engine, see):
             stuck = threads.submit(crowd.claim, [locked], new())
             assert begun.wait(PATIENCE)
             free_answer, was_stuck = crowd.claim([free], new()), not stuck.done()

@@ -13,8 +13,8 @@ from placement.db.database import opened
 from placement.objects.trait import Trait
 from tests.conftest import missing
 from tests.db import test_forks
-from tests.db.calls import Names
 from tests.db.in_process import placement
+from tests.db.scenarios import Names
 from tests.db.test_statement_budget import BUDGET, OWN, questions
 from tests.db.writes import HOST, claim
 

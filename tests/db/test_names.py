@@ -23,9 +23,9 @@ from placement.db.tables import (
     users,
 )
 from placement.db.transaction import Collision
-from tests.db import watch
+from tests.db import sql_hooks
 from tests.db.in_process import placement
-from tests.length import LONG
+from tests.run_length import LONG
 
 pytestmark = pytest.mark.every_database
 
@@ -262,7 +262,7 @@ def test_a_consumer_that_is_to_hold_nothing_needs_no_owner(database, cloud):
 def test_many_new_names_take_few_statements(database, cloud):
     bodies = {str(uuid.uuid4()): cloud.holding(f"OWNER_{number}") for number in range(300)}
     seen = []
-    with watch.statements(database.engine, seen.append):
+    with sql_hooks.statements(database.engine, seen.append):
         assert cloud.call("POST", "/allocations", 39, bodies).status == 204
     assert len(seen) < 60
     assert rows(database)["projects"] == rows(database)["users"] == rows(database)["consumer_types"] == 300
@@ -433,7 +433,7 @@ def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, u
             with opened(database.url) as elsewhere:
                 claimed.append(cloud.claim("GONE", placement(elsewhere)))
 
-    with watch.statements(database.engine, meanwhile):
+    with sql_hooks.statements(database.engine, meanwhile):
         sweep.sweep(database, grace=0)
     [(status, consumer)] = claimed
     assert status == 204
@@ -444,7 +444,7 @@ def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
     """The sweep may remove the row before the claim is committed; another transaction removes the mark."""
     sweep.sweep(database, grace=0)
     seen = []
-    with watch.statements(database.engine, seen.append):
+    with sql_hooks.statements(database.engine, seen.append):
         assert cloud.claim("GONE")[0] == 204
     kinds = [
         " ".join(statement.split()[:3]) for statement in seen if re.match("INSERT INTO (projects|consumers)", statement)
@@ -520,6 +520,6 @@ def test_a_record_is_kept_whose_node_was_taken_again_at_the_last_moment(records)
                 path = f"/allocations/{consumer}"
                 taken.append(records.call("PUT", path, 39, records.holding("P") | {"allocations": holds}).status)
 
-    with watch.statements(records.database.engine, meanwhile):
+    with sql_hooks.statements(records.database.engine, meanwhile):
         assert records.swept() == {other}
     assert taken == [204]

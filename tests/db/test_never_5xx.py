@@ -29,9 +29,7 @@ from placement.db.tables import (
     users,
 )
 from tests import caller, servers, web
-from tests.nonsense.places import PLACES
-from tests.nonsense.strategies import ROUTES, sent
-from tests.nonsense.things import (
+from tests.nonsense.odd_values import (
     AGGREGATE,
     CONSUMER_GENERATION,
     CONSUMERS,
@@ -42,6 +40,8 @@ from tests.nonsense.things import (
     Sent,
     usual_headers,
 )
+from tests.nonsense.strategies import ROUTES, sent
+from tests.nonsense.text_positions import PLACES
 
 #: Names are created when first used, even if the request is refused then (docs: api-consumers), as aggregates are;
 #: and the feed and the history have their own housekeeping: who reads events puts them in order.

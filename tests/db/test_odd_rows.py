@@ -33,9 +33,9 @@ from placement.objects.locked_provider import LockedProvider
 from tests import caller, web
 from tests.db.in_process import placement
 from tests.db.single_calls import pages
-from tests.described import Described
 from tests.index.contents import meaning
 from tests.index.rewound import unchecked
+from tests.reply_conformance import Described
 from tests.synced import NOWHERE
 
 #: The first of the ids that are inserted: a counter has not come this far, or has passed all of them.

@@ -17,7 +17,7 @@ from placement.db.tables import allocations, consumers, provider_changes
 from placement.objects import event, holders, release
 from placement.objects.claim_set import ClaimSet
 from placement.orphans import consumers as reading
-from tests.db import watch
+from tests.db import sql_hooks
 from tests.db.cloud import FLAVOR, Cloud
 
 OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
@@ -102,7 +102,7 @@ class TestAll:
         monkeypatch.setattr(reading, "PAGE", 2)
         made = [cloud.claim() for _ in range(5)]
         seen = []
-        with watch.statements(cloud.database.reading_engine, seen.append):
+        with sql_hooks.statements(cloud.database.reading_engine, seen.append):
             found = [one.holder.uuid for one in reading.read(cloud.database, holders.ConsumerFilter())]
         assert found == made
         # The time; then three pages with the names, the bound, the consumers and their trees.
@@ -236,7 +236,7 @@ class TestRelease:
         cloud.claim(host2={"VCPU": 7}, pool={"DISK_GB": 3})
         cloud.claim(project="blue", host2={"VCPU": 1})
         # The command opens engines of its own.
-        with watch.writes(sa.Engine) as written:
+        with sql_hooks.writes(sa.Engine) as written:
             ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS)
         assert (ran.code, written, len(cloud.held())) == (command.FOUND, [], 5)
         assert "Dry run: nothing was released.  --yes releases 2 consumers.\n" in ran.out

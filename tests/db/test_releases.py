@@ -18,7 +18,7 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
 from placement.v1.releasing import release_matching, release_named
 from tests.clock import Clock
-from tests.db import watch
+from tests.db import sql_hooks
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c014"
 RED = ConsumerFilter(project="red")
@@ -47,7 +47,7 @@ def used(database):
 
 def commits_of(database, work):
     """Return what ``work()`` returns, and the number of its transactions that deleted consumers."""
-    with watch.writes(database.engine) as written:
+    with sql_hooks.writes(database.engine) as written:
         result = work()
     return result, sum(statement.startswith("DELETE FROM consumers") for statement in written)
 
@@ -101,7 +101,7 @@ def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkey
             clock.now += 61
 
     for work in (lambda: release_named(database, consumers), lambda: release_matching(database, RED, 100)):
-        with watch.statements(database.engine, late):
+        with sql_hooks.statements(database.engine, late):
             done = work()
         assert (len(done.released), done.missing, done.complete) == (3, [], False)
     assert used(database) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from placement import deploy, signals
 from tests import caller, servers, web
-from tests.db.calls import Names
+from tests.db.scenarios import Names
 from tests.db.writes import provider, stock
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")

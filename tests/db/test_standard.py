@@ -14,7 +14,7 @@ from placement.db import schema, standard
 from placement.db.database import opened
 from placement.db.tables import feed_instance, resource_classes, traits
 from placement.index.live import LiveIndex
-from tests.db import crowd, watch
+from tests.db import forks, sql_hooks
 from tests.db.in_process import placement
 
 pytestmark = pytest.mark.every_database
@@ -94,7 +94,7 @@ def test_rows_say_when_they_were_made(database):
 def test_nothing_is_written_when_nothing_is_missing(database, database_url):
     standard.insert(database)
     before = everything(database)
-    with opened(database_url) as next_start, watch.writes(next_start.engine) as statements:
+    with opened(database_url) as next_start, sql_hooks.writes(next_start.engine) as statements:
         standard.insert(next_start)
     assert statements == []
     assert everything(database) == before
@@ -124,7 +124,7 @@ def test_only_what_is_missing_is_added(database):
 def test_a_failed_attempt_leaves_nothing_and_is_made_good_by_the_next(database, place):
     """LP 1760322, 1759863, 1756151: the sync was recorded as done although it had been rolled back."""
     execute(database, sa.delete(feed_instance))
-    with watch.power_cut(database.engine, lambda statement: place in statement), pytest.raises(watch.PowerCut):
+    with sql_hooks.power_cut(database.engine, lambda statement: place in statement), pytest.raises(sql_hooks.PowerCut):
         standard.insert(database)
     assert everything(database) == [[], [], []]
     standard.insert(database)
@@ -141,7 +141,7 @@ def test_a_collision_is_tried_again_from_what_is_there_by_then(database, databas
             if "INTO resource_classes" in statement and others:
                 standard.insert(others.pop())
 
-        with watch.statements(database.engine, other_starts):
+        with sql_hooks.statements(database.engine, other_starts):
             standard.insert(database)
         assert others == []
     assert [len(rows) for rows in everything(database)] == [len(standard.CLASS_IDS), len(os_traits.get_traits()), 1]
@@ -173,7 +173,7 @@ def test_two_starters_agree_on_the_identity_of_the_feed(database, database_url):
                 starter.start()
                 starter.join(0.5)  # it has to wait for us
 
-        with watch.statements(database.engine, other_starts):
+        with sql_hooks.statements(database.engine, other_starts):
             standard.insert(database)
         starter.join()
     assert len(execute(database, sa.select(feed_instance))) == 1
@@ -189,7 +189,10 @@ def test_the_sql_mode_is_as_before_afterwards(database_url, mode):
             return execute(database, sa.text("SELECT @@SESSION.sql_mode"))
 
         before = sql_mode()
-        with watch.power_cut(database.engine, lambda text: "INTO traits" in text), pytest.raises(watch.PowerCut):
+        with (
+            sql_hooks.power_cut(database.engine, lambda text: "INTO traits" in text),
+            pytest.raises(sql_hooks.PowerCut),
+        ):
             standard.insert(database)
         assert sql_mode() == before
         standard.insert(database)
@@ -204,7 +207,24 @@ def test_eight_starters_at_once(database_url):
         "traits": len(os_traits.get_traits()),
         "feed_instance": 1,
     }
-    assert crowd.together(8, database_url) == [complete] * 8
+    assert forks.from_new_process(starters, database_url) == [complete] * 8
+
+
+def starters(url):
+    return forks.together(8, start, url)
+
+
+def start(wait, url):
+    """Return the version of the schema and the numbers of rows after a start of the service."""
+    with opened(url) as database:
+        wait()
+        schema.sync(database.engine)
+        wait()
+        standard.insert(database)
+        found = {"version": schema.version(database.engine)}
+        for table in (resource_classes, traits, feed_instance):
+            [[found[table.name]]] = map(tuple, execute(database, sa.select(sa.func.count()).select_from(table)))
+        return found
 
 
 # --- under a running service ---
@@ -258,7 +278,7 @@ def test_an_index_shows_a_class_that_is_inserted_again(database):
 def test_names_that_are_nowhere_are_refused_as_ever(database, caplog):
     standard.insert(database)
     call, seen = placement(database), []
-    with watch.statements(database.engine, seen.append):
+    with sql_hooks.statements(database.engine, seen.append):
         assert call("GET", "/resource_classes/CUSTOM_NONE").status == 404
         assert call("GET", "/traits/CUSTOM_NONE").status == 404
         assert call("GET", "/allocation_candidates?resources=CUSTOM_NONE:1").status == 400

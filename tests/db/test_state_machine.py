@@ -19,6 +19,7 @@ from tests.db import lease, replay
 from tests.db.feed_audit import audited
 from tests.model.clients import Clients, body_of, clear, copied, record, records, when
 from tests.model.picking import Pickers
+from tests.model.records import UNSAID, Inventory
 from tests.model.strategies import (
     BELIEF,
     CLASSES,
@@ -36,7 +37,6 @@ from tests.model.strategies import (
     claims,
     minors,
 )
-from tests.model.things import UNSAID, Inventory
 
 URL = os.environ.get("PLACEMENT_TEST_URL")
 REFERENCE = bool(os.environ.get("PLACEMENT_TEST_REFERENCE"))

@@ -16,10 +16,10 @@ from placement.baremetal.objects import placing
 from placement.db.database import opened
 from placement.db.history import HistorySettings
 from placement.v1.api import V1
-from tests.db.calls import Call, Names
+from tests.db.bare_metal import Client
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.metal import Client
+from tests.db.scenarios import Call, Names
 from tests.db.writes import HOST, claim, provider, stock
 
 BUDGET = 7

@@ -13,8 +13,8 @@ from placement.db.database import opened
 from placement.objects import over_commitment
 from placement.objects.over_commitment import OverCommitment
 from tests import children
-from tests.db import original
-from tests.db.original import FULL, GHOST, OWNERLESS, ROOTLESS
+from tests.db import openstack_database
+from tests.db.openstack_database import FULL, GHOST, OWNERLESS, ROOTLESS
 
 ALL_IS_WELL = """\
 +-------------------------------------------+
@@ -105,7 +105,7 @@ def check(tmp_path, database_url, in_process):
 
 @pytest.fixture
 def filled(database):
-    original.make(database.engine, original.NEWEST)
+    openstack_database.make(database.engine, openstack_database.NEWEST)
     return database
 
 
@@ -212,7 +212,7 @@ class TestOverCommitment:
         self.change(filled, "UPDATE inventories SET allocation_ratio = 1.75 WHERE resource_provider_id = 5")
         assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not above"
         self.change(filled, "UPDATE allocations SET used = 8 WHERE resource_provider_id = 3")
-        assert above()[original.NUMA1, "VCPU"] == (8, 7)
+        assert above()[openstack_database.NUMA1, "VCPU"] == (8, 7)
 
     def test_allocations_without_inventory_are_above_nothing(self, filled, above):
         self.change(filled, "DELETE FROM inventories WHERE resource_provider_id = 6")
@@ -235,7 +235,7 @@ class TestOverCommitment:
         with filled.engine.begin() as connection:
             connection.execute(sa.text("DELETE FROM inventories WHERE resource_provider_id = 5"))
             rows = [(f"c{number}", 5, number, 1) for number in range(2, 21)]
-            original.insert(connection, "allocations", original.ROWS["allocations"][0], rows)
+            openstack_database.insert(connection, "allocations", openstack_database.ROWS["allocations"][0], rows)
         ran = check()
         assert ran.out.count(FULL) == 20
         assert "|   and 1 more: --json prints all " in ran.out

@@ -59,39 +59,6 @@ def cloud(database):
     return Cloud(database)
 
 
-def test_a_consumer_gets_a_place(cloud):
-    host = cloud.host("h", VCPU=4)
-    asked = request("resources=VCPU:2")
-    reply = cloud.claim(asked)
-    assert reply.status == 200, reply.body
-    [result] = reply.body["results"]
-    assert result == {
-        "consumer": asked["consumer"],
-        "status": 200,
-        "outcome": "claimed",
-        "allocations": {host: {"name": "h", "resources": {"VCPU": 2}, "generation": 2}},
-        "mappings": [{"": [host]}],
-        "consumer_generation": 1,
-        "expires_at": None,
-    }
-    held = cloud("GET", f"/allocations/{asked['consumer']}").body
-    assert held["allocations"] == {host: {"resources": {"VCPU": 2}, "generation": 2}}
-    shown = cloud("GET", f"/v1/claims/{asked['consumer']}").body
-    assert shown["allocations"] == result["allocations"]
-    assert shown["mappings"] == result["mappings"]
-
-
-def test_a_repeated_call_answers_what_is_held(cloud):
-    cloud.host("h", VCPU=1)
-    asked = request()
-    first = cloud.claim(asked).body["results"][0]
-    again = cloud.claim(asked).body["results"][0]
-    assert again == {**first, "outcome": "held"}
-    other = cloud.claim({**asked, "query": "resources=VCPU:2"})
-    assert other.status == 409
-    assert other.body["errors"][0]["code"] == "placement.v1.held_otherwise"
-
-
 def test_what_does_not_fit_is_refused_and_leaves_nothing(cloud):
     cloud.host("h", VCPU=3)
     asked = [request() for _ in range(5)]

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from placement.db.database import opened
 from placement.db.tables import allocations, claims, consumers, resource_providers
 from placement.v1.claiming import engine
-from tests.db.between import just_before, locking
+from tests.db.interleaving import just_before, locking
 from tests.db.test_v1_claims import Cloud, request, roots_of
 
 pytestmark = pytest.mark.every_database

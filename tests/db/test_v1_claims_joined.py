@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement.db.database import opened
 from placement.db.tables import resource_providers
 from placement.objects import leases
-from tests.db.claim_crowd import call, outcomes_of, results_of, waiting_calls
+from tests.db.crowd import call, outcomes_of, results_of, waiting_calls
 from tests.db.faults import Plan
 from tests.db.test_claims_statement_budget import CLAIM
 from tests.db.test_v1_claims import Cloud, request, roots_of
@@ -36,7 +36,7 @@ def elsewhere(database):
 def statements_of(crowd, *calls):
     """Return the statements of the calls that are carried out together, COMMIT among them."""
     plan = Plan()
-    assert outcomes_of(crowd.together(*calls, plan=plan)) == ["claimed"] * len(calls)
+    assert outcomes_of(crowd.claim_each(*calls, plan=plan)) == ["claimed"] * len(calls)
     seen = plan.counted
     assert seen.count("COMMIT") == 2
     return seen[seen.index("COMMIT") + 1 :]
@@ -74,7 +74,7 @@ def test_each_has_its_own_place_and_owner(crowd):
         for number in range(len(wanted))
     ]
     asked = [request(query, **owner) for (query, _, _), owner in zip(wanted, owners, strict=True)]
-    results = results_of(crowd.together(*map(call, asked)))
+    results = results_of(crowd.claim_each(*map(call, asked)))
     assert crowd.joined == [1, len(wanted)]
     names = dict(zip(hosts, "abc", strict=True))
     generations = {hosts[0]: 2, hosts[1]: 2, hosts[2]: 3}
@@ -109,7 +109,7 @@ def test_only_calls_with_the_same_strategy_and_end_are_carried_out_together(crow
     crowd.read()
     before = crowd.database.read(leases.now)
     calls = [call(request(f"resources={name}:1"), **kind) for name, kind in [*kinds.items()] * 2]
-    results = results_of(crowd.together(*calls, first=tuple(kinds.values())))
+    results = results_of(crowd.claim_each(*calls, first=tuple(kinds.values())))
     after = crowd.database.read(leases.now)
     assert sorted(crowd.joined) == [1] * 5 + [2] * 5
     assert crowd.outcomes == {"claimed": 15}
@@ -126,7 +126,7 @@ def test_calls_with_the_same_end_are_carried_out_together(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
     ends = {"expires_in": 600}
-    results = results_of(crowd.together(*(call(**ends) for _ in range(3)), first=(ends,)))
+    results = results_of(crowd.claim_each(*(call(**ends) for _ in range(3)), first=(ends,)))
     assert crowd.joined == [1, 3]
     [end] = {result["expires_at"] for result in results}
     assert end is not None
@@ -143,7 +143,7 @@ def test_one_whose_place_was_taken_gets_another_one(crowd, elsewhere):
     assert elsewhere("DELETE", f"/allocations/{held}").status == 204
     asked = [call(request("resources=MEMORY_MB:1")) for _ in range(3)]
     asked.insert(1, call(request("resources=VCPU:4")))
-    results = results_of(crowd.together(*asked))
+    results = results_of(crowd.claim_each(*asked))
     assert [roots_of(result) for result in results] == [{quiet}, {left}, {quiet}, {quiet}]
     assert {result["allocations"][quiet]["generation"] for result in results if quiet in result["allocations"]} == {2}
     assert crowd.joined == [1, 3, 1]
@@ -169,7 +169,7 @@ def test_one_whose_provider_is_locked_waits_and_the_others_do_not(crowd, elsewhe
         row = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == locked)
         connection.execute(row.with_for_update()).one()
         sa.event.listen(crowd.database.engine, "commit", release)
-        results = results_of(crowd.together(*asked))
+        results = results_of(crowd.claim_each(*asked))
     assert [roots_of(result) for result in results] == [{quiet}, {locked}, {quiet}]
     assert (len(commits), crowd.joined) == (3, [1, 2, 1])
     assert crowd.outcomes == {"claimed": 4}
@@ -178,7 +178,7 @@ def test_one_whose_provider_is_locked_waits_and_the_others_do_not(crowd, elsewhe
 def test_one_that_fits_nowhere_is_refused_alone(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
-    answers = crowd.together(call(), call(request("resources=VCPU:101")), call())
+    answers = crowd.claim_each(call(), call(request("resources=VCPU:101")), call())
     assert [answer.status for answer in answers] == [200, 409, 200]
     [refused] = answers[1].body["results"]
     assert answers[1].error["code"] == refused["error"]["code"] == "placement.v1.no_room"
@@ -198,7 +198,7 @@ def test_a_consumer_that_holds_something_is_answered_by_what_it_holds(crowd):
     crowd.read()
     same, different = holding[0], {**holding[1], "query": "resources=VCPU:2"}
     others = [request("resources=MEMORY_MB:1") for _ in range(2)]
-    answers = crowd.together(*map(call, (others[0], same, different, others[1])))
+    answers = crowd.claim_each(*map(call, (others[0], same, different, others[1])))
     assert [answer.status for answer in answers] == [200, 200, 409, 200]
     assert answers[2].error["code"] == "placement.v1.held_otherwise"
     assert outcomes_of(answers) == ["claimed", "held", "refused", "claimed"]
@@ -214,7 +214,7 @@ def test_of_equal_calls_for_a_consumer_one_claims(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
     twice, other = request(), request()
-    answers = crowd.together(*map(call, (twice, twice, other)))
+    answers = crowd.claim_each(*map(call, (twice, twice, other)))
     assert [answer.status for answer in answers] == [200] * 3
     assert outcomes_of(answers) == ["claimed", "held", "claimed"]
     first, again, _ = results_of(answers)
@@ -227,7 +227,7 @@ def test_the_last_places_are_taken_by_as_many_as_fit(crowd):
     for name in "abc":
         crowd.host(name, VCPU=3)
     crowd.read()
-    answers = crowd.together(*(call() for _ in range(12)))
+    answers = crowd.claim_each(*(call() for _ in range(12)))
     assert sorted(answer.status for answer in answers) == [200] * 9 + [409] * 3
     assert crowd.outcomes == {"claimed": 10, "NoRoom": 3}
     used = crowd("GET", "/usages?project_id=p").body["usages"]["INSTANCE"]
@@ -240,6 +240,6 @@ def test_none_that_fits_is_refused_where_all_guesses_are_lost(crowd, elsewhere):
         host = crowd.host(name, VCPU=3)
         crowd.read()
         put(elsewhere, host, 1)
-    answers = crowd.together(*(call() for _ in range(8)))
+    answers = crowd.claim_each(*(call() for _ in range(8)))
     assert sorted(answer.status for answer in answers) == [200] * 6 + [409] * 2
     assert crowd.outcomes == {"claimed": 7, "NoRoom": 2}

@@ -12,8 +12,8 @@ from placement.db import dialects
 from placement.db.database import opened
 from placement.db.tables import allocations, claims, consumers
 from tests.clock import PATIENCE
-from tests.db import faults, watch
-from tests.db.claim_crowd import call, outcomes_of, waiting_calls
+from tests.db import faults, sql_hooks
+from tests.db.crowd import call, outcomes_of, statuses, waiting_calls
 from tests.db.faults import Plan
 from tests.db.test_v1_claims import request
 from tests.db.test_v1_claims_at_once import several_writers
@@ -31,10 +31,9 @@ class Trial:
 
     def run(self, plan):
         """Return the answers, and which of the consumers hold something."""
-        self.crowd.forget()
         self.crowd.read()
         self.calls = [call() for _ in range(NUMBER)]
-        answers = self.crowd.together(*self.calls, plan=plan)
+        answers = self.crowd.claim_each(*self.calls, plan=plan)
         return answers, [self.holds(one) for one in self.calls]
 
     def holds(self, one):
@@ -60,10 +59,6 @@ class Trial:
 def trial(database, monkeypatch):
     with waiting_calls(database, monkeypatch) as crowd:
         yield Trial(crowd)
-
-
-def statuses(answers):
-    return [answer.status for answer in answers]
 
 
 def leaves_it_open(answer):
@@ -117,13 +112,13 @@ def test_a_consumer_that_another_transaction_has_locked_keeps_the_others_waiting
             signals.answered.connect(release)
             sa.event.listen(quick.engine, "before_cursor_execute", hold)
             try:
-                answers = crowd.together(*calls)
+                answers = crowd.claim_each(*calls)
             finally:
                 signals.answered.disconnect(release)
     assert outcomes_of(answers) == ["claimed"] * NUMBER
     assert crowd.joined == [1] * (1 + NUMBER)
     # Together they wait for the lock once; then only the one that it is about tries again.
-    assert crowd.retried[: crowd.retried.index("joint")].count("lock_timeout") <= 1
+    assert crowd.causes[: crowd.causes.index("joint")].count("lock_timeout") <= 1
 
 
 @pytest.mark.parametrize("answer_only", [False, True])
@@ -161,14 +156,14 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
             if len(begun) == 2:
                 raise KeyboardInterrupt
 
-    with watch.statements(trial.crowd.database.engine, interrupt):
-        first, *others = trial.crowd.together(*calls)
+    with sql_hooks.statements(trial.crowd.database.engine, interrupt):
+        first, *others = trial.crowd.claim_each(*calls)
     assert isinstance(first, KeyboardInterrupt)
     assert statuses(others) == [503, 503]
     assert all(map(leaves_it_open, others))
     assert [trial.holds(one) for one in calls] == [False] * NUMBER
     trial.crowd.read()
-    assert outcomes_of(trial.crowd.together(*calls)) == ["claimed"] * NUMBER
+    assert outcomes_of(trial.crowd.claim_each(*calls)) == ["claimed"] * NUMBER
 
 
 @pytest.mark.parametrize("place", range(NUMBER))
@@ -183,11 +178,11 @@ def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, plac
 
     engine = trial.crowd.database.engine
     sa.event.listen(engine, "before_cursor_execute", fail)
-    answers = trial.crowd.together(*calls)
+    answers = trial.crowd.claim_each(*calls)
     sa.event.remove(engine, "before_cursor_execute", fail)
     assert statuses(answers) == [500 if number == place else 200 for number in range(NUMBER)]
     assert [trial.holds(one) for one in calls] == [number != place for number in range(NUMBER)]
-    assert trial.crowd.retried.count("joint") == 1
+    assert trial.crowd.causes.count("joint") == 1
     assert trial.crowd.joined == [1] * NUMBER
     assert trial.crowd.outcomes == {"claimed": NUMBER}
     # That of the fixture, that of the first call, and all but one of the others.
@@ -205,8 +200,8 @@ def test_what_cannot_be_read_of_one_consumer_concerns_its_own_call_only(trial):
             raise errors.DatabaseUnavailable
 
     calls = [call(), call(holding), call()]
-    with watch.statements(trial.crowd.database.reading_engine, lose):
-        answers = trial.crowd.together(*calls)
+    with sql_hooks.statements(trial.crowd.database.reading_engine, lose):
+        answers = trial.crowd.claim_each(*calls)
     assert statuses(answers) == [200, 503, 200]
     assert outcomes_of([answers[0], answers[2]]) == ["claimed", "claimed"]
     assert trial.crowd.joined == [1, 2]

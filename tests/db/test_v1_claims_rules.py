@@ -13,7 +13,7 @@ from placement.search.find import Settings
 from placement.search.pick import picker
 from placement.v1.claiming import engine
 from placement.v1.handlers import claim
-from tests.db.between import just_before, locking
+from tests.db.interleaving import just_before, locking
 from tests.db.test_v1_claims import Cloud, request, roots_of
 from tests.db.test_v1_claims_at_once import put, several_writers
 

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from placement.db.database import opened
-from tests.db.claim_crowd import call, waiting_calls
+from tests.db.crowd import call, waiting_calls
 from tests.db.test_v1_claims import Cloud, request
 from tests.db.test_v1_claims_at_once import put
 
@@ -32,8 +32,7 @@ def elsewhere(database):
 
 def guessed(crowd, *bodies):
     """Return how many of these calls guess, one after the other."""
-    crowd.forget()
-    with crowd.watched():
+    with crowd.recorded():
         for body in bodies:
             assert crowd("POST", "/v1/claims", body).status == 200
     return crowd.guessed
@@ -72,7 +71,7 @@ def test_calls_that_were_carried_out_together_have_won_if_half_of_them_did(crowd
     crowd.read()
     put(elsewhere, host, 1)
     queries = ["resources=VCPU:1"] * lost + ["resources=MEMORY_MB:1"] * (4 - lost)
-    answers = crowd.together(*(call(request(query)) for query in queries))
+    answers = crowd.claim_each(*(call(request(query)) for query in queries))
     assert [answer.status for answer in answers] == [200] * 4
     assert crowd.joined == [1, 4 - lost] + [1] * lost
     assert guessed(crowd, call(request("resources=MEMORY_MB:1"))) == guesses
@@ -82,7 +81,7 @@ def test_those_that_find_no_place_do_not_count(crowd):
     crowd.host("a", VCPU=9)
     crowd.read()
     bodies = [call({**TOO_MUCH, "consumer": str(uuid.uuid4())}) for _ in range(3)]
-    answers = crowd.together(*bodies, call())
+    answers = crowd.claim_each(*bodies, call())
     assert [answer.status for answer in answers] == [409] * 3 + [200]
     assert guessed(crowd, call()) == 1
 
@@ -91,7 +90,7 @@ def test_only_what_was_claimed_counts_as_written_jointly(crowd):
     crowd.host("a", VCPU=9)
     crowd.read()
     asked = request()
-    with crowd.watched():
+    with crowd.recorded():
         crowd.claim(asked)
         crowd.claim(asked)
         crowd.claim(TOO_MUCH)
@@ -110,5 +109,5 @@ def test_a_place_on_two_providers_is_not_guessed(crowd, elsewhere):
     moved = {"name": "c", "parent_provider_uuid": roots[1]}
     assert elsewhere("PUT", f"/resource_providers/{child}", moved).body["generation"] == 1
     asked = call(request("resources=VCPU:1,VGPU:1")), call(request("resources=MEMORY_MB:1"))
-    assert [answer.status for answer in crowd.together(*asked)] == [409, 200]
+    assert [answer.status for answer in crowd.claim_each(*asked)] == [409, 200]
     assert crowd("GET", f"/resource_providers/{child}/usages").body["usages"] == {"VGPU": 0}

@@ -10,7 +10,7 @@ import webob
 
 from placement import deploy
 from tests import web
-from tests.nonsense.things import TRAPS
+from tests.nonsense.odd_values import TRAPS
 
 HEADERS = {
     "X-Auth-Token": "admin",

@@ -7,10 +7,10 @@ import pytest
 
 from tests import servers
 from tests.db.test_never_5xx import Target, holds
-from tests.length import LONG
 from tests.nonsense import v1
-from tests.nonsense.places import Place
-from tests.nonsense.things import TRAPS
+from tests.nonsense.odd_values import TRAPS
+from tests.nonsense.text_positions import Place
+from tests.run_length import LONG
 
 
 @pytest.fixture

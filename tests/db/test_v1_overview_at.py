@@ -16,15 +16,15 @@ from placement.index import past
 from placement.objects import leases
 from placement.objects.past_events import UnknownTime
 from placement.v1.schemas.date import precise
-from tests.db.calls import Names
 from tests.db.in_process import placement
+from tests.db.scenarios import Names
 from tests.db.writes import ALL, HOST, VARIANTS, claim, provider
 
-STORIES = [write for write in (*ALL, *VARIANTS) if not write.name.startswith("a dry run")]
+SCENARIOS = [write for write in (*ALL, *VARIANTS) if not write.name.startswith("a dry run")]
 #: Writes to a provider that is not deleted.  With them, each seed runs every branch of ``undo``.
 ALWAYS = [
     write
-    for write in STORIES
+    for write in SCENARIOS
     if write.name in {"rename a provider", "move a subtree", "set traits", "set aggregates", "change an inventory"}
 ]
 
@@ -50,7 +50,7 @@ def moment(database):
 @pytest.mark.parametrize("seed", range(3))
 def test_each_state_can_be_seen_again(database, seed):
     service, states, chance = placement(database), [], random.Random(seed)
-    for write in chance.sample([*ALWAYS, *chance.sample(STORIES, 15)], 20):
+    for write in chance.sample([*ALWAYS, *chance.sample(SCENARIOS, 15)], 20):
         names = Names()
         for call in (*write.before, write.call):
             service(*names.fill(call))

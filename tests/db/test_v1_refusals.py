@@ -7,7 +7,7 @@ import pytest
 from placement.v1.claiming import reasons
 from placement.v1.handlers import claim
 from tests.clock import Clock
-from tests.db.claim_crowd import waiting_calls
+from tests.db.crowd import waiting_calls
 from tests.db.test_v1_claims import Cloud, request
 from tests.db.test_v1_claims_at_once import put
 

@@ -12,8 +12,8 @@ from placement.db.database import opened
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests.clock import PATIENCE
-from tests.db.between import wait_for_lock
 from tests.db.in_process import placement
+from tests.db.interleaving import wait_for_lock
 
 
 class Meanwhile:

@@ -1,4 +1,4 @@
-"""Every route that writes, as a small story: preconditions, one request, and its changes (tests/db/calls.py)."""
+"""Every route that writes, as a small scenario: preconditions, one request, and its changes (tests/db/scenarios.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import dataclasses
 
 from placement.db.feed import GONE, NAMES, SHAPE, USAGE
 from tests.db import baremetal_writes, claim_writes
-from tests.db.calls import NO_PROVIDER, Call, Write
-from tests.db.steps import (
+from tests.db.scenario_requests import (
     CLAIMED,
     FULL,
     HOST,
@@ -24,6 +23,7 @@ from tests.db.steps import (
     stock,
     traits,
 )
+from tests.db.scenarios import NO_PROVIDER, Call, Write
 
 PROVIDERS = (
     Write("create a provider", (), provider("host"), {"host": SHAPE}, 200),

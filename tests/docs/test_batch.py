@@ -13,8 +13,8 @@ from placement.loading.description import described
 from placement.loading.writing import load
 from placement.loading.yaml_source import YamlSource
 from tests import web
-from tests.described import Described
 from tests.docs import examples
+from tests.reply_conformance import Described
 
 PAGE = (Path(__file__).parents[2] / "docs/batch.rst").read_text()
 CLUSTER = re.compile(r"^\.\. code-block:: yaml\n   :caption: cluster.yaml\n\n((?:   .*\n|\n)+)", re.MULTILINE)

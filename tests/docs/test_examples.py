@@ -8,8 +8,8 @@ import pytest
 
 from placement import deploy
 from tests import web
-from tests.described import Described
 from tests.docs import examples
+from tests.reply_conformance import Described
 
 ROOT = Path(__file__).parents[2] / "docs"
 PAGES = {str(path.relative_to(ROOT)): path for path in sorted([*ROOT.glob("api/**/*.rst"), ROOT / "explain.rst"])}

@@ -33,7 +33,7 @@ from placement.routes import PLACEMENT
 from placement.v1.api import V1
 from tests import ironic, running, servers
 from tests.conftest import missing
-from tests.described import Described
+from tests.reply_conformance import Described
 
 HERE = pathlib.Path(__file__).parent
 DIRECTORY = HERE.parent.parent / "gabbits"

@@ -19,7 +19,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import servers
 from tests.index.writes import Writer
-from tests.length import LONG
+from tests.run_length import LONG
 
 OWNER = Owner("project", "user", "INSTANCE")
 NAMES = ("one", "two", "three", "four")

@@ -17,7 +17,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
 from tests.clock import Clock
-from tests.db import lease, watch
+from tests.db import lease, sql_hooks
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c011"
 
@@ -84,7 +84,7 @@ def test_whether_a_lease_is_due_takes_no_statement_of_its_own(database, consumer
     index = LiveIndex(database)
     index.current()
     statements = []
-    with watch.statements(database.reading_engine, statements.append):
+    with sql_hooks.statements(database.reading_engine, statements.append):
         index.current()
     assert len(statements) == 1
 
@@ -97,7 +97,7 @@ def test_a_database_that_takes_no_writes_does_not_fail_searches(database, consum
         index = LiveIndex(reading)
         assert used(index.current()) == 8
         tried = []
-        with watch.statements(reading.engine, tried.append):
+        with sql_hooks.statements(reading.engine, tried.append):
             assert used(index.current()) == 8
             assert not tried, "no other sweep within a few seconds"
             clock.now += 60

@@ -32,7 +32,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import preloaded
 from tests.clock import Clock, WatchedClock
-from tests.db import faults, watch
+from tests.db import faults, sql_hooks
 from tests.db.faults import Plan, planted
 from tests.index.contents import meaning
 from tests.index.writes import Writer
@@ -217,7 +217,7 @@ def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
     create(database, "host", VCPU=1)
     live_index, statements = LiveIndex(database), []
     first = live_index.current()
-    with watch.statements(database.reading_engine, statements.append):
+    with sql_hooks.statements(database.reading_engine, statements.append):
         assert live_index.current() is first
     assert len(statements) == 1
     create(database, "another", VCPU=1)
@@ -225,7 +225,7 @@ def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
     busy = live_index.current()
     assert live_index.current() is busy
     statements.clear()
-    with watch.statements(database.reading_engine, statements.append):
+    with sql_hooks.statements(database.reading_engine, statements.append):
         assert live_index.current() is busy
     assert len(statements) == 1
 
@@ -236,7 +236,7 @@ def test_after_a_refresh_with_changes_the_next_one_does_not_look_first(database)
     for name in ("first", "second"):
         create(database, name, VCPU=1)
         statements = []
-        with watch.statements(database.reading_engine, statements.append):
+        with sql_hooks.statements(database.reading_engine, statements.append):
             live_index.current()
         numbers.append(len(statements))
     assert numbers[1] == numbers[0] - 1
@@ -249,7 +249,7 @@ def test_a_recent_snapshot_is_asked_for_when_it_is_too_old(database, clock):
     assert uuids(first) == {"host"}
     create(database, "another", VCPU=1)
     clock.now += 1
-    with watch.statements(database.reading_engine, statements.append):
+    with sql_hooks.statements(database.reading_engine, statements.append):
         assert live_index.recent(1) is first
     assert statements == []
     clock.now += 0.5
@@ -264,7 +264,7 @@ def test_a_snapshot_is_as_old_as_the_beginning_of_its_refresh(database, clock):
         clock.now += 2
 
     live_index = LiveIndex(database)
-    with watch.statements(database.reading_engine, slow):
+    with sql_hooks.statements(database.reading_engine, slow):
         assert uuids(live_index.current()) == set()
     create(database, "new", VCPU=1)
     assert uuids(live_index.recent(1)) == {"new"}
@@ -478,7 +478,7 @@ def test_verification_waits_for_its_time_and_then_for_the_next(database, clock):
     live_index.current()
     for clock.now in (3599, 3601, 3602, 7200, 7202):
         statements = []
-        with watch.statements(database.reading_engine, statements.append):
+        with sql_hooks.statements(database.reading_engine, statements.append):
             live_index.current()
         asked.append(any("resource_providers" in statement for statement in statements))
     assert asked == [False, True, False, False, True]

@@ -10,8 +10,8 @@ import bcrypt
 import pytest
 import requests
 
-from tests import asking, preloaded, running, servers
-from tests.asking import ASK
+from tests import ask_process, preloaded, running, servers
+from tests.ask_process import ASK
 from tests.conftest import missing
 
 # What a client shows does not depend on the kind of database.
@@ -36,7 +36,7 @@ providers:
 @pytest.fixture(scope="module")
 def service(backend):
     """A service with the providers above, and one consumer of host1-numa0."""
-    with asking.loaded(backend, CLOUD) as found:
+    with ask_process.loaded(backend, CLOUD) as found:
         _claim(found)
         yield found
 
@@ -59,7 +59,7 @@ def _claim(service):
 @pytest.fixture
 def environment():
     """An environment without settings of a client."""
-    return asking.environment()
+    return ask_process.environment()
 
 
 @pytest.fixture
@@ -200,12 +200,12 @@ def test_a_terminal_gets_colours_and_its_width(service, environment):
         environment.pop(name, None)
     words = [*ASK, "overview"]
     for columns, first in ((40, "provider: host1"), (56, "provider    class      used  capacity  free  traits")):
-        code, written = asking.in_terminal(words, environment, columns)
+        code, written = ask_process.in_terminal(words, environment, columns)
         plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
         assert (code, plain.splitlines()[0]) == (0, first), written
         assert max(map(len, plain.splitlines())) <= columns
     assert written.startswith("\x1b[1mprovider")
-    _, wide = asking.in_terminal(words, {**environment, "NO_COLOR": "1"}, 300)
+    _, wide = ask_process.in_terminal(words, {**environment, "NO_COLOR": "1"}, 300)
     assert "\x1b" not in wide
     assert wide == subprocess.run(words, env=environment, capture_output=True, text=True, check=False).stdout
 

@@ -8,8 +8,8 @@ import uuid
 import pytest
 import requests
 
-from tests import asking, preloaded, servers
-from tests.asking import ASK
+from tests import ask_process, preloaded, servers
+from tests.ask_process import ASK
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -27,7 +27,7 @@ providers:
 
 @pytest.fixture(scope="module")
 def service(backend):
-    with asking.loaded(backend, HOSTS) as found:
+    with ask_process.loaded(backend, HOSTS) as found:
         yield found
 
 
@@ -36,7 +36,7 @@ def ask(service):
     """Runs placement-ask with these words: its exit code, stdout and stderr."""
 
     def run(*words, **variables):
-        environment = {**asking.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
+        environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
         return preloaded.service().run([*ASK, *words], environment)
 
     yield run
@@ -220,8 +220,8 @@ def test_what_meets_conditions_is_released(ask):
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_the_question_of_a_terminal(ask, service, answer):
     consumer, _ = claimed(ask)
-    environment = {**asking.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
-    code, written = asking.in_terminal([*ASK, "release", "--project", "red"], environment, 200, f"{answer}\n")
+    environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
+    code, written = ask_process.in_terminal([*ASK, "release", "--project", "red"], environment, 200, f"{answer}\n")
     assert consumer in written
     assert "Release this consumer? [y/N] " in written
     assert ("1 consumer is released." in written, "placement-ask: Nothing was released." in written) == (

@@ -11,8 +11,8 @@ import uuid
 import pytest
 import requests
 
-from tests import asking, preloaded, running, servers
-from tests.asking import ASK
+from tests import ask_process, preloaded, running, servers
+from tests.ask_process import ASK
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -35,7 +35,7 @@ def create(service, name):
 
 
 def environment(service):
-    return {**asking.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
+    return {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
 
 
 def ask(service, *words):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests import asking, servers
+from tests import ask_process, servers
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
@@ -34,7 +34,7 @@ class Address(NamedTuple):
 
 @pytest.fixture
 def service(backend):
-    with asking.loaded(backend, block("cluster.yaml")) as found:
+    with ask_process.loaded(backend, block("cluster.yaml")) as found:
         yield Address(found.url)
 
 

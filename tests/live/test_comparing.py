@@ -13,7 +13,7 @@ import pytest
 from placement.db import schema
 from placement.db.database import opened
 from tests import running
-from tests.db import original
+from tests.db import openstack_database
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "compare_with_original.py"
 
@@ -22,7 +22,7 @@ SCRIPT = Path(__file__).parents[2] / "tools" / "compare_with_original.py"
 def service(database_url):
     """Our service on a database that the original filled."""
     with opened(database_url) as database:
-        original.make(database.engine, original.NEWEST)
+        openstack_database.make(database.engine, openstack_database.NEWEST)
         schema.sync(database.engine)
     with running.embedded(database_url) as service:
         # The rows of the service's start must be older than those that count as "just now".
@@ -47,7 +47,7 @@ def test_a_change_is_found_and_nothing_else_is(service, tmp_path):
     assert same.stdout == f"{count} answers compared, 0 differ, 0 were errors of the first (5xx) only\n"
 
     headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
-    path = f"/allocations/{original.MIGRATION}"
+    path = f"/allocations/{openstack_database.MIGRATION}"
     urllib.request.urlopen(urllib.request.Request(service.url + path, headers=headers, method="DELETE"), timeout=60)
     other = run("compare", before, service.url)
     assert other.returncode == 1
@@ -56,7 +56,7 @@ def test_a_change_is_found_and_nothing_else_is(service, tmp_path):
         f"{count} answers compared, {len(found)} differ, 0 were errors of the first (5xx) only\n"
     )
     assert f"1.39 GET {path}" in found
-    assert f"1.39 GET /resource_providers/{original.NUMA1}/usages" in found
+    assert f"1.39 GET /resource_providers/{openstack_database.NUMA1}/usages" in found
     assert not [line for line in found if "/aggregates" in line or "/traits" in line]
 
     run("record", service.url, after)

@@ -50,7 +50,7 @@ def labels():
     database = children.run_directory() / f"dashboard-{secrets.token_hex(4)}.sqlite"
     page = Shown(directory)
     options = {"metrics": {"directory": directory}, "baremetal": {"enabled": True}}
-    with running.embedded(f"sqlite:///{database}", options, module="tests.maintained") as service:
+    with running.embedded(f"sqlite:///{database}", options, module="tests.eager_maintenance") as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=2)
         for amount in (1, 2):

@@ -23,7 +23,7 @@ from placement.db.database import opened
 from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok
-from tests import children, identity, owners, permissions, running, servers, web
+from tests import children, identity, owner_rules, permissions, running, servers, web
 from tests.conftest import missing
 
 pytestmark = [
@@ -209,7 +209,7 @@ def test_an_application_credential_for_some_requests_only(service, keystone):
 
 def metal(service, token, *request):
     """Return status and document of the reply to a request of the Bare Metal API."""
-    with owners.calling(service.port, {"X-Auth-Token": token} if token else {}) as caller:
+    with owner_rules.calling(service.port, {"X-Auth-Token": token} if token else {}) as caller:
         return caller.ask(*request)
 
 

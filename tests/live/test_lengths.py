@@ -8,9 +8,9 @@ import uuid
 
 import pytest
 
-from tests import raw, running, servers, web_servers
-from tests.length import LONG
+from tests import raw_requests, running, servers, web_servers
 from tests.load.storm import Storm
+from tests.run_length import LONG
 
 pytestmark = [
     # Web servers do not depend on the kind of database.
@@ -62,7 +62,7 @@ def question(length):
 
 
 def get(service, target):
-    return raw.send(service.port, f"GET {service.prefix}{target} ".encode() + HEADERS)
+    return raw_requests.send(service.port, f"GET {service.prefix}{target} ".encode() + HEADERS)
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
@@ -95,5 +95,5 @@ def test_the_longest_query_leaves_room_for_headers(service):
     query, name = question(MOST)
     more = "".join(f"X-Long-{each}: {'x' * 1000}\r\n" for each in range(6))
     request = f"GET {service.prefix}/resource_providers?{query} HTTP/1.1\r\n{more}".encode()
-    reply = raw.send(service.port, request + HEADERS.partition(b"\r\n")[2])
+    reply = raw_requests.send(service.port, request + HEADERS.partition(b"\r\n")[2])
     assert [provider["name"] for provider in json.loads(reply.body)["resource_providers"]] == [name]

@@ -143,7 +143,7 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_the_history_and_its_readers_are_counted(database_url, directory, shown):
     options = {"metrics": {"directory": directory}, "history": {"max_waiting_requests": 1}}
-    with running.embedded(database_url, options, module="tests.maintained") as service:
+    with running.embedded(database_url, options, module="tests.eager_maintenance") as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=20)
         assert statuses(storm.together(claim([provider]))) == {204: 1}

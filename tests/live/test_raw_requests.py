@@ -10,8 +10,8 @@ from collections import Counter
 
 import pytest
 
-from tests import children, raw, running, servers, web_servers
-from tests.length import LONG
+from tests import children, raw_requests, running, servers, web_servers
+from tests.run_length import LONG
 
 pytestmark = [
     # Web servers do not depend on the kind of database.
@@ -93,7 +93,7 @@ def reported(log, start):
 def check(service, log, requests):
     """The replies; raises unless the log has one line for each that came from the service, and no line of a client."""
     before = len(log.read_bytes())
-    replies = [raw.send(service.port, mounted(service, request)) for request in requests]
+    replies = [raw_requests.send(service.port, mounted(service, request)) for request in requests]
     answered = [reply for reply in replies if "x-openstack-request-id" in reply.names]
     expected, deadline = Counter(str(reply.status) for reply in answered), time.monotonic() + 60
     while not expected <= reported(log, before) and time.monotonic() < deadline:

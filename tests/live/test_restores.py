@@ -89,7 +89,7 @@ def database(place):
         yield found
 
 
-class Story:
+class Scenario:
     """What is done before and after a backup; each kind of change once by each worker.
 
     Attributes:
@@ -282,55 +282,55 @@ def restored(operator, kind):
         operator.run("The state that was replaced")
 
 
-def check(story, first=0):
+def check(scenario, first=0):
     """Each worker serves what was restored, whatever the others have done before it, and all of them go on."""
     numbers = [*range(first, WORKERS), *range(first)]
     for number in numbers:
-        assert story.told(story.workers[number]) == story.before
+        assert scenario.told(scenario.workers[number]) == scenario.before
     for number in numbers:
-        story.check(story.workers[number], number)
-    story.reuse_ids()
-    story.check_all_agree()
+        scenario.check(scenario.workers[number], number)
+    scenario.reuse_ids()
+    scenario.check_all_agree()
 
 
 @pytest.mark.parametrize("first", range(WORKERS))
 def test_each_worker_notices_a_restore_that_nothing_happens_beside(workers, database, operator, backend, first):
-    story = Story(workers, database)
+    scenario = Scenario(workers, database)
     operator.back_up()
-    story.go_on()
+    scenario.go_on()
     restored(operator, backend.kind)
-    check(story, first)
+    check(scenario, first)
 
 
 def test_each_worker_notices_a_restore_that_all_of_them_write_beside(workers, urls, database, operator, backend):
-    story = Story(workers, database)
-    with Busy(urls, story.steady) as busy:
+    scenario = Scenario(workers, database)
+    with Busy(urls, scenario.steady) as busy:
         operator.back_up()
-        story.go_on()
+        scenario.go_on()
         busy.wait(3)
         restored(operator, backend.kind)
         busy.wait(3)
         for number, worker in enumerate(workers):
-            story.check(worker, number)
+            scenario.check(worker, number)
     busy.check()
-    story.reuse_ids()
-    story.check_all_agree()
+    scenario.reuse_ids()
+    scenario.check_all_agree()
 
 
 def test_each_worker_notices_a_newer_backup_that_is_restored_after_an_older_one(workers, database, operator, backend):
     older, newer = operator, backups.Operator(database.url.render_as_string(hide_password=False))
     older.back_up()
-    story = Story(workers, database)
+    scenario = Scenario(workers, database)
     newer.back_up()
-    story.go_on()
+    scenario.go_on()
     restored(older, backend.kind)
     for worker in workers:
-        assert worker.ask("GET", f"/resource_providers/{story.steady}").status == 404
+        assert worker.ask("GET", f"/resource_providers/{scenario.steady}").status == 404
         found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-        assert not {story.steady, *story.late} & {*found}
+        assert not {scenario.steady, *scenario.late} & {*found}
     workers[0].provider(VCPU=1)
     restored(newer, backend.kind)
-    check(story)
+    check(scenario)
 
 
 def test_each_worker_notices_a_restore_after_which_another_has_written_on(workers, database, operator, backend):
@@ -378,11 +378,11 @@ def test_standard_names_that_a_backup_lacks_are_put_back(workers, database, oper
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True, scope="session")
 def test_each_worker_notices_a_restore_in_place_while_no_client_reaches_it(workers, database, operator):
-    story = Story(workers, database)
+    scenario = Scenario(workers, database)
     operator.back_up()
-    story.go_on()
+    scenario.go_on()
     operator.run(IN_PLACE)
-    check(story)
+    check(scenario)
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
@@ -390,9 +390,9 @@ def test_what_was_read_amid_a_restore_in_place_is_read_again_after_db_restored(
     workers, database, operator, in_process, monkeypatch
 ):
     """And not before, as the page says: the feed was complete already, and has not moved since."""
-    story = Story(workers, database)
+    scenario = Scenario(workers, database)
     operator.back_up()
-    story.go_on()
+    scenario.go_on()
     dump = (operator.directory / "placement.sql").read_text()
     head, begin = dump.index(TABLE), dump.index(f"{TABLE}resource_classes`")
     for name_, text in (("first", dump[:begin]), ("last", dump[:head] + dump[begin:])):
@@ -401,11 +401,11 @@ def test_what_was_read_amid_a_restore_in_place_is_read_again_after_db_restored(
     for worker in workers:
         worker.get("/allocation_candidates?resources=VCPU:1")
     operator.run(IN_PLACE, {"placement.sql": "last.sql"})
-    assert [story.told(worker) == story.before for worker in workers] == [False] * WORKERS
+    assert [scenario.told(worker) == scenario.before for worker in workers] == [False] * WORKERS
     url = database.url.render_as_string(hide_password=False)
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", url)
     assert in_process(manage, "db", "restored").code == 0
-    check(story)
+    check(scenario)
 
 
 @pytest.mark.long
@@ -418,19 +418,19 @@ def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
             first, second = (node.url.set(database="placement").render_as_string(hide_password=False) for node in nodes)
             with serving(first, second) as urls, opened(second) as found:
                 operator, workers = backups.Operator(first), [Storm(url) for url in urls]
-                story = Story(workers, found)
-                story.gives_ids_again = False  # each node has ids of its own
-                with Busy(urls, story.steady) as busy:
+                scenario = Scenario(workers, found)
+                scenario.gives_ids_again = False  # each node has ids of its own
+                with Busy(urls, scenario.steady) as busy:
                     operator.back_up()
-                    story.go_on()
+                    scenario.go_on()
                     busy.wait(3)
                     restored(operator, backend.kind)
                     busy.wait(3)
                     for number, worker in enumerate(workers):
-                        story.check(worker, number)
+                        scenario.check(worker, number)
                 busy.check()
-                story.reuse_ids()
-                story.check_all_agree()
+                scenario.reuse_ids()
+                scenario.check_all_agree()
     except servers.Missing as reason:
         missing(reason)
 
@@ -478,16 +478,16 @@ def test_each_worker_notices_a_recovery_from_the_binary_log(logging_server):
     with served(logging_server) as (workers, database, operator):
         position = operator.run("MariaDB: backup with the position in the log")
         first, start = re.search(r"MASTER_LOG_FILE='(.+?)', MASTER_LOG_POS=(\d+)", position).groups()
-        story = Story(workers, database)
+        scenario = Scenario(workers, database)
         stop = after_a_second(logging_server)
-        story.go_on()
+        scenario.go_on()
         logs = [str(log) for log in sorted((logging_server.directory / "data").glob("binlog.0*")) if log.name >= first]
         assert len(logs) > 1
         operator.run("Load the backup beside the database")
         words = {"POSITION": start, "STOP": stop, "LOGS": " ".join(logs)}
         operator.run("MariaDB: recovery", words)
         operator.run("Replace the database")
-        check(story)
+        check(scenario)
 
 
 @pytest.mark.parametrize("private_server", ["postgresql"], indirect=True)
@@ -506,10 +506,10 @@ def test_each_worker_notices_a_recovery_from_the_write_ahead_log(private_server)
         configure("PostgreSQL: backup of the server")
         private_server.start()
         operator.run("PostgreSQL: backup of the server")
-        story = Story(workers, database)
-        story.gives_ids_again = False  # its log reserves the next 32 of a sequence
+        scenario = Scenario(workers, database)
+        scenario.gives_ids_again = False  # its log reserves the next 32 of a sequence
         stop = after_a_second(private_server)
-        story.go_on()
+        scenario.go_on()
         private_server.stop()
         assert workers[0].ask("GET", "/resource_providers").status == 503
         shutil.rmtree(data)
@@ -520,7 +520,7 @@ def test_each_worker_notices_a_recovery_from_the_write_ahead_log(private_server)
         private_server.start()
         while private_server._administer("SELECT pg_is_in_recovery()") != [(False,)]:
             time.sleep(0.05)
-        check(story)
+        check(scenario)
 
 
 def belongs_to(server, directory):

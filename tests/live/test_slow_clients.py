@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tests import raw, servers, web_servers
+from tests import raw_requests, servers, web_servers
 from tests.conftest import missing
 
 pytestmark = [
@@ -84,4 +84,4 @@ def test_slow_clients_take_nothing_from_others(proxy, begin, drop, request):
     question += b"Host: a\r\nX-Auth-Token: admin\r\nConnection: close\r\n\r\n"
     with dripping(proxy.port, begin, drop):
         # Without the proxy each of these waits until the slow clients give up.
-        assert [raw.send(proxy.port, question, 20).status for _ in range(5)] == [200] * 5
+        assert [raw_requests.send(proxy.port, question, 20).status for _ in range(5)] == [200] * 5

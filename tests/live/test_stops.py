@@ -15,8 +15,8 @@ import pytest
 
 from tests import children, running, servers, web_servers
 from tests.conftest import missing
-from tests.length import LONG
 from tests.load.storm import Storm, claim, statuses
+from tests.run_length import LONG
 
 pytestmark = [
     # Web servers do not depend on the kind of database.

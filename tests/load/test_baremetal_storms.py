@@ -16,9 +16,9 @@ import pytest
 
 from placement.db.database import opened
 from tests import running
-from tests.length import LONG
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, new, statuses
+from tests.run_length import LONG
 
 pytestmark = pytest.mark.every_database
 

@@ -11,11 +11,11 @@ import pytest
 
 from placement.db.database import opened
 from tests import running
-from tests.length import LONG
 from tests.load.claiming import Hosts, claiming, releasing, request, results
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 from tests.load.test_kills import Busy
+from tests.run_length import LONG
 
 pytestmark = pytest.mark.every_database
 

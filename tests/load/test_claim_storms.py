@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-from tests.length import LONG
 from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, releasing, request, results
 from tests.load.storm import Call, claim, name, new, statuses
+from tests.run_length import LONG
 
 pytestmark = pytest.mark.every_database
 

@@ -13,10 +13,10 @@ import pytest
 
 from placement.db.database import opened
 from tests import running
-from tests.length import LONG
-from tests.load.books import Books
+from tests.load.allocation_ledger import Books
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
+from tests.run_length import LONG
 
 pytestmark = pytest.mark.every_database
 

@@ -13,8 +13,8 @@ import uuid
 
 import pytest
 
-from tests.length import LONG
 from tests.load.storm import Call, claim, holding, name, new, statuses, stock
+from tests.run_length import LONG
 
 pytestmark = pytest.mark.every_database
 

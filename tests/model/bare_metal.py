@@ -14,7 +14,7 @@ from typing import Any
 
 from os_resource_classes import normalize_name
 
-from tests.model.things import Refused
+from tests.model.records import Refused
 
 Held = dict[str, dict[str, int]]
 

@@ -14,9 +14,9 @@ import hypothesis
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from tests.caller import Caller
+from tests.model.records import UNKNOWN_OWNER, UNSAID, Claim, Held, Inventory, Refused
 from tests.model.service import Model
 from tests.model.strategies import CLASSES, CONSUMERS, CUSTOM_CLASSES, NO_SUCH_CLASS, NOT_THERE, TRAITS
-from tests.model.things import UNKNOWN_OWNER, UNSAID, Claim, Held, Inventory, Refused
 
 Things = list[tuple[int, int, int]]
 

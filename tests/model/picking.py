@@ -18,9 +18,9 @@ from hypothesis.stateful import invariant, rule
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.model.clients import Clients, seen, when
 from tests.model.placing import Judge, Options, Wish
+from tests.model.records import Record
 from tests.model.service import Model
 from tests.model.strategies import BELIEF, CONSUMER, CONSUMERS, OWNERS, WHICH
-from tests.model.things import Record
 from tests.search.query import query_string
 
 #: Two most often: one that fits where anything is left, and one of which few fit.

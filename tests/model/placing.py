@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placement.search.query.query import SearchQuery
+from tests.model.records import CONCURRENT_UPDATE, Claim, Held, Record
 from tests.model.service import Model
-from tests.model.things import CONCURRENT_UPDATE, Claim, Held, Record
 from tests.search import oracle, pick_oracle
 from tests.search.pick_oracle import Amount
 from tests.world import Stock, World

@@ -11,8 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tests.model.seen import Seen
-from tests.model.things import (
+from tests.model.records import (
     CONCURRENT_UPDATE,
     DUPLICATE_NAME,
     FIRST_CUSTOM_ID,
@@ -26,6 +25,7 @@ from tests.model.things import (
     Provider,
     Refused,
 )
+from tests.model.responses import Seen
 
 
 def atomic(method: Callable[..., Any]) -> Callable[..., Any]:

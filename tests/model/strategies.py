@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.model.things import Inventory
+from tests.model.records import Inventory
 
 CUSTOM_CLASSES = ("CUSTOM_A", "CUSTOM_B")
 CLASSES = ("VCPU", "DISK_GB", *CUSTOM_CLASSES)

@@ -14,10 +14,10 @@ from placement.baremetal import versions
 from placement.baremetal.api import TABLE
 from placement.http.endpoint import Endpoint
 from tests import json_strategies
-from tests.nonsense.places import Place
+from tests.nonsense.odd_values import MONSTERS as THINGS
+from tests.nonsense.odd_values import NOWHERE, Sent, usual_headers
 from tests.nonsense.strategies import ANY_TEXT, mostly, with_trap
-from tests.nonsense.things import MONSTERS as THINGS
-from tests.nonsense.things import NOWHERE, Sent, usual_headers
+from tests.nonsense.text_positions import Place
 
 PREFIX = "/baremetal"
 #: A node that is held by an allocation, one that is free, and one in use by hand.

@@ -16,7 +16,7 @@ from placement import microversion as mv
 from placement.http.endpoint import Endpoint
 from placement.routes import TABLE
 from tests import json_strategies
-from tests.nonsense.things import (
+from tests.nonsense.odd_values import (
     AGGREGATE,
     CLASSES,
     CONSUMER_GENERATION,

@@ -12,9 +12,19 @@ from hypothesis import strategies as st
 from placement.http.endpoint import Endpoint
 from placement.v1.api import TABLE
 from placement.version_history import OLDEST
-from tests.nonsense.places import Place
+from tests.nonsense.odd_values import (
+    AGGREGATE,
+    CLASSES,
+    CONSUMERS,
+    NOWHERE,
+    PROVIDERS,
+    TRAITS,
+    UUIDS,
+    Sent,
+    usual_headers,
+)
 from tests.nonsense.strategies import ANY_TEXT, bodies, mostly
-from tests.nonsense.things import AGGREGATE, CLASSES, CONSUMERS, NOWHERE, PROVIDERS, TRAITS, UUIDS, Sent, usual_headers
+from tests.nonsense.text_positions import Place
 
 PREFIX = "/v1"
 ROUTES = tuple(

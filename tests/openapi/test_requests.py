@@ -18,8 +18,8 @@ from schemathesis.specs.openapi import checks
 from placement import deploy
 from tests import caller, web
 from tests.db.test_never_5xx import furnish
-from tests.described import Described
 from tests.nonsense.strategies import ABOUT, VALUES, familiar
+from tests.reply_conformance import Described
 
 CHECKS = [
     not_a_server_error,

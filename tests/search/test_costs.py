@@ -25,12 +25,12 @@ from placement.search.choose import DEPTH_FIRST
 from placement.search.find import Settings, find
 from placement.search.query.parse import search_query
 from tests import caller, web
-from tests.costs import cost
-from tests.length import LONG
-from tests.search import costly
+from tests.cost_measurement import cost
+from tests.run_length import LONG
+from tests.search import costly_queries
 
 SECONDS, MEBIBYTES = 20, 300
-QUERIES = dict(costly.queries(10 if LONG else 1))
+QUERIES = dict(costly_queries.queries(10 if LONG else 1))
 
 
 class Outcome(NamedTuple):
@@ -79,7 +79,7 @@ def test_a_search_that_runs_out_of_operations_returns_the_first_candidates(opera
 @pytest.mark.parametrize("minor", [10, 28, 29, 39])
 def test_a_reply_that_runs_out_of_memory_has_the_first_candidates(minor: int) -> None:
     """Each of them is complete, with the summaries of its providers."""
-    snapshot = costly.hosts(600, 5)
+    snapshot = costly_queries.hosts(600, 5)
     version = Version(1, minor)
     asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], version), version)
     found = find(asked, snapshot, Settings(10_000))
@@ -97,7 +97,7 @@ def test_a_shared_summary_is_counted_once_and_at_least_one_candidate_is_returned
     """Groups of five candidates have the summaries of the same tree."""
     version = Version(1, 39)
     asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
-    found = find(asked, costly.hosts(600, 5), Settings(strategy=DEPTH_FIRST))
+    found = find(asked, costly_queries.hosts(600, 5), Settings(strategy=DEPTH_FIRST))
     some = present(found._replace(remaining_memory=800_000), version).document
     trees, more = divmod(len(some["provider_summaries"]), 6)
     assert (10 < trees < 600, more) == (True, 0)
@@ -109,7 +109,7 @@ def test_a_shared_summary_is_counted_once_and_at_least_one_candidate_is_returned
 def test_memory_for_as_many_candidates_as_the_limit_is_no_shortage() -> None:
     version = Version(1, 39)
     asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
-    snapshot = costly.hosts(600, 5)
+    snapshot = costly_queries.hosts(600, 5)
     count = len(find(asked, snapshot, Settings(memory=800_000)).candidates)
     assert 10 < count < 3000
     for wanted, shortage in ((count, None), (count + 1, "memory")):
@@ -131,12 +131,15 @@ def test_memory_for_as_many_candidates_as_the_limit_is_no_shortage() -> None:
 def test_a_header_names_the_exhausted_budget(database: Database, options: dict[str, int], header: str | None) -> None:
     call = caller.inside(deploy.loadapp(web.configuration(**options), database))
     for number in range(41):
-        more = {"parent_provider_uuid": costly.uuid(0)} if number else {}
-        body = {"name": str(number), "uuid": costly.uuid(number), **more}
+        more = {"parent_provider_uuid": costly_queries.uuid(0)} if number else {}
+        body = {"name": str(number), "uuid": costly_queries.uuid(number), **more}
         assert call("POST", "/resource_providers", 39, body).status == 200
         body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
-        assert call("PUT", f"/resource_providers/{costly.uuid(number)}/inventories", 39, body).status == 200
-    for query in (costly.groups(2, lambda _: "VCPU:1"), costly.groups(2, lambda _: "VCPU:1") + "&limit=1600"):
+        assert call("PUT", f"/resource_providers/{costly_queries.uuid(number)}/inventories", 39, body).status == 200
+    for query in (
+        costly_queries.groups(2, lambda _: "VCPU:1"),
+        costly_queries.groups(2, lambda _: "VCPU:1") + "&limit=1600",
+    ):
         answer = call("GET", f"/allocation_candidates?{query}")
         assert answer.status == 200
         assert answer.headers.get("x-placement-incomplete") == header
@@ -148,7 +151,7 @@ def test_a_header_names_the_exhausted_budget(database: Database, options: dict[s
 
 
 def test_a_list_of_all_providers_needs_little_more_memory_than_its_text() -> None:
-    snapshot = costly.star(100_000 if LONG else 20_000)
+    snapshot = costly_queries.star(100_000 if LONG else 20_000)
     request = types.SimpleNamespace(mount_path="", version=Version(1, 39))
 
     def text() -> int:
@@ -163,7 +166,7 @@ def test_a_list_of_all_providers_needs_little_more_memory_than_its_text() -> Non
 def test_narrowing_is_counted_as_memory() -> None:
     """With too little memory for narrowing there is no candidate, and the search is not complete."""
     asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], Version(1, 39)), Version(1, 39))
-    snapshot = costly.hosts(600, 5)
+    snapshot = costly_queries.hosts(600, 5)
     for memory, few in ((snapshot.size, 0), (100 * snapshot.size, 10)):
         found = find(asked, snapshot, Settings(10, memory=memory))
         assert (len(found.candidates), found.complete) == (few, few > 0)

@@ -17,7 +17,7 @@ from placement.search.count.sharing import Sharing
 from placement.search.find import Settings, find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search import oracle
-from tests.search.most import TooManyError, most
+from tests.search.capacity_oracle import TooManyError, most
 from tests.strategies import crowded_queries, crowds, examples, search_queries, worlds
 from tests.world import Stock, World
 

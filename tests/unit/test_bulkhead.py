@@ -178,8 +178,7 @@ def waiters():
 
 def test_those_beyond_the_limit_give_up_if_all_admitted_threads_are_stalled(inside, waiters, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)  # none gives up before all wait
-    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.01)
-    wall = Bulkhead(3)
+    wall = Bulkhead(3, check_interval=0.01)
     inside(wall, 1)
     done, (first, second, third, fourth) = waiters(wall, 4)
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
@@ -206,8 +205,7 @@ def test_beside_threads_that_are_stalled_and_those_that_wait_for_them_none_is_ad
 
 def test_none_gives_up_while_a_thread_is_not_stalled(inside, waiters, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
-    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.01)
-    wall = Bulkhead(1)
+    wall = Bulkhead(1, check_interval=0.01)
     inside(wall, 1)
     done, found = waiters(wall, 3)
     time.sleep(0.1)
@@ -218,8 +216,7 @@ def test_none_gives_up_while_a_thread_is_not_stalled(inside, waiters, monkeypatc
 @pytest.mark.parametrize(("limit", "admitted"), [(None, 1), (1, 0), (5, 1)])
 def test_none_gives_up_where_threads_are_left(inside, waiters, monkeypatch, limit, admitted):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
-    monkeypatch.setattr(bulkhead, "_CHECK_INTERVAL", 0.01)
-    wall = Bulkhead(limit)
+    wall = Bulkhead(limit, check_interval=0.01)
     if admitted:
         inside(wall, admitted)
     done, found = waiters(wall, 4)

@@ -102,59 +102,6 @@ def test_schema_is_a_json_schema(name):
         jsonschema.Draft7Validator.check_schema(DOCUMENTS[name].render(version))
 
 
-def test_the_form_of_a_claim_depends_on_the_version():
-    """The table of the reference (docs: api-replace-allocations)."""
-    listed = {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1}}]}
-    keyed = {"allocations": {UUID: {"resources": {"VCPU": 1}}}}
-    owner = {"project_id": "p", "user_id": "u"}
-    guarded = owner | {"consumer_generation": 3}
-    mapped = keyed | guarded | {"mappings": {"": "anything", "_A": [UUID]}}
-    typed = mapped | {"consumer_type": "INSTANCE"}
-    forms = [listed, listed | owner, keyed | owner, keyed | guarded, mapped, typed]
-    first = [mv.Version(1, minor) for minor in (0, 8, 12, 28, 34, 38)]
-    until = [*first[1:], mv.Version(1, 40)]
-    accepted = {
-        (number, version)
-        for number, form in enumerate(forms)
-        for version in VERSIONS
-        if conforms(allocation.REPLACE, form, version)
-    }
-    lifetimes = {
-        (number, version)
-        for number in range(len(forms))
-        for version in VERSIONS
-        if first[number] <= version < until[number]
-    }
-    # mappings are optional, so a body without them stays valid
-    lifetimes |= {(3, version) for version in VERSIONS if first[4] <= version < until[4]}
-    assert accepted == lifetimes
-
-
-def test_put_accepts_empty_allocations_since_consumer_generations_and_post_always():
-    empty = CLAIM | {"allocations": {}}
-    old = {"allocations": {}, "project_id": "p", "user_id": "u"}
-    assert not conforms(allocation.REPLACE, old, mv.ALLOCATIONS_BY_PROVIDER)
-    assert conforms(allocation.CREATE, {UUID: old}, mv.POST_ALLOCATIONS)
-    assert conforms(allocation.REPLACE, empty, mv.LATEST)
-    assert conforms(allocation.CREATE, {UUID: empty}, mv.LATEST)
-
-
-def test_reshaper_requires_inventories_and_allocations():
-    moved = {UUID: {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 1}}}}
-    assert conforms(reshaper.CREATE, {"inventories": moved, "allocations": {}}, mv.LATEST)
-    assert not conforms(reshaper.CREATE, {"inventories": moved}, mv.LATEST)
-    assert not conforms(reshaper.CREATE, {"inventories": {}, "allocations": {}}, mv.LATEST)
-    assert not conforms(allocation.CREATE, {}, mv.LATEST)
-
-
-def test_aggregates_are_a_list_before_generations_and_an_object_since():
-    bare, guarded = [UUID, OTHER], {"aggregates": [UUID], "resource_provider_generation": 0}
-    before, after = mv.ERROR_CODES, mv.CANDIDATES_REQUIRED
-    assert after < mv.AGGREGATE_GENERATION < before
-    assert [conforms(aggregate.REPLACE, bare, version) for version in (after, before)] == [True, False]
-    assert [conforms(aggregate.REPLACE, guarded, version) for version in (after, before)] == [False, True]
-
-
 def test_inventory_under_an_invalid_class_name_is_validated_as_well():
     whole = {"resource_provider_generation": 0, "inventories": {"lower": {"total": 1}}}
     assert conforms(inventory.REPLACE, whole, mv.LATEST)
@@ -624,18 +571,6 @@ def test_query_is_refused_with_an_explanation(schema, version, pairs, message):
 def test_consumer_type_of_usages_may_be_any_text_that_begins_with_all():
     """The pattern is not anchored at its end, as in OpenStack Placement."""
     assert usage.LIST.validate([("project_id", "p"), ("consumer_type", "allfoo")], mv.LATEST)
-
-
-def test_group_suffixes_are_numbers_first_and_strings_since_1_33():
-    lifetimes = {
-        "resources1": mv.GRANULAR_GROUPS,
-        "resources0": mv.STRING_SUFFIXES,
-        "resources_A-1": mv.STRING_SUFFIXES,
-    }
-    for name, since in lifetimes.items():
-        pairs = [("resources", "VCPU:1"), (name, "VCPU:1")]
-        accepted = [version for version in VERSIONS if conforms(allocation_candidate.LIST, pairs, version)]
-        assert accepted == [version for version in VERSIONS if version >= since], name
 
 
 def test_the_last_value_counts_except_for_limit_and_group_policy():

@@ -145,14 +145,6 @@ def test_a_reply_has_no_header_of_the_other_api_and_none_for_caches(app):
     assert not version_headers(web.ask(app, "GET", "/", {VERSION: "1.60"}))
 
 
-def test_a_refused_version_is_answered_with_406(app):
-    answer = web.ask(app, "GET", "/baremetal/v1/nodes", {VERSION: "1.116"})
-    assert (answer.status_int, version_headers(answer)) == (406, RANGE)
-    assert inner(answer).keys() == {"code", "title", "description"}
-    answer = web.ask(app, "GET", "/baremetal/v1/nodes", {VERSION: "abc"})
-    assert (answer.status_int, version_headers(answer)) == (406, {})
-
-
 @pytest.mark.parametrize("path", ["/v1/ports", "/ports", "/v1/drivers/ipmi", "/v1/v1", "/v2", "/v1/healthcheck"])
 def test_a_path_that_is_not_served_is_404(app, path):
     answer = web.ask(app, "GET", f"/baremetal{path}", {VERSION: "1.60"})

@@ -37,17 +37,6 @@ def test_the_version_document_needs_no_authentication(app, headers, query):
     assert answer.headers["content-type"] == "application/json"
 
 
-def test_last_modified_is_sent_from_1_15_on():
-    app = web.application({"/": {"GET": root.show}})
-    assert "last-modified" in web.ask_inside(app, "GET", "/", version=mv.CACHE_HEADERS).headers
-    assert "last-modified" not in web.ask_inside(app, "GET", "/", version=mv.NESTED).headers
-
-
-def test_an_unsupported_version_is_refused_by_the_version_document_too(app):
-    answer = web.ask(app, "GET", "/", {"openstack-api-version": "placement 9.9"})
-    assert answer.status_int == 406
-
-
 BROWSERS = [
     "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "text/html",

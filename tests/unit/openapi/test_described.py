@@ -14,8 +14,8 @@ from placement.schemas.declarations import Field, Object, integer
 from placement.schemas.success import Dated, Success
 from placement.v1.api import V1
 from placement.version_history import OLDEST
-from tests import described, web
-from tests.described import Described, NotDescribed
+from tests import reply_conformance, web
+from tests.reply_conformance import Described, NotDescribed
 
 COUNT = Success(200, Object(Field("count", integer(), required=True)))
 DATED = dataclasses.replace(COUNT, dated=Dated.ALWAYS)
@@ -30,7 +30,7 @@ def serve(monkeypatch, reply, *replies, since=OLDEST, api=PLACEMENT):
     """Return an application with an endpoint that returns ``reply`` and declares ``replies``."""
     things = endpoint(replies=replies, since=since)(lambda _req: reply)
     api = dataclasses.replace(api, routes={"/things": {"GET": things}})
-    monkeypatch.setattr(described, "APIS", (api,))
+    monkeypatch.setattr(reply_conformance, "APIS", (api,))
     return Described(web.mounted(*{each.prefix: each for each in (PLACEMENT, api)}.values()))
 
 
@@ -100,7 +100,7 @@ def test_a_reply_of_an_api_without_versions_has_no_further_fields_although_later
 
 def test_a_reply_of_an_operation_that_the_document_lacks_is_a_difference(monkeypatch):
     app = serve(monkeypatch, ok({"count": 1}), COUNT)
-    monkeypatch.setattr(described, "_document", lambda _api, _version: {"paths": {"/things": {}}})
+    monkeypatch.setattr(reply_conformance, "_document", lambda _api, _version: {"paths": {"/things": {}}})
     with pytest.raises(NotDescribed, match=r"GET /things at 1\.0: .*the operation is not described"):
         web.ask(app, "GET", "/things", ADMIN)
     assert web.ask(app, "DELETE", "/things", ADMIN).status_int == 405

@@ -20,7 +20,7 @@ from placement.schemas.success import Success, ok
 from placement.v1 import failures
 from placement.v1.api import V1
 from placement.version_history import OLDEST, Version
-from tests.described import APIS, resolved
+from tests.reply_conformance import APIS, resolved
 
 VERSIONS = [change.version for change in mv.HISTORY]
 DOCUMENTS = [(PLACEMENT, version) for version in VERSIONS] + [(V1, OLDEST)]

@@ -14,7 +14,7 @@ import pytest
 from placement import microversion as mv
 from placement.openapi.document import describe
 from placement.routes import PLACEMENT
-from tests.described import resolved
+from tests.reply_conformance import resolved
 
 CHANGES = """
 1.1 + GET /resource_providers/{uuid}/aggregates

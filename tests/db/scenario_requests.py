@@ -1,10 +1,10 @@
-"""Requests of Placement's API that stories are made of (tests/db/calls.py), and the preconditions of several."""
+"""Requests of Placement's API that scenarios are made of (tests/db/scenarios.py), and the preconditions of several."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.db.calls import Call
+from tests.db.scenarios import Call
 
 
 def provider(name: str, parent: str | None = None) -> Call:

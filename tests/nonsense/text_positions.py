@@ -7,7 +7,7 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tests.nonsense.things import CONSUMERS, NOWHERE, PROVIDERS, Sent, usual_headers
+from tests.nonsense.odd_values import CONSUMERS, NOWHERE, PROVIDERS, Sent, usual_headers
 
 _PROVIDERS = "/resource_providers"
 _PROVIDER = f"{_PROVIDERS}/{PROVIDERS[2]}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.model.things import STANDARD_CLASSES, Consumer, Provider, Record
+from tests.model.records import STANDARD_CLASSES, Consumer, Provider, Record
 
 
 class Seen:

@@ -1,8 +1,8 @@
-"""A request with placeholders, and a story: its preconditions, one request, and its changes.
+"""A request with placeholders, and a scenario: its preconditions, one request, and its changes.
 
 In paths and bodies ``$host`` is a provider, ``$consumer`` and ``$aggregate`` are one of these, ``$node`` is a node
 (each may be the beginning of a name), and ``$RUN`` ends the names of classes and traits.  All are new for each run, so
-that a story can be run again and again on one database.
+that a scenario can be run again and again on one database.
 """
 
 from __future__ import annotations

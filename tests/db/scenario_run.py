@@ -14,16 +14,16 @@ from placement.db import feed
 from placement.db.database import Database
 from placement.db.tables import provider_changes, resource_providers
 from tests.caller import Answer, Caller
-from tests.db import belongings
-from tests.db.calls import NO_PROVIDER, Names, Write
+from tests.db import row_snapshots
 from tests.db.in_process import placement
+from tests.db.scenarios import NO_PROVIDER, Names, Write
 
 #: What differs in each run.
 _OWN = re.compile(r"req-[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 
 
 @dataclass
-class StoryRun:
+class ScenarioRun:
     """A write whose preconditions have been created, through a database without faults."""
 
     write: Write
@@ -46,7 +46,7 @@ class StoryRun:
     def state(self) -> dict[str, Any]:
         """Return the state of the things of this run, under names that are the same in every run."""
         uuids = [value for name, value in self.names.items() if name != "RUN"]
-        found = belongings.of(self.database, uuids, self.names["RUN"])
+        found = row_snapshots.of(self.database, uuids, self.names["RUN"])
         found |= {page: self._witness("GET", page)[:2] for page in self.names.pages()}
         state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(found))), object_hook=_sorted)
         return state

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 
-def portrait(engine: sa.Engine) -> dict[str, list[str]]:
+def describe(engine: sa.Engine) -> dict[str, list[str]]:
     """Per table a line for each column, key and index."""
     with engine.connect() as connection:
         inspector = sa.inspect(connection)
@@ -16,7 +16,7 @@ def portrait(engine: sa.Engine) -> dict[str, list[str]]:
 
 
 def written(tables: dict[str, list[str]]) -> str:
-    """The portrait as a text."""
+    """Return the description as a text."""
     return "\n\n".join("\n    ".join([table, *lines]) for table, lines in tables.items()) + "\n"
 
 
