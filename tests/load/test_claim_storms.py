@@ -13,13 +13,14 @@ import time
 
 import pytest
 
+from placement.search.pick.strategy import Preference
 from tests.length import LONG
 from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, releasing, request, results
 from tests.load.storm import Call, claim, name, new, statuses
 
 ROUNDS = 10 if LONG else 1
 CLIENTS = 8
-STRATEGIES = ("spread", "pack", "random", {"spread_over": "root"})
+STRATEGIES = (*(each.value for each in Preference), {"spread_over": "root"})
 
 rounds = pytest.mark.parametrize("round_", range(ROUNDS))
 

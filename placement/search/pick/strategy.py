@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
@@ -18,14 +18,18 @@ DomainsOf = Callable[[int], frozenset[str]]
 
 
 class Preference(StrEnum):
-    """Which of the trees that have room is taken first."""
+    """Which of the trees that have room is taken first; each with words for people."""
 
-    #: The least used.
-    SPREAD = "spread"
-    #: The most used.
-    PACK = "pack"
-    #: Each with the same probability.
-    RANDOM = "random"
+    words: str
+
+    def __new__(cls, value: str, words: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_, member.words = value, words
+        return member
+
+    SPREAD = "spread", "the least used trees"
+    PACK = "pack", "the most used trees"
+    RANDOM = "random", "each tree with the same probability"
 
 
 class Strategy(NamedTuple):

@@ -19,3 +19,5 @@ def test_a_command_is_described_with_its_options(name):
     assert f"``{name}" in TEXT
     assert f"``placement-ask {name}``" in TEXT  # beside the command of openstack
     assert [option for option in sorted(options - {"--help"}) if option not in TEXT] == []
+    for action in COMMANDS[name]._actions:
+        assert not action.choices or f"``{action.option_strings[0]} {'|'.join(action.choices)}``" in TEXT
