@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
@@ -18,18 +18,23 @@ DomainsOf = Callable[[int], frozenset[str]]
 
 
 class Preference(StrEnum):
-    """Which of the trees that have room is taken first; each with words for people."""
+    """Which of the trees that have room is taken first."""
 
-    words: str
+    SPREAD = "spread"
+    PACK = "pack"
+    RANDOM = "random"
 
-    def __new__(cls, value: str, words: str) -> Self:
-        member = str.__new__(cls, value)
-        member._value_, member.words = value, words
-        return member
+    @property
+    def words(self) -> str:
+        """What it prefers, for people."""
+        return _WORDS[self]
 
-    SPREAD = "spread", "the least used trees"
-    PACK = "pack", "the most used trees"
-    RANDOM = "random", "each tree with the same probability"
+
+_WORDS = {
+    Preference.SPREAD: "the least used trees",
+    Preference.PACK: "the most used trees",
+    Preference.RANDOM: "each tree with the same probability",
+}
 
 
 class Strategy(NamedTuple):

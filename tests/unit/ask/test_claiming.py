@@ -40,7 +40,7 @@ def test_a_claim_names_its_consumer_and_its_owner():
 
 def test_the_strategies_are_those_of_the_service():
     """The program does not import them: it starts without numpy."""
-    assert claiming.STRATEGIES == tuple(Preference)
+    assert tuple(Preference) == claiming.STRATEGIES
 
 
 def test_a_consumer_that_is_not_named_is_a_new_one():
