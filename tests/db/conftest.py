@@ -6,8 +6,8 @@ import pytest
 
 from placement.db import schema, standard
 from placement.db.database import opened
-from tests import galera, servers
-from tests.conftest import chosen, missing
+from tests import galera
+from tests.conftest import chosen
 from tests.db import replay
 from tests.db.metal import Client, Metal
 from tests.db.pair import Pair
@@ -35,19 +35,16 @@ def own_insert(backend):
 def pair(request):
     if "mariadb" not in chosen(request.config):
         pytest.skip("mariadb is not among --databases")
-    try:
-        with galera.cluster() as cluster:
-            first, second = cluster.create_database()
-            with (
-                # Nothing waits for the other node, so that requests at both are concurrent.
-                opened(first, mysql_wsrep_sync_wait=0) as slow,
-                opened(second, mysql_wsrep_sync_wait=0) as quick,
-            ):
-                schema.sync(slow.engine)
-                standard.insert(slow)
-                yield Pair(slow, quick)
-    except servers.Missing as reason:
-        missing(reason)
+    with galera.cluster() as cluster:
+        first, second = cluster.create_database()
+        with (
+            # Nothing waits for the other node, so that requests at both are concurrent.
+            opened(first, mysql_wsrep_sync_wait=0) as slow,
+            opened(second, mysql_wsrep_sync_wait=0) as quick,
+        ):
+            schema.sync(slow.engine)
+            standard.insert(slow)
+            yield Pair(slow, quick)
 
 
 @pytest.fixture

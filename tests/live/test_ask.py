@@ -12,7 +12,6 @@ import requests
 
 from tests import asking, preloaded, running, servers
 from tests.asking import ASK
-from tests.conftest import missing
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -222,7 +221,7 @@ class TestOpenStack:
         def run(command, refused=None):
             done = openstack_command([*identity, *command.split(), "-f", "json"])
             if "is not an openstack command" in done.stderr:
-                missing("the entry points are not installed: pip install -e .")
+                raise servers.Missing("the entry points are not installed: pip install -e .")
             if refused is not None:
                 assert (done.returncode, refused in done.stderr) == (1, True), done.stderr
                 return None
