@@ -70,3 +70,4 @@ def test_in_ci_each_test_fails(run, monkeypatch):
     ran.stdout.fnmatch_lines(["serverd is not installed: `make servers` installs it (CI runs everything)"] * 3)
     ran.stdout.fnmatch_lines(["clientd is not installed: pip install clientd (CI runs everything)"])
     ran.stdout.no_fnmatch_line("*for lack of programs*")
+    ran.stdout.no_fnmatch_line("During handling of *")
