@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from types import SimpleNamespace
 
 import hypothesis
 import pytest
 
 from placement.db.database import opened
-from tests import children, servers, statement_cache, synced
+from tests import children, servers, statement_cache, synced, undecided
 from tests.time_left import TimeLeft
-from tests.undecided import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks
 
 # No test fails because the machine is busy.
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True)
@@ -40,6 +39,7 @@ def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         children.begin_run()
         config.pluginmanager.register(TimeLeft(config))
+        config.pluginmanager.register(undecided)
 
 
 def pytest_unconfigure(config):
@@ -126,19 +126,43 @@ def _levels():
     return {None: logging.root.level} | {name: each.level for name, each in named if isinstance(each, logging.Logger)}
 
 
-def missing(reason):
-    """Skip the test because a program is missing, with its name; fail where all programs are required."""
-    if os.environ.get("CI"):
-        pytest.fail(f"{reason} (CI runs everything)", pytrace=False)
-    pytest.skip(str(reason))
+#: The name of the property of a report that says which program was missing.
+_MISSING = "missing"
 
 
-def shared_server(kind):
-    """The server of this kind on which tests make their databases, where there is one."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    """A test, a subtest or a fixture that raised ``servers.Missing`` is skipped; it fails where all is required."""
+    reason = call.excinfo and call.excinfo.value
+    if not isinstance(reason, servers.Missing):
+        return (yield)
     try:
-        return servers.shared(kind)
-    except servers.Missing as reason:
-        return missing(reason)
+        if os.environ.get("CI"):
+            pytest.fail(f"{reason} (CI runs everything)", pytrace=False)
+        pytest.skip(str(reason))
+    except (pytest.fail.Exception, pytest.skip.Exception) as outcome:
+        outcome.__suppress_context__ = True
+        call.excinfo = pytest.ExceptionInfo.from_exception(outcome)
+    report = yield
+    report.user_properties = [*report.user_properties, (_MISSING, str(reason))]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say why tests were skipped, a line for each reason; first for which ones what has to be installed."""
+    programs, others = Counter(), Counter()
+    for category, reports in terminalreporter.stats.items():  # pytest shows no skipped subtests, and has them as ""
+        for report in reports:
+            program = dict(getattr(report, "user_properties", ())).get(_MISSING)
+            if program is not None and report.skipped:
+                programs[program] += 1
+            elif category == "skipped":
+                others[report.longrepr[2].removeprefix("Skipped: ")] += 1
+    for title, reasons in (("skipped for lack of programs", programs), ("skipped", others)):
+        if reasons:
+            terminalreporter.section(title)
+            for reason, count in reasons.most_common():
+                terminalreporter.line(f"{count:6}  {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -146,7 +170,7 @@ def backend(request):
     """The server that the databases of the test are made on: servers.SQLite, MariaDB or PostgreSQL."""
     if request.param not in chosen(request.config):
         pytest.skip(f"{request.param} is not among --databases")
-    return shared_server(request.param)
+    return servers.shared(request.param)
 
 
 @pytest.fixture
@@ -187,8 +211,5 @@ def private_server(request):
     """A server of the test's own, to kill and restart; parametrize it with "mariadb" and "postgresql"."""
     if request.param not in chosen(request.config):
         pytest.skip(f"{request.param} is not among --databases")
-    try:
-        with servers.private(request.param) as server:
-            yield server
-    except servers.Missing as reason:
-        missing(reason)
+    with servers.private(request.param) as server:
+        yield server

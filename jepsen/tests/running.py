@@ -12,21 +12,18 @@ from jepsen import catalogue
 from jepsen.clusters.cluster import Cluster
 from jepsen.history import FINAL
 from jepsen.run import Plan, Result, run
-from tests import servers, undecided
-from tests.conftest import chosen, missing
+from tests import undecided
+from tests.conftest import chosen
 
 
 @contextlib.contextmanager
 def running_cluster(request: pytest.FixtureRequest, name: str, *args: Any, **options: Any) -> Iterator[Cluster]:
-    """Provide the cluster of this name; skip the test if its kind is not among --databases, or where it cannot run."""
+    """Provide the cluster of this name; skip the test if its kind is not among --databases."""
     cls = catalogue.cluster(name)
     if cls.kind not in chosen(request.config):
         pytest.skip(f"{cls.kind} is not among --databases")
-    try:
-        with cls(*args, **options) as cluster:
-            yield cluster
-    except servers.Missing as reason:
-        missing(reason)
+    with cls(*args, **options) as cluster:
+        yield cluster
 
 
 def assert_nothing_violated(result: Result, record_property: Callable[[str, object], None]) -> None:

@@ -17,8 +17,7 @@ from jepsen.run import Plan, run
 from jepsen.tests.running import assert_nothing_violated, running_cluster
 from placement.db import schema
 from placement.db.database import opened
-from tests import children
-from tests.conftest import missing
+from tests import children, servers
 from tests.run_length import LONG
 
 CLUSTERS = ("mariadb-hosts", "postgresql-hosts", "galera-hosts")
@@ -71,7 +70,7 @@ def older_tree(name):
     try:
         return older_version.tree(children.run_directory() / f"older-{name}")
     except older_version.NoHistory as reason:
-        return missing(reason)
+        raise servers.Missing(reason) from reason
 
 
 def revision(cluster):

@@ -8,8 +8,6 @@ from jepsen import catalogue
 from jepsen.planted.faults import VARIABLE, faults, plant
 from jepsen.planted.runs import RUNS
 from jepsen.tests.running import assert_nothing_violated
-from tests import servers
-from tests.conftest import missing
 from tests.run_length import LONG
 
 CHOSEN = [one for one in RUNS if LONG or one.quick]
@@ -21,16 +19,9 @@ def _histories_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def carried_out(planted):
-    try:
-        return planted.carry_out()
-    except servers.Missing as reason:
-        return missing(reason)
-
-
 @pytest.mark.parametrize("planted", CHOSEN, ids=lambda one: one.fault)
 def test_a_planted_fault_is_found(planted):
-    found = {violation.invariant for violation in carried_out(planted).violations}
+    found = {violation.invariant for violation in planted.carry_out().violations}
     assert planted.invariants <= found
 
 
@@ -38,7 +29,7 @@ if LONG:  # other runs have those of test_runs.py
 
     @pytest.mark.parametrize("faultless", FAULTLESS, ids=lambda one: f"{one.workload}-{one.cluster}-{one.nemesis}")
     def test_nothing_is_found_without_a_fault(faultless, record_property):
-        assert_nothing_violated(carried_out(faultless), record_property)
+        assert_nothing_violated(faultless.carry_out(), record_property)
 
 
 def test_each_fault_has_its_run():

@@ -16,8 +16,6 @@ from jepsen.clusters.moved_clocks import Simulated
 from jepsen.history import History
 from placement.db import feed
 from placement.db.tables import change_writers, provider_changes
-from tests import servers
-from tests.conftest import missing
 from tests.load.claiming import Hosts, claiming, request
 from tests.load.storm import Call, Storm, new
 from tests.run_length import LONG
@@ -34,11 +32,8 @@ BEYOND = 0.01
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    try:
-        with Simulated(backend.kind) as running:
-            yield running
-    except servers.Missing as reason:
-        missing(reason)
+    with Simulated(backend.kind) as running:
+        yield running
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from placement.ask import filters, query
 from placement.ask.address import UsageError
 
 Document = Mapping[str, Any]
+#: Those of placement.search.pick, which would import numpy; a test compares them.
 STRATEGIES = ("spread", "pack", "random")
 #: Seconds of each unit of a duration.
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

@@ -17,6 +17,7 @@ _OVERVIEW = {
     "resource_class": "class",
     "aggregate": "aggregate",
     "trait": "trait",
+    "at": "at",
     "sort": "sort",
 }
 _CONSUMERS = {
@@ -40,6 +41,7 @@ def add_overview(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--aggregate", metavar="<uuid>", help="those of an aggregate")
     options.add_argument("--trait", metavar="<trait>", help="those with a trait")
     options.add_argument("--sort", metavar="<order>", help="of the trees, such as free:VCPU, or --sort=-free:VCPU")
+    options.add_argument("--at", metavar="<when>", help="what was there at a past date, or an age ago such as 2h")
     options.add_argument("--over-committed", action="store_true", help="those with more used than capacity")
     _add_limit(options)
 

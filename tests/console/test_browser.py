@@ -14,7 +14,6 @@ import bcrypt
 import pytest
 
 from tests import children, identity, running, servers
-from tests.conftest import missing
 from tests.console import chromium
 from tests.console.conftest import console
 from tests.console.fleet import CONSUMER, GONE_CONSUMER, HOSTILE, send
@@ -55,10 +54,7 @@ WIDTHS = (360, 768, 1280, 3840)
 @pytest.fixture(scope="module")
 def browser():
     with contextlib.ExitStack() as stack:
-        try:
-            opened = stack.enter_context(chromium.launched())
-        except servers.Missing as reason:
-            missing(reason)
+        opened = stack.enter_context(chromium.launched())
         yield opened
 
 
@@ -426,14 +422,11 @@ def test_a_theme_is_chosen_and_kept(open_page):
 
 @pytest.fixture(scope="module")
 def keystone():
-    try:
-        with identity.keystone() as started:
-            started.create_project("mine")
-            started.create_user("operator", {"mine": ["admin"]})
-            started.create_user("reader", {"mine": ["reader"]})
-            yield started
-    except servers.Missing as reason:
-        missing(reason)
+    with identity.keystone() as started:
+        started.create_project("mine")
+        started.create_user("operator", {"mine": ["admin"]})
+        started.create_user("reader", {"mine": ["reader"]})
+        yield started
 
 
 @pytest.fixture(scope="module")

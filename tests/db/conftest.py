@@ -7,8 +7,8 @@ import pytest
 from placement.db import dialects, feed, retry, schema, standard
 from placement.db.database import opened
 from placement.db.timeouts import Timeouts
-from tests import galera, servers
-from tests.conftest import chosen, missing
+from tests import galera
+from tests.conftest import chosen
 from tests.db import replay
 from tests.db.bare_metal import Client, Metal
 from tests.db.galera_pair import Pair
@@ -55,19 +55,16 @@ def no_pauses(monkeypatch):
 def pair(request):
     if "mariadb" not in chosen(request.config):
         pytest.skip("mariadb is not among --databases")
-    try:
-        with galera.cluster() as cluster:
-            first, second = cluster.create_database()
-            with (
-                # Nothing waits for the other node, so that requests at both are concurrent.
-                opened(first, mysql_wsrep_sync_wait=0) as slow,
-                opened(second, mysql_wsrep_sync_wait=0) as quick,
-            ):
-                schema.sync(slow.engine)
-                standard.insert(slow)
-                yield Pair(slow, quick)
-    except servers.Missing as reason:
-        missing(reason)
+    with galera.cluster() as cluster:
+        first, second = cluster.create_database()
+        with (
+            # Nothing waits for the other node, so that requests at both are concurrent.
+            opened(first, mysql_wsrep_sync_wait=0) as slow,
+            opened(second, mysql_wsrep_sync_wait=0) as quick,
+        ):
+            schema.sync(slow.engine)
+            standard.insert(slow)
+            yield Pair(slow, quick)
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ from placement.v1 import examining
 from tests import children, servers, web
 from tests.db import lease, replay
 from tests.db.in_process import placement
+from tests.findings import PLANTED, plants
 from tests.index.rewound import unchecked
 from tests.synced import NOWHERE
 
@@ -272,6 +273,7 @@ PLANTS = {
         (taken_id, "standard_rows", Severity.ERROR, False, ["CUSTOM_TAKEN, and not PGPU"]),
     )
 }
+PLANTED.update((check, severity) for _, check, severity, _, _ in PLANTS.values())
 #: Findings that a plant has beside its own: SQLite is asked which foreign keys are violated; an allocation of a class
 #: or a provider that is not there exceeds what there is; a lost provider leaves a consumer without a row.
 BESIDE = {
@@ -480,6 +482,7 @@ def test_allocations_of_a_standard_class_that_is_lost_stay(database, plant, doct
     assert examined(database) == []
 
 
+@plants("leases", Severity.WARNING)
 def test_leases_that_are_overdue_are_given_back(database, world, doctor):
     lease.expire(database, LEASED, 60)
     assert examined(database) == [], "requests have some minutes"
@@ -674,6 +677,7 @@ def run(database, *statements):
             connection.exec_driver_sql(statement)
 
 
+@plants("revision", Severity.ERROR)
 def test_an_older_revision_is_found(fresh):
     schema.stamp(fresh.engine, "a082b8bb98d0")
     found = examine(Subject(web.configuration(), fresh), checks.CHECKS)
@@ -722,6 +726,7 @@ def test_a_table_that_was_dropped_is_found(fresh):
     assert (check, finding.severity, finding.where) == ("revision", Severity.ERROR, ("feed_instance",))
 
 
+@plants("revision", Severity.WARNING)
 def test_a_newer_revision_is_a_warning(fresh):
     run(fresh, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
     [(check, finding)] = examined(fresh)
@@ -735,6 +740,7 @@ def test_an_empty_database_is_found(database_url):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@plants("isolation", Severity.ERROR)
 def test_another_isolation_is_found(database, backend):
     def serializable(connection, _record, _fairy):
         if backend.kind == "postgresql":
@@ -750,6 +756,7 @@ def test_another_isolation_is_found(database, backend):
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+@plants("engine", Severity.ERROR)
 def test_a_table_without_transactions_is_found(fresh):
     run(fresh, "ALTER TABLE feed_instance ENGINE=MyISAM")
     [(check, finding)] = examined(fresh)
@@ -786,6 +793,7 @@ class TestSQLite:
         assert (check, finding.severity) == ("foreign_keys", Severity.ERROR)
         assert finding.where == ("provider_changes (writer_id) -> change_writers (id)",)
 
+    @plants("foreign_keys", Severity.ERROR)
     def test_connections_that_do_not_check_are_found(self, database):
         def unchecked_(connection, *_):
             connection.execute("PRAGMA foreign_keys = OFF")
@@ -797,6 +805,7 @@ class TestSQLite:
             ("connections for writes",),
         )
 
+    @plants("foreign_keys", Severity.WARNING)
     def test_violated_keys_are_found(self, database, plant):
         plant("orphan")
         found = dict(examined(database))
@@ -815,6 +824,7 @@ SHIFTED = {
 }
 
 
+@plants("clock", Severity.WARNING)
 def test_another_clock_of_the_database_is_found(fresh, backend):
     def ahead(connection, *_):
         if backend.kind == "sqlite":
@@ -832,6 +842,7 @@ def test_another_clock_of_the_database_is_found(fresh, backend):
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+@plants("connections", Severity.WARNING)
 def test_a_server_with_few_connections_left_is_found(private_server):
     url = private_server.create_database()
     with opened(url, pool_size=0) as database:
@@ -848,6 +859,7 @@ def test_a_server_with_few_connections_left_is_found(private_server):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@plants("connections", Severity.INFO)
 def test_pools_that_are_larger_than_the_server_are_found(database):
     with opened(database.url, pool_size=5000) as greedy:
         [(check, finding)] = examined(greedy)
@@ -871,6 +883,7 @@ def test_a_node_of_a_cluster_is_examined(pair):
 # --- the index, and the route -----------------------------------------------------------------------------------------
 
 
+@plants("index", Severity.ERROR)
 def test_an_index_that_differs_is_found(database, world):
     index = LiveIndex(database)
     index.current()

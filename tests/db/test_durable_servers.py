@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import servers
-from tests.conftest import chosen, missing
+from tests.conftest import chosen
 
 ROOT = Path(__file__).parents[2]
 #: In a process of its own, because a measurement is a run of its own.
@@ -35,10 +35,7 @@ def test_a_commit_of_a_measured_server_is_on_the_disk(
 ) -> None:
     if kind not in chosen(request.config):
         pytest.skip(f"{kind} is not among --databases")
-    try:
-        servers.KINDS[kind].check_installed()
-    except servers.Missing as reason:
-        missing(reason)
+    servers.KINDS[kind].check_installed()
     run = subprocess.run(
         [sys.executable, "-c", RUN.format(kind=kind, question=question)],
         cwd=ROOT / "bench",

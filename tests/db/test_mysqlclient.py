@@ -11,7 +11,7 @@ from placement import errors
 from placement.db import schema
 from placement.db.database import opened
 from placement.objects.trait import Trait
-from tests.conftest import missing
+from tests import servers
 from tests.db import test_forks
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def driver(backend):
     """The driver, where the database is among those to be tested."""
     if importlib.util.find_spec("MySQLdb") is None:
-        missing(
+        raise servers.Missing(
             "mysqlclient is not installed: `make servers` gets what it is compiled with, then pip install mysqlclient"
         )
 

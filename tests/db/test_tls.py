@@ -17,7 +17,7 @@ from placement.cmd import status
 from placement.db.database import opened
 from tests import children, preloaded, running, servers
 from tests.certificates import Authority
-from tests.conftest import chosen, missing, shared_server
+from tests.conftest import chosen
 
 HOST = "127.0.0.1"
 #: The driver of SQLAlchemy, and what it needs in the URL to verify the certificate and the name of the server.
@@ -103,10 +103,7 @@ def server(request):
     cls = request.param
     if cls.kind not in chosen(request.config):
         pytest.skip(f"{cls.kind} is not among --databases")
-    try:
-        cls.check_installed()
-    except servers.Missing as reason:
-        missing(reason)
+    cls.check_installed()
     directory = children.run_directory() / f"tls-{secrets.token_hex(4)}"
     directory.mkdir(mode=0o711)
     server = cls(directory / "server")
@@ -181,7 +178,7 @@ def test_an_expired_certificate_is_refused(server, in_process, tmp_path):
 
 @pytest.mark.parametrize("arguments", [VERIFIED, AS_DOCUMENTED], ids=["short", "as documented"])
 def test_a_server_without_tls_is_refused(server, arguments, in_process, tmp_path):
-    plain = shared_server(server.kind)
+    plain = servers.shared(server.kind)
     for url in urls(server, arguments):
         address = url.set(port=plain.port, username=plain.url.username, password=plain.url.password)
         assert_refused(address, NO_TLS, in_process, tmp_path)

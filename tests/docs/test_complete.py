@@ -1,4 +1,4 @@
-"""The pages of docs/api cover every route, every field and parameter, and every version."""
+"""The pages of docs/api cover every route, every field and parameter, every strategy, and every version."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from placement import deploy
 from placement import microversion as mv
 from placement.baremetal.schemas import allocation, node_fields, node_list
 from placement.console.api import CONSOLE
+from placement.search.pick.strategy import Preference
+from placement.v1.api import TABLE
+from placement.v1.schemas import search
+from placement.version_history import OLDEST
 from tests.docs import examples
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs/api").glob("*.rst"))}
 BAREMETAL_PAGES = [path.read_text() for path in sorted((ROOT / "docs/api/baremetal").glob("*.rst"))]
-V1_PAGES = [path.read_text() for path in sorted((ROOT / "docs/api/v1").glob("*.rst"))]
+V1_PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs/api/v1").glob("*.rst"))}
 SUCCESSES = {
     (example.request.method, example.request.path.partition("?")[0])
-    for text in (*PAGES.values(), *BAREMETAL_PAGES, *V1_PAGES)
+    for text in (*PAGES.values(), *BAREMETAL_PAGES, *V1_PAGES.values())
     for example in examples.parse(text).examples
     if example.reply is not None and example.reply.status.startswith("2")
 }
@@ -47,12 +51,40 @@ def properties(schema: Any) -> Iterator[str]:
         yield from schema.get("properties", ())
         for value in schema.values():
             yield from properties(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from properties(value)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_field_and_parameter_is_described(name):
     text = "".join(PAGES.values())
     assert [each for each in sorted(set(properties(SCHEMAS[name]))) if f"``{each}``" not in text] == []
+
+
+#: The parameters of a search; the page of GET /allocation_candidates has them.
+SEARCH = {field.name for field in search.PARAMETERS} - {"limit"}
+
+
+@pytest.mark.parametrize(
+    ("path", "method"), [(path, method) for path in TABLE for method in TABLE[path]], ids=lambda part: part
+)
+def test_every_parameter_and_field_of_v1_is_described(path, method):
+    """Those of a request on the page that has the name of the route, those of a reply on any page."""
+    endpoint = TABLE[path][method]
+    page = re.match(r"/(\w*)", path)[1]
+    asked = set(properties(endpoint.query.render(OLDEST))) - SEARCH if endpoint.query else set()
+    asked |= set(properties(endpoint.body.render(OLDEST))) if endpoint.body else set()
+    assert [name for name in sorted(asked) if f"``{name}``" not in V1_PAGES[page]] == []
+    text = "".join((*PAGES.values(), *V1_PAGES.values()))
+    replies = [reply.document.render(OLDEST) for reply in endpoint.replies if reply.document]
+    shown = set(properties(replies)) if page != "openapi" else set()  # the form of OpenAPI is not ours
+    assert [name for name in sorted(shown) if f"``{name}``" not in text] == []
+
+
+def test_every_strategy_is_described():
+    rows = re.findall(r'^``"(\w+)"``  ', V1_PAGES["claims"], flags=re.MULTILINE)
+    assert rows == [*Preference]
 
 
 def test_every_field_and_parameter_of_the_bare_metal_api_is_described():

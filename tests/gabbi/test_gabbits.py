@@ -32,7 +32,6 @@ from placement.console.api import CONSOLE
 from placement.routes import PLACEMENT
 from placement.v1.api import V1
 from tests import ironic, running, servers
-from tests.conftest import missing
 from tests.reply_conformance import Described
 
 HERE = pathlib.Path(__file__).parent
@@ -157,10 +156,7 @@ def services(backend):
         def started(groups):
             url = backend.create_database()
             stack.callback(backend.drop_database, url)
-            try:
-                return stack.enter_context(running.uwsgi(url, options={group: {"enabled": True} for group in groups}))
-            except servers.Missing as reason:
-                return missing(reason)
+            return stack.enter_context(running.uwsgi(url, options={group: {"enabled": True} for group in groups}))
 
         yield started
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests import baremetal_clients, preloaded, running, servers
-from tests.conftest import missing
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +16,7 @@ def openstack_command():
     """Runs `openstack` with these words, configured by them and the variables: its exit code, stdout and stderr."""
     program = Path(sys.executable).with_name("openstack")
     if not program.exists():
-        missing("openstack is not installed: pip install python-openstackclient osc-placement")
+        raise servers.Missing("openstack is not installed: pip install python-openstackclient osc-placement")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
 
     def run(words, **variables):
@@ -29,10 +28,7 @@ def openstack_command():
 @pytest.fixture
 def service(started, request):
     """The service of the kind that the parameter names, as the module's ``started`` starts it."""
-    try:
-        return started(request.param)
-    except servers.Missing as reason:
-        return missing(reason)
+    return started(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -45,9 +41,6 @@ def clients(backend):
         yield baremetal_clients.Clients(url)
         return
     database = backend.create_database()
-    try:
-        with running.uwsgi(database, options={"baremetal": {"enabled": True}}) as found:
-            yield baremetal_clients.Clients(f"{found.url}/baremetal", found.url, database)
-    except servers.Missing as reason:
-        missing(reason)
+    with running.uwsgi(database, options={"baremetal": {"enabled": True}}) as found:
+        yield baremetal_clients.Clients(f"{found.url}/baremetal", found.url, database)
     backend.drop_database(database)

@@ -12,7 +12,6 @@ import requests
 
 from tests import ask_process, preloaded, running, servers
 from tests.ask_process import ASK
-from tests.conftest import missing
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -173,6 +172,7 @@ def test_an_overview_is_trees(ask):
     assert [row[0] for row in rows(ask("overview", "--root", "host2"))[1:]] == ["host2", "host2-numa0", "host2-numa1"]
     assert [row[0] for row in rows(ask("overview", "--sort", "used:VCPU", "--limit", "1"))[1:2]] == ["host1"]
     assert ask("overview", "--over-committed").stdout == "No provider.\n"
+    assert "410 Gone" in ask("overview", "--at", "1980-01-01").stderr
 
 
 def test_consumers_and_what_they_hold(ask):
@@ -221,7 +221,7 @@ class TestOpenStack:
         def run(command, refused=None):
             done = openstack_command([*identity, *command.split(), "-f", "json"])
             if "is not an openstack command" in done.stderr:
-                missing("the entry points are not installed: pip install -e .")
+                raise servers.Missing("the entry points are not installed: pip install -e .")
             if refused is not None:
                 assert (done.returncode, refused in done.stderr) == (1, True), done.stderr
                 return None

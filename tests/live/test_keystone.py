@@ -24,7 +24,6 @@ from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok
 from tests import children, identity, owner_rules, permissions, running, servers, web
-from tests.conftest import missing
 
 pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
@@ -43,15 +42,12 @@ PEOPLE = {
 
 @pytest.fixture(scope="module")
 def keystone():
-    try:
-        with identity.keystone() as started:
-            for name in ("mine", "yours"):
-                started.create_project(name)
-            for name, roles in PEOPLE.items():
-                started.create_user(name, roles)
-            yield started
-    except servers.Missing as reason:
-        missing(reason)
+    with identity.keystone() as started:
+        for name in ("mine", "yours"):
+            started.create_project(name)
+        for name, roles in PEOPLE.items():
+            started.create_user(name, roles)
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -405,7 +401,7 @@ def memcached(tmp_path):
     """Return the address of a memcached for this test."""
     program = shutil.which("memcached")
     if program is None:
-        missing("memcached is not installed: `make servers` installs it")
+        raise servers.Missing("memcached is not installed: `make servers` installs it")
     port = children.free_port()
     argv = [program, "-l", "127.0.0.1", "-p", str(port), "-u", "nobody"]
     server = children.Child(argv, tmp_path / "memcached.log")

@@ -17,7 +17,6 @@ import pytest
 from tests import children, servers, web_servers
 from tests.caller import ADMIN
 from tests.certificates import Authority
-from tests.conftest import missing
 from tests.live.test_web_servers import asking, reload_commands
 from tests.load.storm import Storm, statuses
 
@@ -48,11 +47,8 @@ def database(backend):
 
 @pytest.fixture(scope="module")
 def first(database):
-    try:
-        with web_servers.uwsgi(database, OPTIONS) as service:
-            yield service
-    except servers.Missing as reason:
-        missing(reason)
+    with web_servers.uwsgi(database, OPTIONS) as service:
+        yield service
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +66,8 @@ def mortal(database):
 
 @contextlib.contextmanager
 def balanced(*services, **options):
-    try:
-        with web_servers.haproxy(*services, **options) as proxy:
-            yield proxy
-    except servers.Missing as reason:
-        missing(reason)
+    with web_servers.haproxy(*services, **options) as proxy:
+        yield proxy
 
 
 def command(proxy, words):
@@ -119,10 +112,7 @@ def located(connection, **headers):
 
 @pytest.mark.parametrize("secured", [False, True])
 def test_haproxy_accepts_the_sample(backend, tmp_path, secured):
-    try:
-        binary = web_servers.haproxy_binary()
-    except servers.Missing as reason:
-        missing(reason)
+    binary = web_servers.haproxy_binary()
     text = (web_servers.SAMPLES / "haproxy" / "placement.cfg").read_text()
     if secured:
         text = web_servers.with_tls(text, 8779, bundle(Authority(tmp_path).issue("placement.example.org")))

@@ -16,9 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests import children, preloaded, running
-from tests.conftest import missing
 from tests.load.storm import Call, Storm, claim, new, statuses
-from tests.servers import Missing
 
 ROUTE = "/allocations/{consumer_uuid}"
 WAYS = {
@@ -85,10 +83,6 @@ def claiming(directory):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("flags", WAYS.values(), ids=WAYS.keys())
 def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, directory, shown, flags):
-    try:
-        running.uwsgi_binary()
-    except Missing as reason:
-        missing(reason)
     with running.uwsgi(
         database_url, processes=2, flags=flags, options={"metrics": {"directory": directory}}
     ) as service:

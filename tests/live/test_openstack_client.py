@@ -10,7 +10,6 @@ import json
 import pytest
 
 from tests import running, servers
-from tests.conftest import missing
 
 # A client's requests do not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -108,7 +107,7 @@ def test_the_sdk(service):
     try:
         import openstack as sdk
     except ImportError:
-        missing("openstacksdk is not installed: pip install openstacksdk")
+        raise servers.Missing("openstacksdk is not installed: pip install openstacksdk") from None
     connection = sdk.connect(
         auth_type="admin_token", endpoint=service.url, token="admin", load_envvars=False, load_yaml_config=False
     )

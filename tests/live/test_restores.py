@@ -23,7 +23,6 @@ from placement.cmd import manage
 from placement.db.database import opened
 from placement.db.tables import resource_classes, resource_providers, traits
 from tests import backups, children, galera, running, servers
-from tests.conftest import missing
 from tests.db.in_process import placement
 from tests.load.storm import NONE, Storm, claim, name, new, stock
 
@@ -46,22 +45,16 @@ def place(backend):
         yield url
         backend.drop_database(url)
         return
-    try:
-        with servers.private(backend.kind) as server:
-            server._administer("CREATE DATABASE placement")
-            yield server.url.set(database="placement").render_as_string(hide_password=False)
-    except servers.Missing as reason:
-        missing(reason)
+    with servers.private(backend.kind) as server:
+        server._administer("CREATE DATABASE placement")
+        yield server.url.set(database="placement").render_as_string(hide_password=False)
 
 
 @contextlib.contextmanager
 def serving(database, other=None):
     """The URLs of services with one worker each: two of uWSGI, and one of placement-serve, which may have another."""
     with contextlib.ExitStack() as stack:
-        try:
-            uwsgi = [stack.enter_context(running.uwsgi(database, 1, OPTIONS, flags=FLAGS)) for _ in range(WORKERS - 1)]
-        except servers.Missing as reason:
-            missing(reason)
+        uwsgi = [stack.enter_context(running.uwsgi(database, 1, OPTIONS, flags=FLAGS)) for _ in range(WORKERS - 1)]
         embedded = stack.enter_context(running.embedded(other or database, OPTIONS))
         yield [service.url for service in (*uwsgi, embedded)]
 
@@ -411,28 +404,25 @@ def test_what_was_read_amid_a_restore_in_place_is_read_again_after_db_restored(
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
 def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
-    try:
-        with galera.cluster() as cluster:
-            nodes = cluster.nodes
-            nodes[0]._administer("CREATE DATABASE placement")
-            first, second = (node.url.set(database="placement").render_as_string(hide_password=False) for node in nodes)
-            with serving(first, second) as urls, opened(second) as found:
-                operator, workers = backups.Operator(first), [Storm(url) for url in urls]
-                scenario = Scenario(workers, found)
-                scenario.gives_ids_again = False  # each node has ids of its own
-                with Busy(urls, scenario.steady) as busy:
-                    operator.back_up()
-                    scenario.go_on()
-                    busy.wait(3)
-                    restored(operator, backend.kind)
-                    busy.wait(3)
-                    for number, worker in enumerate(workers):
-                        scenario.check(worker, number)
-                busy.check()
-                scenario.reuse_ids()
-                scenario.check_all_agree()
-    except servers.Missing as reason:
-        missing(reason)
+    with galera.cluster() as cluster:
+        nodes = cluster.nodes
+        nodes[0]._administer("CREATE DATABASE placement")
+        first, second = (node.url.set(database="placement").render_as_string(hide_password=False) for node in nodes)
+        with serving(first, second) as urls, opened(second) as found:
+            operator, workers = backups.Operator(first), [Storm(url) for url in urls]
+            scenario = Scenario(workers, found)
+            scenario.gives_ids_again = False  # each node has ids of its own
+            with Busy(urls, scenario.steady) as busy:
+                operator.back_up()
+                scenario.go_on()
+                busy.wait(3)
+                restored(operator, backend.kind)
+                busy.wait(3)
+                for number, worker in enumerate(workers):
+                    scenario.check(worker, number)
+            busy.check()
+            scenario.reuse_ids()
+            scenario.check_all_agree()
 
 
 # --- to a point in time ---

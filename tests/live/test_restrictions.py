@@ -11,7 +11,6 @@ import sys
 import pytest
 
 from tests import children, restricted, running, servers, web_servers
-from tests.conftest import missing
 from tests.db.test_mysqlclient import with_mysqlclient
 from tests.live.test_web_servers import reload_commands
 from tests.load.storm import Call, Storm, claim, statuses
@@ -22,10 +21,7 @@ UNITS = web_servers.SAMPLES / "systemd"
 
 @pytest.fixture(autouse=True)
 def _possible():
-    try:
-        restricted.check_possible()
-    except servers.Missing as reason:
-        missing(reason)
+    restricted.check_possible()
 
 
 def under(unit, argv):
@@ -56,12 +52,9 @@ def test_memory_is_not_writable_and_executable():
 def restricted_uwsgi(database_url):
     """The service as etc/uwsgi/placement.ini starts it, with metrics."""
     metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
-    try:
-        # Without a limit of threads: else a busy machine, where a lock lasts for five seconds, refuses some.
-        options = {"metrics": {"directory": metrics}, "placement_database": {"max_threads": 0}}
-        argv, port, directory = web_servers.uwsgi_command(database_url, options)
-    except servers.Missing as reason:
-        missing(reason)
+    # Without a limit of threads: else a busy machine, where a lock lasts for five seconds, refuses some.
+    options = {"metrics": {"directory": metrics}, "placement_database": {"max_threads": 0}}
+    argv, port, directory = web_servers.uwsgi_command(database_url, options)
     argv = under("placement.service", argv[argv.index(running.uwsgi_binary()) :])
     yield from running.run(argv, port, directory, cwd=web_servers.ROOT)
 

@@ -16,7 +16,6 @@ from placement import deploy
 from placement.db.database import opened
 from placement.db.tables import consumers
 from tests import children, running, transcripts, web
-from tests.conftest import missing
 from tests.docs import examples
 from tests.nova import fake
 from tests.transcripts import pattern
@@ -71,7 +70,7 @@ def environment(url, nova, tmp_path):
     transcripts.install(programs)
     client = Path(sys.executable).with_name("openstack")
     if not client.exists():
-        missing("openstack is not installed: pip install python-openstackclient osc-placement")
+        raise servers.Missing("openstack is not installed: pip install python-openstackclient osc-placement")
     (programs / "openstack").symlink_to(client)
     with running.embedded(url) as service:
         found = transcripts.environment()

@@ -6,8 +6,6 @@ import urllib.request
 import pytest
 
 from tests import children, running
-from tests.conftest import missing
-from tests.servers import Missing
 
 
 def answers(service):
@@ -25,10 +23,6 @@ def all_gone(pids):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_uwsgi_replaces_a_killed_worker(database_url):
-    try:
-        running.uwsgi_binary()
-    except Missing as reason:
-        missing(reason)
     with running.uwsgi(database_url, processes=2) as service:
         service.wait_until(lambda: len(service.workers) == 2)
         workers = service.workers

@@ -9,7 +9,6 @@ import threading
 import pytest
 
 from tests import raw_requests, servers, web_servers
-from tests.conftest import missing
 
 pytestmark = [
     # Web servers do not depend on the kind of database.
@@ -27,21 +26,15 @@ TOKEN = b"X-Auth-Token: admin\r\n"
 @pytest.fixture(scope="module")
 def uwsgi(backend):
     url = backend.create_database()
-    try:
-        with web_servers.uwsgi(url) as service:
-            yield service
-    except servers.Missing as reason:
-        missing(reason)
+    with web_servers.uwsgi(url) as service:
+        yield service
     backend.drop_database(url)
 
 
 @pytest.fixture(params=["haproxy", "mod_proxy_uwsgi"])
 def proxy(uwsgi, request):
-    try:
-        with getattr(web_servers, request.param)(uwsgi) as service:
-            yield service
-    except servers.Missing as reason:
-        missing(reason)
+    with getattr(web_servers, request.param)(uwsgi) as service:
+        yield service
 
 
 @contextlib.contextmanager

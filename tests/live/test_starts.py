@@ -10,8 +10,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from tests import children, servers, web_servers
-from tests.conftest import missing
+from tests import children, web_servers
 
 pytestmark = pytest.mark.xdist_group("web servers")
 #: uWSGI's messages when it ends without an application, and when it restarts a worker or serves.
@@ -20,10 +19,7 @@ GIVES_UP, GOES_ON = "OOPS ! failed loading app", ("Respawned uWSGI worker", "WSG
 
 def refused(url, options):
     """Return the line with the reason, once uWSGI has ended by itself."""
-    try:
-        argv, _, directory = web_servers.uwsgi_command(url, options)
-    except servers.Missing as reason:
-        return missing(reason)
+    argv, _, directory = web_servers.uwsgi_command(url, options)
     environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     service = children.Child(argv, directory / "log", signal.SIGTERM, env=environment)
     try:

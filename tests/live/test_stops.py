@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from tests import children, running, servers, web_servers
-from tests.conftest import missing
 from tests.load.storm import Storm, claim, statuses
 from tests.run_length import LONG
 
@@ -45,10 +44,7 @@ def uwsgi(database_url):
     with contextlib.ExitStack() as stack:
 
         def start():
-            try:
-                service = stack.enter_context(web_servers.uwsgi(database_url, OPTIONS))
-            except servers.Missing as reason:
-                return missing(reason)
+            service = stack.enter_context(web_servers.uwsgi(database_url, OPTIONS))
             service.wait_until(lambda: service.log.read_text().count("WSGI app 0 ") == WORKERS)
             service.wait_until(lambda: all(threads(worker) >= THREADS for worker in service.workers))
             return service

@@ -9,8 +9,7 @@ import pytest
 
 from placement.db.database import opened
 from placement.metrics.directory import Directory
-from tests import children, running, servers
-from tests.conftest import missing
+from tests import children, running
 from tests.load.history import contradictions
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
@@ -29,8 +28,6 @@ def service(backend):
         with running.uwsgi(url, processes=3, flags=flags, options=options) as running_service:
             running_service.database_url, running_service.metrics = url, metrics
             yield running_service
-    except servers.Missing as reason:
-        missing(reason)
     finally:
         backend.drop_database(url)
 

@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from placement.search.pick.strategy import Preference
 from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, releasing, request, results
 from tests.load.storm import Call, claim, name, new, statuses
 from tests.run_length import LONG
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.every_database
 
 ROUNDS = 10 if LONG else 1
 CLIENTS = 8
-STRATEGIES = ("spread", "pack", "random", {"spread_over": "root"})
+STRATEGIES = (*(each.value for each in Preference), {"spread_over": "root"})
 
 rounds = pytest.mark.parametrize("round_", range(ROUNDS))
 

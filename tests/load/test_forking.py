@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from placement.db.database import opened
 from placement.db.tables import provider_changes
 from tests import running, servers, web_servers
-from tests.conftest import chosen, missing, shared_server
+from tests.conftest import chosen
 from tests.load.conftest import WITHOUT_BULKHEAD
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, statuses
@@ -33,7 +33,7 @@ def databases(request, subtests):
         urls = []
         for kind in chosen(request.config):
             with subtests.test(kind):
-                server = shared_server(kind)
+                server = servers.shared(kind)
                 urls.append(server.create_database())
                 stack.callback(server.drop_database, urls[-1])
         yield urls
@@ -49,11 +49,8 @@ def test_workers_share_neither_connections_nor_writers(databases, flags):
 
 def test_processes_of_mod_wsgi_share_neither_connections_nor_writers(databases):
     options, script = {"probe": {"databases": ",".join(databases)}}, Path(__file__).with_name("probe.py")
-    try:
-        with web_servers.mod_wsgi(databases[0], options, script) as service:
-            workers = [looked_at(service, place) for place, _ in enumerate(databases)]
-    except servers.Missing as reason:
-        missing(reason)
+    with web_servers.mod_wsgi(databases[0], options, script) as service:
+        workers = [looked_at(service, place) for place, _ in enumerate(databases)]
     assert_nothing_was_shared(databases, workers)
 
 

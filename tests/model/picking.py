@@ -15,6 +15,7 @@ import hypothesis
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from placement.search.pick.strategy import Preference
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.model.clients import Clients, seen, when
 from tests.model.placing import Judge, Options, Wish
@@ -26,7 +27,10 @@ from tests.search.query import query_string
 #: Two most often: one that fits where anything is left, and one of which few fit.
 SHAPE = st.sampled_from((*[0] * 5, *[3] * 5, *range(1, 11)))
 STRATEGY = st.sampled_from(
-    ("spread", "pack", "random", {"spread_over": "root"}, {"spread_over": "aggregate"}, {"spread_over": "CUSTOM_"})
+    (
+        *(preference.value for preference in Preference),
+        *({"spread_over": domains} for domains in ("root", "aggregate", "CUSTOM_")),
+    )
 )
 COUNT = st.sampled_from((*[1] * 6, 2, 2, 3))
 AT_ONCE = st.sampled_from((False,) * 3 + (True,))

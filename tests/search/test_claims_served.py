@@ -16,6 +16,7 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from placement.search.pick.strategy import Preference
 from tests.db.in_process import placement
 from tests.search import oracle
 from tests.search.query import query_string
@@ -24,7 +25,7 @@ from tests.strategies import scaled, search_queries, worlds
 from tests.world import World
 
 Amounts = Counter[tuple[str, str]]
-STRATEGIES = ("spread", "pack", "random", {"spread_over": "root"}, {"spread_over": "aggregate"})
+STRATEGIES = (*(each.value for each in Preference), {"spread_over": "root"}, {"spread_over": "aggregate"})
 OWNER = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
 
 

@@ -16,8 +16,8 @@ import zipfile
 
 import pytest
 
+from tests import servers
 from tests.clock import PATIENCE
-from tests.conftest import missing
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 SETUP = configparser.ConfigParser()
@@ -149,7 +149,7 @@ def sdist(tmp_path_factory):
     """The source distribution of the files in the repository, unpacked."""
     version = importlib.metadata.version("setuptools") if importlib.util.find_spec("setuptools") else "0"
     if tuple(map(int, version.split(".")[:2])) < (70, 1):
-        missing("setuptools 70.1 or newer is needed")
+        raise servers.Missing("setuptools 70.1 or newer is needed")
     files = git_files()
     if files is None:
         pytest.skip("not a repository")

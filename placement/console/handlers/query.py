@@ -24,6 +24,7 @@ from placement.schemas.document import Parameters, Query
 from placement.search.count.count import count
 from placement.search.explain.explaining import explain
 from placement.search.find import find
+from placement.search.pick.strategy import Preference
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 from placement.v1 import searching
@@ -83,6 +84,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         "form": QueryForm.of(pairs),
         "tried": tried,
         "choice": choice or ChoiceForm(),
+        "preferences": [*Preference],
     }
     if not pairs:
         return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)

@@ -20,12 +20,21 @@ DomainsOf = Callable[[int], frozenset[str]]
 class Preference(StrEnum):
     """Which of the trees that have room is taken first."""
 
-    #: The least used.
     SPREAD = "spread"
-    #: The most used.
     PACK = "pack"
-    #: Each with the same probability.
     RANDOM = "random"
+
+    @property
+    def words(self) -> str:
+        """What it prefers, for people."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Preference.SPREAD: "the least used trees",
+    Preference.PACK: "the most used trees",
+    Preference.RANDOM: "each tree with the same probability",
+}
 
 
 class Strategy(NamedTuple):

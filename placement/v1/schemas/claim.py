@@ -25,6 +25,7 @@ from placement.schemas.declarations import (
 )
 from placement.schemas.document import Body
 from placement.schemas.replies.common import AMOUNTS, by_uuid
+from placement.search.pick.strategy import Preference
 from placement.search.query.write import query_string
 from placement.v1.claiming.result import ClaimResult, Place, Reason
 from placement.v1.schemas.date import precise
@@ -59,7 +60,8 @@ _REQUEST = Object(
     Field("consumer_generation", nullable(integer())),
     Field("dry_run", boolean()),
 )
-_STRATEGY = OneOf((string(enum=["spread", "pack", "random"]), Object(Field("spread_over", IDENTIFIER, required=True))))
+_STRATEGIES = [preference.value for preference in Preference]
+_STRATEGY = OneOf((string(enum=_STRATEGIES), Object(Field("spread_over", IDENTIFIER, required=True))))
 EXPIRES_IN = Field("expires_in", nullable(integer(minimum=1, maximum=LONGEST)))
 
 CREATE = Body(

@@ -11,6 +11,7 @@ import pytest
 
 from placement.ask import claiming
 from placement.ask.address import UsageError
+from placement.search.pick.strategy import Preference
 
 CONSUMER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
 OTHER = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
@@ -35,6 +36,11 @@ def test_a_claim_names_its_consumer_and_its_owner():
     words = ("--resource", "VCPU=1", "--consumer", CONSUMER, "--type", "VM", "--project", "p", "--user", "u")
     (request,) = body(*words)["requests"]
     assert request == {**ONE, "consumer_type": "VM", "project_id": "p", "user_id": "u"}
+
+
+def test_the_strategies_are_those_of_the_service():
+    """The program does not import them: it starts without numpy."""
+    assert tuple(Preference) == claiming.STRATEGIES
 
 
 def test_a_consumer_that_is_not_named_is_a_new_one():

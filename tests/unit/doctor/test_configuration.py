@@ -10,9 +10,10 @@ from oslo_config import cfg
 from placement import conf as options
 from placement import deploy
 from placement.doctor import checks
-from placement.doctor.examination import Subject, run_check
+from placement.doctor.examination import Subject, examine
 from placement.doctor.finding import Severity
 from tests import children
+from tests.findings import plants
 
 SECRET = "[placement_database]\nconnection = mysql+pymysql://placement:secret@db/placement\n"
 OPEN = "[placement_database]\nconnection = sqlite://\n"
@@ -37,8 +38,8 @@ def configured(tmp_path):
 
 def examined(name, conf):
     """Return what became of a check."""
-    (check,) = (check for check in checks.CHECKS if check.name == name)
-    return run_check(check, Subject(conf, None, deploy.list_rules()))
+    (result,) = examine(Subject(conf, None, deploy.list_rules()), checks.CHECKS, [name]).results
+    return result
 
 
 def found(name, conf):
@@ -53,6 +54,7 @@ def test_a_sound_configuration_has_no_finding(configured, name):
     assert found(name, configured(SECRET + NOAUTH)) == []
 
 
+@plants("options", Severity.WARNING)
 def test_unknown_options_are_found(configured):
     [finding] = found("options", configured(OPEN + "[placement]\nmax_request_group = 7\n[api]\nnonsense = 1\n"))
     assert finding.severity is Severity.WARNING
@@ -71,6 +73,7 @@ def test_unknown_options_are_found(configured):
         ("a: [", Severity.ERROR, "is not valid YAML"),
     ],
 )
+@plants("policy", Severity.WARNING, Severity.ERROR)
 def test_mistakes_in_the_policy_are_found(configured, tmp_path, text, severity, words):
     (tmp_path / "policy.yaml").write_text(text)
     [finding] = found("policy", configured(OPEN + f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n"))
@@ -78,6 +81,7 @@ def test_mistakes_in_the_policy_are_found(configured, tmp_path, text, severity, 
     assert words in finding.where[0]
 
 
+@plants("policy_format", Severity.ERROR)
 def test_a_policy_in_json_is_found(configured, tmp_path):
     (tmp_path / "policy.yaml").write_text('{"placement:traits:list": "role:admin"}')
     conf = configured(OPEN + f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n")
@@ -86,6 +90,7 @@ def test_a_policy_in_json_is_found(configured, tmp_path):
     assert (finding.severity, finding.where) == (Severity.ERROR, (f"{tmp_path}/policy.yaml",))
 
 
+@plants("keystone", Severity.WARNING)
 def test_an_identity_service_that_does_not_answer_is_found(configured):
     port = children.free_port()
     authtoken = (
@@ -97,6 +102,7 @@ def test_an_identity_service_that_does_not_answer_is_found(configured):
 
 
 @pytest.mark.parametrize("mistake", ["auth_url = http://[::1\n", "cafile = /nonexistent/ca.pem\n"])
+@plants("keystone", Severity.ERROR)
 def test_a_login_that_cannot_even_be_tried_is_found(configured, mistake):
     authtoken = "[keystone_authtoken]\nauth_type = password\nusername = placement\npassword = hidden\n"
     if "auth_url" not in mistake:
@@ -119,6 +125,7 @@ class TestMetrics:
         directory.mkdir(parents=True)
         assert found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {directory}\n")) == []
 
+    @plants("metrics_directory", Severity.ERROR)
     def test_a_file_in_its_place_is_found(self, configured, tmp_path):
         (tmp_path / "metrics").write_text("")
         [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
@@ -147,6 +154,7 @@ class TestMetrics:
                 parent.chmod(mode)
         assert (finding.severity, finding.where) == (Severity.ERROR, (f"{directory}{below}",))
 
+    @plants("metrics_directory", Severity.WARNING)
     def test_one_that_everybody_changes_is_found(self, configured, tmp_path):
         (tmp_path / "metrics").mkdir()
         (tmp_path / "metrics").chmod(0o777)
@@ -166,6 +174,7 @@ class TestMetrics:
         OPEN + "[somewhere]\napplication_credential_secret = secret\n",
     ],
 )
+@plants("secrets", Severity.ERROR)
 def test_secrets_that_others_may_read_are_found(configured, tmp_path, text):
     assert found("secrets", configured(text, 0o640)) == [], "the group is that of the service"
     [finding] = found("secrets", configured(text, 0o644))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from placement.doctor import checks
+from placement.doctor.examination import Check, Subject, examine
 from placement.doctor.finding import Severity
 from placement.doctor.server import of_node
+from tests.findings import plants
 
 NODE = {"wsrep_on": "ON", "wsrep_node_name": "db1", "wsrep_cluster_address": "gcomm://db1,db2,db3"}
 SOUND = {
@@ -16,10 +19,16 @@ SOUND = {
 }
 
 
+def found(variables, status):
+    """Return what the check finds if the node has these variables and this status."""
+    check = Check("galera", lambda _: of_node(variables, status), checks.DATABASE, needs_tables=False)
+    return [finding for _, finding in examine(Subject(None, None), [check]).findings]
+
+
 def test_a_sound_node_has_no_finding():
-    assert [*of_node(NODE, SOUND)] == []
-    assert [*of_node(NODE | {"wsrep_cluster_address": "gcomm://"}, SOUND)] == []
-    assert [*of_node(NODE | {"wsrep_cluster_address": "gcomm://db1,db2,db3?gmcast.segment=1"}, SOUND)] == []
+    assert found(NODE, SOUND) == []
+    assert found(NODE | {"wsrep_cluster_address": "gcomm://"}, SOUND) == []
+    assert found(NODE | {"wsrep_cluster_address": "gcomm://db1,db2,db3?gmcast.segment=1"}, SOUND) == []
 
 
 @pytest.mark.parametrize(
@@ -32,13 +41,15 @@ def test_a_sound_node_has_no_finding():
         ({"wsrep_cluster_size": "2"}, Severity.WARNING, "1 of the 3 nodes"),
     ],
 )
+@plants("galera", Severity.WARNING, Severity.ERROR)
 def test_what_is_wrong_is_found(status, severity, words):
-    [finding] = of_node(NODE, SOUND | status)
+    [finding] = found(NODE, SOUND | status)
     assert finding.severity is severity
     assert words in finding.what
     assert finding.mend
 
 
+@plants("galera", Severity.INFO)
 def test_two_nodes_are_told_of():
-    [finding] = of_node(NODE | {"wsrep_cluster_address": "gcomm://db1,db2"}, SOUND | {"wsrep_cluster_size": "2"})
+    [finding] = found(NODE | {"wsrep_cluster_address": "gcomm://db1,db2"}, SOUND | {"wsrep_cluster_size": "2"})
     assert finding.severity is Severity.INFO
