@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+from tests.children import PATIENCE
+
 
 class Clock:
     """Advances only when a test sets it or the code sleeps, however slow the machine is."""
@@ -52,7 +54,7 @@ class WatchedClock:
     def wait_for_step(self) -> None:
         """Wait until the clock has advanced for the first time."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self.now > 0, 60)
+            assert self._changed.wait_for(lambda: self.now > 0, PATIENCE)
 
     def advance(self, seconds: float) -> None:
         """Advance, and return once the watching thread has read the new time; after ``end`` do nothing."""
@@ -61,7 +63,7 @@ class WatchedClock:
                 return
             self.now += seconds
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self._seen == self.now or self._ended, 60)
+            assert self._changed.wait_for(lambda: self._seen == self.now or self._ended, PATIENCE)
 
     def end(self) -> None:
         """Stop the clock: no thread watches it any more."""

@@ -96,7 +96,7 @@ class Service:
         return worker
 
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=children.PATIENCE)
         with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
             connection.request("GET", f"{self.prefix}/")
             return connection.getresponse().status == 200
@@ -124,6 +124,7 @@ def uwsgi(
         *(binary, "--http-socket", f"127.0.0.1:{port}", "--module", f"{module}:application"),
         *("--processes", str(processes), "--master", "--need-app", "--thunder-lock", *flags),
         *("--die-on-term", "--no-orphans", "--disable-logging", "--buffer-size", "65535", "--listen", "128"),
+        *("--socket-timeout", "300"),  # a client of the tests may have to wait for a processor
         *("--master-fifo", str(directory / "fifo")),
         *("--add-header", "Connection: close", "--pythonpath", str(tree)),
     ]
