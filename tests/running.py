@@ -74,7 +74,7 @@ class Service:
         self.wait_until(lambda: not old & {*self.workers} and self._is_loaded())
 
     def wait_until_loaded(self) -> None:
-        """Return once all workers of uWSGI have the application: an order to replace them skips one that loads."""
+        """Return once all workers of uWSGI have the application: one that loads does not end when it is told to."""
         self.wait_until(self._is_loaded)
 
     def _is_loaded(self) -> bool:

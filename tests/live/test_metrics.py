@@ -121,6 +121,8 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
         service.wait_until(lambda: len(service.workers) == 2 and killed not in service.workers)
         assert shown.sum("claims_total") == claims
         assert killed not in counting(directory)
+        if "--lazy-apps" in flags:
+            service.wait_until_loaded()
         assert not [*directory.glob(f"*_{killed}.db"), *directory.glob(f"{killed}.*")]
         more = statuses(storm.together(*(Call("DELETE", f"/allocations/{new()}") for _ in range(5))))
         assert more == {404: 5}

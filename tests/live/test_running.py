@@ -30,6 +30,7 @@ def test_uwsgi_replaces_a_killed_worker(database_url):
         workers = service.workers
         killed = service.kill_worker()
         service.wait_until(lambda: len(service.workers) == 2 and killed not in service.workers)
+        service.wait_until_loaded()
         assert answers(service)
         workers += service.workers
     wait_until_gone(workers)
