@@ -9,6 +9,8 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
+from tests.children import PATIENCE
+
 #: An admin reads and writes, a service reshapes (docs: policy).
 ROLES = "admin,service"
 #: What the body of a claim says of a new consumer, beside its allocations.
@@ -84,7 +86,7 @@ def over_http(url: str, identity: Mapping[str, str] = ADMIN) -> Caller:
     headers = {**identity, "Content-Type": "application/json"}
 
     def call(method: str, path: str, minor: int | None = None, body: Any = None) -> Answer:
-        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE)
         try:
             version = {"OpenStack-API-Version": version_of(path, minor)}
             content = None if body is None else json.dumps(body)

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,10 +26,15 @@ from typing import Any
 _DIRECTORY = "PLACEMENT_TEST_RUN"
 #: A directory of files in memory, so that no COMMIT waits for a disk; and the bytes that databases and logs may take.
 _IN_MEMORY, _ROOM = Path("/dev/shm"), 4 * 1024**3
+#: Seconds after which a test gives up to wait for something: only a hang takes so long, on a busy machine too.
+PATIENCE = 300.0
 #: Seconds after which the watcher kills a process of a run that has ended.
 _GRACE = 5.0
-#: The same where a test stops a process, and may need what that does at its end.
-_LONG_GRACE = 30.0
+#: The ports of servers, below the kernel's ephemeral ports, so that one stays free during a restart.  A process takes
+#: them in blocks, which processes of other runs leave alone: a socket without a file stands for a block.
+_PORTS, _BLOCK = range(20000, 32000), 100
+_ports: list[int] = []
+_taking_ports = threading.Lock()
 _watcher: subprocess.Popen[bytes] | None = None
 
 
@@ -68,16 +74,38 @@ def run_directory() -> Path:
 
 
 def free_port() -> int:
-    """Return a port without a listener; each is returned once in a run.
+    """Return a port without a listener, which no other process of tests gets; each is returned once in a run."""
+    with _taking_ports:
+        while True:
+            if not _ports:
+                _ports.extend(_take_block())
+            port = _ports.pop()
+            with socket.socket() as probe, contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                (run_directory() / f"port-{port}").touch(exist_ok=False)
+                return port
 
-    It is below the kernel's ephemeral ports, so it stays free during a restart.
-    """
-    for port in random.sample(range(20000, 32000), 200):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            (run_directory() / f"port-{port}").touch(exist_ok=False)
-            return port
-    raise RuntimeError("no free port between 20000 and 32000")
+
+def _take_block() -> Sequence[int]:
+    """Return ports that no other process has taken; they are this process's until it ends."""
+    for first in random.sample(_PORTS[::_BLOCK], len(_PORTS) // _BLOCK):
+        block = socket.socket(socket.AF_UNIX)
+        try:
+            block.bind(f"\0placement-tests-ports-{first}")
+        except OSError:
+            block.close()
+        else:
+            block.detach()  # open until the process ends
+            return range(first, first + _BLOCK)
+    raise RuntimeError(f"all ports from {_PORTS.start} to {_PORTS.stop} are taken")
+
+
+def until(ready: Callable[[], object], what: str = "") -> None:
+    """Return once ``ready()`` is true; raises AssertionError, with a sentence, if that never comes."""
+    deadline = time.monotonic() + PATIENCE
+    while not ready():
+        assert time.monotonic() < deadline, what or "what was waited for has not come"
+        time.sleep(0.02)
 
 
 class Child:
@@ -120,7 +148,7 @@ class Child:
         if self._note.exists():
             begun = self._descendants()
             os.kill(self.pid, self._stop_with)
-            deadline = time.monotonic() + _LONG_GRACE
+            deadline = time.monotonic() + PATIENCE
             while not self.ended and time.monotonic() < deadline:
                 time.sleep(0.02)
             self._kill(begun)
@@ -150,7 +178,7 @@ class Child:
                 Path("/dev/shm", name).unlink(missing_ok=True)
         self._note.unlink()
 
-    def wait_until(self, ready: Callable[[], bool], seconds: float = 300.0) -> None:
+    def wait_until(self, ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Return once ``ready()`` is true; if it ends or takes too long, kill it and raise with the end of its log."""
         deadline = time.monotonic() + seconds
         while True:

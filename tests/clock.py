@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-#: Seconds that no step of a test takes on the slowest machine: the limit of a wait for what certainly comes.
-PATIENCE = 300.0
+from tests.children import PATIENCE
 
 
 class Clock:

@@ -15,8 +15,11 @@ from placement.db.database import opened
 from tests import children, servers, statement_cache, synced, undecided
 from tests.time_left import TimeLeft
 
-# No test fails because the machine is busy.
-PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True)
+# No test fails because the machine is busy, or because few of the examples that were drawn are of use.
+_CHANCES = [
+    check for check in hypothesis.HealthCheck if check.name in ("too_slow", "filter_too_much", "data_too_large")
+]
+PATIENT = hypothesis.settings(deadline=None, suppress_health_check=_CHANCES, print_blob=True)
 # A short run tries the same examples each time, so what fails is the change; `make test-long` searches at random.
 hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=50)
 hypothesis.settings.register_profile("long", PATIENT, max_examples=2000)

@@ -8,6 +8,7 @@ import threading
 from placement.cmd import serve
 from placement.db import feed
 from placement.db.attempt import Attempts
+from tests.patient import be_patient
 
 _maintain = Attempts.maintain
 _thread = threading.local()
@@ -23,6 +24,7 @@ def maintain(attempts: Attempts, writer: feed.Writer) -> None:
 
 
 if __name__ == "__main__":
+    be_patient()
     Attempts.maintain = maintain  # type: ignore[method-assign]
     feed.Writer.maintenance_due = lambda _writer: not getattr(_thread, "maintains", False)  # type: ignore[method-assign]
     sys.exit(serve.main())

@@ -49,6 +49,10 @@ class Node(servers.MariaDB):
             "ist.recv_addr": f"127.0.0.1:{self._transfer_port}",
             "gcache.size": "16M",
             "pc.recovery": "false",
+            # A node of a busy machine may be silent for long.
+            "evs.suspect_timeout": "PT60S",
+            "evs.inactive_timeout": "PT120S",
+            "pc.wait_prim_timeout": "PT300S",
         }
 
     def _command(self) -> list[str]:

@@ -152,7 +152,7 @@ class Keystone:
         self, method: str, path: str, body: Any = None, token: str = "", subject: str = ""
     ) -> tuple[http.client.HTTPResponse, Any]:
         """Return the response and its body; raises Refused if it is an error."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=children.PATIENCE)
         headers = {"Content-Type": "application/json", "X-Auth-Token": token, "X-Subject-Token": subject}
         with contextlib.closing(connection):
             content = None if body is None else json.dumps(body)

@@ -104,9 +104,15 @@ class Network:
 
     def _connect(self) -> int:
         """Connect this process to the network of the clients, and return the third byte of the addresses."""
-        block = _free_block()
-        name = f"placement{block}"
-        _ip([f"link add name {name} type veth peer name here netns {self._switch.pid}"])
+        while True:
+            block = _free_block()
+            name = f"placement{block}"
+            try:
+                _ip([f"link add name {name} type veth peer name here netns {self._switch.pid}"])
+                break
+            except RuntimeError:
+                if all(used != name for _, used in socket.if_nameindex()):  # else another run was faster
+                    raise
         _ip([f"address add {_BLOCKS[CLIENTS]}.{block}.{_HERE}/24 dev {name}", f"link set dev {name} up"])
         self._switch.configure(f"link set dev here master {CLIENTS}", "link set dev here up")
         return block

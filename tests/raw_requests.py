@@ -7,6 +7,8 @@ import re
 import socket
 from typing import NamedTuple
 
+from tests.children import PATIENCE
+
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -27,7 +29,7 @@ class Reply(NamedTuple):
         return next(value for known, value in self.headers if known.lower() == name.lower())
 
 
-def send(port: int, request: bytes, seconds: float = 60) -> Reply:
+def send(port: int, request: bytes, seconds: float = PATIENCE) -> Reply:
     """Return the reply to these bytes; raises ValueError if a line of its head has control characters."""
     received = bytearray()
     with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=seconds)) as connection:

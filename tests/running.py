@@ -74,7 +74,7 @@ class Service:
         self.wait_until(lambda: not old & {*self.workers} and self._is_loaded())
 
     def wait_until_loaded(self) -> None:
-        """Return once all workers of uWSGI have the application: an order to replace them skips one that loads."""
+        """Return once all workers of uWSGI have the application: one that loads does not end when it is told to."""
         self.wait_until(self._is_loaded)
 
     def _is_loaded(self) -> bool:
@@ -96,7 +96,7 @@ class Service:
         return worker
 
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=children.PATIENCE)
         with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
             connection.request("GET", f"{self.prefix}/")
             return connection.getresponse().status == 200
@@ -124,6 +124,7 @@ def uwsgi(
         *(binary, "--http-socket", f"127.0.0.1:{port}", "--module", f"{module}:application"),
         *("--processes", str(processes), "--master", "--need-app", "--thunder-lock", *flags),
         *("--die-on-term", "--no-orphans", "--disable-logging", "--buffer-size", "65535", "--listen", "128"),
+        *("--socket-timeout", "300"),  # a client of the tests may have to wait for a processor
         *("--master-fifo", str(directory / "fifo")),
         *("--add-header", "Connection: close", "--pythonpath", str(tree)),
     ]

@@ -284,7 +284,9 @@ class PostgreSQL(ServerProcess):
         return [str(_program("postgres")), "-D", str(self.directory / "data"), *flags]
 
     def _disconnect(self, name: str) -> None:
-        self._administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+        # A session ends some time after it was told to, and DROP DATABASE waits five seconds for it.
+        while self._administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"):
+            time.sleep(0.01)
 
 
 KINDS: dict[str, type[Server]] = {server.kind: server for server in (SQLite, MariaDB, PostgreSQL)}

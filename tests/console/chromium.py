@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
+from tests.children import PATIENCE
 from tests.servers import Missing
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -23,12 +24,13 @@ def launched() -> Iterator[Any]:
     if program is None:
         raise Missing("Chromium is not installed: `make servers` installs it")
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import expect, sync_playwright
     except ImportError:
         raise Missing("playwright is not installed") from None
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
         # The sandbox needs privileges that containers do not have; the pages are ours.
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=1000 * PATIENCE)
         try:
             yield browser
         finally:

@@ -74,7 +74,7 @@ def open_page(browser, url):
         def opened(path="/", address=url, **options):
             context = stack.enter_context(contextlib.closing(browser.new_context(**options)))
             page = context.new_page()
-            page.set_default_timeout(60_000)
+            page.set_default_timeout(1000 * children.PATIENCE)
             page.on("pageerror", lambda error: problems.append(str(error)))
             page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
             page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
@@ -271,7 +271,7 @@ def test_events_are_followed_and_the_page_ends_to_follow(open_page, app):
     button.click()
     try:
         send(app, "PUT", "/traits/CUSTOM_FOLLOWED")
-        expect(first).to_have_text("Trait CUSTOM_FOLLOWED created", timeout=60_000)
+        expect(first).to_have_text("Trait CUSTOM_FOLLOWED created")
         assert button.get_attribute("aria-pressed") == "true"
         assert page.inner_text("[data-follow-status]") == "Something has changed."
         assert violations(page) == []
@@ -292,7 +292,8 @@ def test_what_has_the_focus_stays_while_events_come(open_page, app):
     link.focus()
     with page.expect_response("**/events/rows?**"):
         made = send(app, "POST", "/resource_providers", {"name": "short-lived"})
-    page.wait_for_timeout(500)
+    # The next request is sent once this reply has been dealt with.
+    page.wait_for_event("request", lambda request: "/events/rows?" in request.url)
     assert page.evaluate("document.activeElement.closest('.timeline') !== null")
     send(app, "DELETE", f"/resource_providers/{made['uuid']}")
 

@@ -31,6 +31,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import preloaded
+from tests.children import PATIENCE, until
 from tests.clock import Clock, WatchedClock
 from tests.db import faults, sql_hooks
 from tests.db.faults import Plan, planted
@@ -86,7 +87,7 @@ def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_
             create(database, "beside", VCPU=1)
         finally:
             clock.end()
-        assert loading.result(60) is not None
+        assert loading.result(PATIENCE) is not None
     assert clock.now > timeout, "all statements together took longer than a stalled thread may"
 
 
@@ -125,7 +126,7 @@ def held_up(database):
             asked.append(threading.get_ident())
             if len(asked) == 1:
                 answered.set()
-                go_on.wait(60)
+                go_on.wait(PATIENCE)
 
     sa.event.listen(database.reading_engine, "after_cursor_execute", after)
     try:
@@ -149,16 +150,13 @@ def test_a_refresh_is_shared_only_by_calls_before_it_began(database):
         asked, answered, go_on = stack.enter_context(held_up(reading))
         early = threading.Thread(target=live_index.current)
         early.start()
-        assert answered.wait(60)
+        assert answered.wait(PATIENCE)
         # Too late for the running refresh.
         create(database, "new", VCPU=1)
         late = [threading.Thread(target=lambda: found.append(uuids(live_index.current()))) for _ in range(5)]
         for thread in late:
             thread.start()
-        deadline = time.monotonic() + 60
-        while not all(map(waits, late)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert all(map(waits, late))
+        until(lambda: all(map(waits, late)))
         go_on.set()
         for thread in [early, *late]:
             thread.join()
@@ -184,14 +182,11 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
         _, answered, go_on = stack.enter_context(held_up(reading))
         early = threading.Thread(target=look)
         early.start()
-        assert answered.wait(60)
+        assert answered.wait(PATIENCE)
         late = [threading.Thread(target=look) for _ in range(4)]
         for thread in late:
             thread.start()
-        deadline = time.monotonic() + 60
-        while not all(map(waits, late)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert all(map(waits, late))
+        until(lambda: all(map(waits, late)))
         plan = Plan(at=1, faults=[faults.lose], for_ever=True)
         planted(reading, plan)
         go_on.set()
@@ -506,7 +501,7 @@ def fork_and_look(url):
         live_index.current()
         with held_up(database) as (_, answered, _):
             threading.Thread(target=live_index.current, daemon=True).start()
-            assert answered.wait(60)
+            assert answered.wait(PATIENCE)
             create(database, "new", VCPU=1)
             # As uWSGI does it: without Python's fork hooks.
             child = ctypes.CDLL(None).fork()

@@ -30,6 +30,7 @@ from placement.db.transaction import Transaction
 from placement.index.refresh import agrees, loaded, refreshed
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
+from tests.children import PATIENCE
 from tests.index import rewound, writes
 from tests.index.contents import meaning
 from tests.index.reader import Reader
@@ -78,7 +79,7 @@ class Play:
                 work(db)
             finally:
                 done.set()
-            go_on.wait(60)
+            go_on.wait(PATIENCE)
             if end == "roll back":
                 raise errors.ConsumerGenerationConflict(expected=1, given=2)
 
@@ -89,7 +90,7 @@ class Play:
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            assert done.wait(60)
+            assert done.wait(PATIENCE)
             for _ in range(self.chance.randint(1, 3)):
                 if not self.alone and self.chance.randrange(2):
                     self.chance.choice(self.writers).write()
@@ -141,8 +142,7 @@ ACTS = (
 
 @settings(
     max_examples=settings().max_examples // 4,
-    # The test itself empties the database.
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[*HealthCheck],  # the test itself empties the database
 )
 @given(chance=st.randoms(use_true_random=False), acts=st.lists(st.sampled_from(ACTS), min_size=3, max_size=12))
 def test_refreshed_equals_built(synced_database, chance, acts):

@@ -12,6 +12,7 @@ import requests
 
 from tests import ask_process, preloaded, running, servers
 from tests.ask_process import ASK
+from tests.children import PATIENCE
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -42,7 +43,7 @@ def service(backend):
 
 def _claim(service):
     headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
-    found = requests.get(f"{service.url}/resource_providers?name=host1-numa0", headers=headers, timeout=60).json()
+    found = requests.get(f"{service.url}/resource_providers?name=host1-numa0", headers=headers, timeout=PATIENCE).json()
     (provider,) = found["resource_providers"]
     claim = {
         "allocations": {provider["uuid"]: {"resources": {"VCPU": 4}}},
@@ -51,7 +52,7 @@ def _claim(service):
         "consumer_type": "INSTANCE",
         "consumer_generation": None,
     }
-    done = requests.put(f"{service.url}/allocations/{SERVER}", json=claim, headers=headers, timeout=60)
+    done = requests.put(f"{service.url}/allocations/{SERVER}", json=claim, headers=headers, timeout=PATIENCE)
     assert done.status_code == 204, done.text
 
 
@@ -184,7 +185,7 @@ def test_consumers_and_what_they_hold(ask):
 
 
 def test_json_is_what_the_service_says(ask, service):
-    document = requests.get(f"{service.url}/v1/overview", headers={"X-Auth-Token": "admin"}, timeout=60).json()
+    document = requests.get(f"{service.url}/v1/overview", headers={"X-Auth-Token": "admin"}, timeout=PATIENCE).json()
     assert json.loads(ask("overview", "--json").stdout) == {"providers": document["providers"]}
 
 

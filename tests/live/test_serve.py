@@ -51,7 +51,7 @@ def served(directory, environment, *arguments, end=signal.SIGTERM):
     )
     try:
         service.wait_until(lambda: "Ctrl-C" in service.log.read_text())
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=children.PATIENCE)) as connection:
             yield service.log.read_text(), connection
     finally:
         service.stop()
@@ -160,7 +160,7 @@ def test_a_signal_ends_it_well(tmp_path, environment):
         while b"Ctrl-C" not in service.stdout.readline():
             assert service.poll() is None
         service.send_signal(signal.SIGTERM)
-        assert service.wait(60) == 0
+        assert service.wait(children.PATIENCE) == 0
 
 
 def test_connections_are_kept(tmp_path, environment):
@@ -259,7 +259,7 @@ def test_no_body_is_kept_that_is_longer_than_the_service_reads(tmp_path, environ
     """It needs no credentials: the server reads a body before it asks the service."""
     with served(tmp_path, environment) as (_, connection):
         head = b"POST /resource_providers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        with socket.create_connection(("127.0.0.1", connection.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", connection.port), timeout=children.PATIENCE) as client:
             client.sendall(head + b"Content-Length: 100000000\r\n\r\n" + b" " * 1000)
             assert client.recv(100).startswith(b"HTTP/1.1 413 ")
 

@@ -8,12 +8,12 @@ import re
 import signal
 import sqlite3
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from tests import children, running, servers, web_servers
+from tests.children import until
 from tests.load.storm import Storm, claim, statuses
 from tests.run_length import LONG
 
@@ -34,8 +34,8 @@ WORKERS = 2
 THREADS = int(
     re.search(r"^threads = (\d+)$", (web_servers.SAMPLES / "uwsgi" / "placement.ini").read_text(), re.MULTILINE)[1]
 )
-#: Seconds within which a service ends.  It takes one or two; a worker that hangs takes until SIGKILL.
-PATIENCE = 30.0
+#: What the master logs of a worker that hangs, and is killed.
+HANGS = "NO MERCY"
 
 
 @pytest.fixture
@@ -56,15 +56,12 @@ def threads(process):
     return len(os.listdir(f"/proc/{process}/task"))
 
 
-def seconds_to_end(service):
-    """Return the seconds that the service takes to end after SIGTERM to all its processes; None if one hangs."""
-    begun = time.monotonic()
-    os.killpg(service.pid, signal.SIGTERM)
-    while time.monotonic() < begun + PATIENCE:
-        if not children.alive(service.pid):
-            return time.monotonic() - begun
-        time.sleep(0.02)
-    return None
+def is_to_end(process):
+    """Whether SIGTERM was sent to a process that has not received it yet."""
+    with contextlib.suppress(OSError):  # it has ended
+        pending = re.search(r"^ShdPnd:\t(\w+)$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)[1]
+        return bool(int(pending, 16) & 1 << signal.SIGTERM - 1)
+    return False
 
 
 def test_a_worker_has_no_thread_that_is_not_its_own(uwsgi):
@@ -87,22 +84,21 @@ def test_a_server_in_one_process_has_no_thread_that_is_not_its_own(database_url)
 @pytest.mark.parametrize("_time", range(20 if LONG else 2))
 def test_a_stop_under_load_ends_and_answers_whom_it_has_begun_to_serve(uwsgi, database_url, _time):
     """Claims wait for the lock of another writer when the signal comes, and have it afterwards."""
-    service, took = uwsgi(), []
+    service = uwsgi()
     storm = Storm(service.url)
     provider = storm.provider(VCPU=1_000_000)
     begun = service.log.read_text().count(BEGUN)
     storm.history.clear()
     claims = [lambda: storm.ask(*claim([provider]))] * WORKERS * THREADS
     clients = threading.Thread(target=storm.together, args=claims)
-    stopping = threading.Thread(target=lambda: took.append(seconds_to_end(service)))
     with contextlib.closing(sqlite3.connect(Path(database_url.removeprefix("sqlite:///")))) as other:
         other.execute("BEGIN IMMEDIATE")
         clients.start()
         service.wait_until(lambda: service.log.read_text().count(BEGUN) == begun + len(claims))
-        stopping.start()
-        time.sleep(0.5)
+        os.killpg(service.pid, signal.SIGTERM)
+        service.wait_until(lambda: not any(map(is_to_end, [service.pid, *service.workers])))
         other.rollback()
-    stopping.join()
+    until(lambda: not children.alive(service.pid))
     clients.join()
-    assert took[0] is not None, "a worker hangs"
+    assert HANGS not in service.log.read_text()
     assert statuses([event.answer for event in storm.history]) == {204: len(claims)}

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from pathlib import Path
 
@@ -43,6 +42,7 @@ def started(backend):
     options = {
         "api": {"auth_strategy": "http_basic"},
         "baremetal": {"enabled": True},
+        "placement_database": {"max_threads": 0},  # no request is refused because a server was held up
         "oslo_middleware": {"http_basic_auth_user_file": passwords, "enable_proxy_headers_parsing": True},
     }
     url, running = backend.create_database(), {}
@@ -61,7 +61,7 @@ def started(backend):
 def ask(service, method, path, body=None, **headers):
     """Status, headers and JSON of the answer."""
     headers = {**NOVA, "OpenStack-API-Version": "placement 1.39", **headers}
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
     with contextlib.closing(connection):
         connection.request(method, service.prefix + path, json.dumps(body) if body else None, headers)
         reply = connection.getresponse()
@@ -90,7 +90,7 @@ def test_the_client_of_operators_walks_through(service, openstack_command):
 def test_a_load_balancer_needs_no_password(service):
     """The root, with a slash and without: devstack waits for one, haproxy asks for the other."""
     for path in ("/", "", "/healthcheck"):
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
         with contextlib.closing(connection):
             connection.request("GET", service.prefix + path)
             assert connection.getresponse().status == 200, path
@@ -142,7 +142,7 @@ def test_a_web_server_passes_on_all_requests(service):
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
 def test_the_end_of_a_kept_connection_is_announced(service):
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
     connection.auto_open = False
     with contextlib.closing(connection):
         for _ in range(4):
@@ -268,9 +268,9 @@ def test_a_reload_loses_no_request(service, started, reload, request):
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
 def test_a_reload_ends_without_further_requests(service, started):
     """Otherwise workers without requests run until they are killed, after ``worker-reload-mercy``."""
-    begun = time.monotonic()
+    before = service.log.read_text()
     service.wait_until(unit_reloads(started, None))
-    assert time.monotonic() - begun < 80
+    assert "NO MERCY" not in service.log.read_text().removeprefix(before)
 
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)

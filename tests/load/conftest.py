@@ -13,9 +13,7 @@ from tests import children, running
 from tests.load.history import contradictions
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
-
-#: No request is refused because a server was held up; test_blocked is about that.
-WITHOUT_BULKHEAD = {"placement_database": {"max_threads": 0}}
+from tests.patient import APPLICATION, OPTIONS
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +22,8 @@ def service(backend):
     try:
         flags = ("--lazy-apps", "--enable-threads", "--threads", "4")
         metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
-        options = {"metrics": {"directory": metrics}, "baremetal": {"enabled": True}, **WITHOUT_BULKHEAD}
-        with running.uwsgi(url, processes=3, flags=flags, options=options) as running_service:
+        options = {"metrics": {"directory": metrics}, "baremetal": {"enabled": True}, **OPTIONS}
+        with running.uwsgi(url, 3, options, module=APPLICATION, flags=flags) as running_service:
             running_service.database_url, running_service.metrics = url, metrics
             yield running_service
     finally:
@@ -55,16 +53,3 @@ def counter(service):
         return asked
 
     return of
-
-
-@pytest.fixture
-def deadlocks(counter):
-    """A function that returns the number of deadlocks of the service so far."""
-    return counter('placement_database_errors_total{error="deadlock"}')
-
-
-@pytest.fixture
-def joined(counter):
-    """A function that returns the number of claims so far that were placed by the transaction of another one."""
-    claims, transactions = (counter(f"placement_claims_per_transaction_{which}") for which in ("sum", "count"))
-    return lambda: claims() - transactions()

@@ -19,6 +19,7 @@ from placement import deploy
 from placement.db import feed
 from placement.db.connect import connect
 from placement.db.database import Database
+from tests.patient import be_patient
 
 #: Which process opened a connection.
 _OPENED: dict[int, tuple[Any, int]] = {}
@@ -71,6 +72,7 @@ def _probe(url: str) -> Probe:
 
 def _application() -> Any:
     """All of them as one; its root answers too."""
+    be_patient()
     conf: cfg.ConfigOpts = options.load()
     conf.register_opt(cfg.ListOpt("databases"), group="probe")
     probes = [_probe(url) for url in conf.probe.databases]

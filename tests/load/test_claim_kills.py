@@ -15,6 +15,7 @@ from tests.load.claiming import Hosts, claiming, releasing, request, results
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 from tests.load.test_kills import Busy
+from tests.patient import APPLICATION, OPTIONS
 from tests.run_length import LONG
 
 pytestmark = pytest.mark.every_database
@@ -83,7 +84,7 @@ class Callers:
 
 
 def test_workers_that_are_killed_in_mid_call(database_url):
-    with running.uwsgi(database_url, processes=3, flags=()) as service:
+    with running.uwsgi(database_url, 3, OPTIONS, module=APPLICATION, flags=()) as service:
         storm = Storm(service.url)
         callers = Callers(storm, Hosts(storm, *[10**6] * 8))
         with Busy(callers) as clients:

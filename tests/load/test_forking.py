@@ -13,9 +13,9 @@ from placement.db.database import opened
 from placement.db.tables import provider_changes
 from tests import running, servers, web_servers
 from tests.conftest import chosen
-from tests.load.conftest import WITHOUT_BULKHEAD
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, statuses
+from tests.patient import APPLICATION, OPTIONS
 
 FLAGS = {
     "forked": (),
@@ -41,14 +41,15 @@ def databases(request, subtests):
 
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS.keys())
 def test_workers_share_neither_connections_nor_writers(databases, flags):
-    options = {"probe": {"databases": ",".join(databases)}, **WITHOUT_BULKHEAD}
+    options = {"probe": {"databases": ",".join(databases)}, **OPTIONS}
     with running.uwsgi(databases[0], 2, options, module="tests.load.probe", flags=flags) as service:
         workers = [looked_at(service, place) for place, _ in enumerate(databases)]
     assert_nothing_was_shared(databases, workers)
 
 
 def test_processes_of_mod_wsgi_share_neither_connections_nor_writers(databases):
-    options, script = {"probe": {"databases": ",".join(databases)}}, Path(__file__).with_name("probe.py")
+    options = {"probe": {"databases": ",".join(databases)}, **OPTIONS}
+    script = Path(__file__).with_name("probe.py")
     with web_servers.mod_wsgi(databases[0], options, script) as service:
         workers = [looked_at(service, place) for place, _ in enumerate(databases)]
     assert_nothing_was_shared(databases, workers)
@@ -58,12 +59,14 @@ def looked_at(service, place):
     """The workers that answered; each read and wrote by connections of its own."""
     storm = Storm(f"{service.url}/{place}")
     looks = []
-    for _ in range(500):  # lazy workers are ready one after another: the first may have answered all so far
-        looks += [answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36)]
-        if len({look["process"] for look in looks}) > 1:
-            break
+
+    def several():
+        looks.extend(answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36))
+        return len({look["process"] for look in looks}) > 1
+
+    # Lazy workers are ready one after another: the first may answer for a while.
+    service.wait_until(several)
     assert {look["process"] for look in looks} <= set(service.workers)
-    assert len({look["process"] for look in looks}) > 1, "one worker did it all"
     assert all(look["writing"] and look["reading"] for look in looks)
     provider = storm.provider(VCPU=100)
     assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 12}
@@ -88,7 +91,7 @@ def assert_nothing_was_shared(databases, workers):
 @pytest.mark.parametrize("how", ["forked", "forked, threads", "lazy, threads"])
 def test_a_database_in_memory_serves_one_process_however_it_is_started(backend, how):
     """Each process has one of its own, so there is one."""
-    with running.uwsgi("sqlite://", processes=1, flags=FLAGS[how]) as service:
+    with running.uwsgi("sqlite://", 1, OPTIONS, module=APPLICATION, flags=FLAGS[how]) as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)
         assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 8, 409: 4}

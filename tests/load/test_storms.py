@@ -51,10 +51,10 @@ def test_no_claim_is_refused_on_a_busy_provider_with_capacity(storm, round_):
 
 
 @rounds
-def test_claims_that_are_placed_together_are_answered_each_by_itself(storm, joined, round_):
+def test_claims_on_one_provider_are_answered_each_by_itself(storm, round_):
     """Some ask for what no consumer may have, for the same consumer, or from another owner; then it is full."""
     provider, places = storm.provider(VCPU=CLIENTS * 6), iter(range(CLIENTS))
-    rivals, before = [new() for _ in range(6)], joined()
+    rivals = [new() for _ in range(6)]
 
     def work():
         number = next(places)
@@ -73,13 +73,12 @@ def test_claims_that_are_placed_together_are_answered_each_by_itself(storm, join
     assert statuses(answers["large"]) == {409: CLIENTS * 6}
     for answer in itertools.chain(*answers.values()):
         assert answer.status == 204 or "exceed the capacity" in answer.error["detail"] or answer in answers["rival"]
-    assert joined() > before
 
 
 @rounds
-def test_claims_on_different_providers_that_are_placed_together_are_answered_each_by_itself(storm, joined, round_):
+def test_claims_on_different_providers_are_answered_each_by_itself(storm, round_):
     """Each client has a provider of its own, so that no claim waits for the row of another one."""
-    providers, before = iter([storm.provider(VCPU=4) for _ in range(CLIENTS)]), joined()
+    providers = iter([storm.provider(VCPU=4) for _ in range(CLIENTS)])
 
     def work():
         provider = next(providers)
@@ -92,7 +91,6 @@ def test_claims_on_different_providers_that_are_placed_together_are_answered_eac
 
     answers = storm.together(*[lambda: [*work()]] * CLIENTS)
     assert answers == [[204, 400] * 4 + [409, 400] * 2 + [4, [True] * 4 + [False] * 2]] * CLIENTS
-    assert joined() > before
 
 
 @rounds
@@ -432,9 +430,8 @@ def test_a_provider_goes_only_if_no_child_is_born(storm, round_):
         assert statuses(born) == {200: 3}
 
 
-def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm, deadlocks):
+def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm):
     """New children during claims on MariaDB: 37 of 44 were refused; moves during creations on PostgreSQL: 12 of 13."""
-    before = deadlocks()
     # Of these trees, some roots have higher ids than their members, and some have lower ones.
     nodes = [storm.provider(VCPU=100_000) for _ in range(2)]
     roots = [storm.provider(VCPU=100_000) for _ in range(2)]
@@ -486,8 +483,6 @@ def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm, deadloc
     storm.together(*(lambda work=work, seed=seed: repeat(work, seed) for seed, work in enumerate(works)))
     refused = [event for event in storm.history if event.answer.status not in (200, 204)]
     assert refused == []
-    # There were 93 in 578 requests.  InnoDB has a few of its own: of a small table it may lock all rows for some.
-    assert deadlocks() - before <= max(5, len(storm.history) / 100)
 
 
 # --- classes and traits ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from placement import conf as placement_conf
 from placement import deploy
 from placement.tests import fixtures as placement_db
 from tests import web
+from tests.children import PATIENCE
 from tests.projects.nova import PlacementFixture
 
 HERE = Path(__file__).parent
@@ -200,5 +201,5 @@ def test_threads_take_what_is_there_and_no_more():
 def test_green_threads_take_what_is_there_and_no_more():
     """In a process of its own, because eventlet patches it completely."""
     script = [sys.executable, "-W", "ignore", "-m", "tests.projects.green"]
-    ran = subprocess.run(script, capture_output=True, text=True, timeout=120, cwd=HERE.parent.parent)
+    ran = subprocess.run(script, capture_output=True, text=True, timeout=PATIENCE, cwd=HERE.parent.parent)
     assert ran.stdout == "16 taken, 8 refused, 16 used\n" * 2, ran.stderr

@@ -106,7 +106,7 @@ WISHES = st.lists(
 )
 
 
-@settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=scaled(25), suppress_health_check=[*HealthCheck])
 @given(data=st.data(), world=worlds(most=5), wishes=WISHES, strategy=st.sampled_from(STRATEGIES))
 def test_each_result_of_a_call_is_what_a_call_of_its_own_could_have_had(database, data, world, wishes, strategy):
     drawn = [data.draw(search_queries(world, most=2).filter(expressible)) for _ in range(6)]

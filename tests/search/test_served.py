@@ -127,7 +127,7 @@ def expressible(query: SearchQuery) -> bool:
     )
 
 
-@settings(max_examples=scaled(12), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=scaled(12), suppress_health_check=[*HealthCheck])
 @given(data=st.data(), world=worlds())
 def test_every_candidate_can_be_claimed_as_it_is(database: Database, data: st.DataObject, world: World) -> None:
     mirror = Mirror(placement(database), world)

@@ -1,0 +1,32 @@
+"""The service with time limits that no busy machine reaches, for tests that are not about these limits.
+
+As a program it is placement-serve; `APPLICATION` is what uWSGI imports in place of placement.wsgi.api.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from placement.db import dialects, retry, write_lock
+from placement.v1.following import Following
+from tests.children import PATIENCE
+
+#: The options: no request is refused because a server was held up (live/test_blocked is about that).
+OPTIONS = {"placement_database": {"max_threads": 0, "connect_timeout": int(PATIENCE), "read_timeout": int(PATIENCE)}}
+APPLICATION = "tests.load.application"
+_wait = Following.wait
+
+
+def be_patient() -> None:
+    """Lift the limits of this process: on the wait for a lock, the age of a request, and the wait for an event."""
+    for module in (dialects, write_lock):
+        module.LOCK_TIMEOUT = int(PATIENCE)
+    retry._LONGEST_REQUEST = PATIENCE
+    Following.wait = lambda self, after, seconds: _wait(self, after, 10 * seconds)  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    from placement.cmd import serve
+
+    be_patient()
+    sys.exit(serve.main())
