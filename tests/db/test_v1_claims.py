@@ -20,9 +20,9 @@ class Cloud:
         self.database = database
         self.call = placement(database)
 
-    def host(self, name, **inventories):
+    def host(self, name, created=None, /, **inventories):
         """Create a root provider, and return its uuid."""
-        created = str(uuid.uuid4())
+        created = created or str(uuid.uuid4())
         assert self("POST", "/resource_providers", {"name": name, "uuid": created}).status == 200
         body = {"inventories": {key: {"total": total} for key, total in inventories.items()}}
         path = f"/resource_providers/{created}/inventories"

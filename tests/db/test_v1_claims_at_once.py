@@ -163,6 +163,21 @@ def test_a_provider_that_was_deleted_while_another_one_got_its_id(cloud, monkeyp
     assert roots_of(results[1]) <= {host, *written}
 
 
+def test_a_provider_that_was_deleted_and_created_again_is_a_place(cloud, monkeypatch):
+    """It has another id and the same generation as the one that was chosen, and is not taken for what was refused."""
+    host, _, written, write = cloud.host("a", VCPU=4), cloud.host("b", MEMORY_MB=4), [], engine.write
+
+    def replace_first(*arguments, **options):
+        if not written:
+            assert cloud("DELETE", f"/resource_providers/{host}").status == 204
+            written.append(cloud.host("a", host, VCPU=4))
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(engine, "write", replace_first)
+    [result] = cloud.claim(request(), strategy="pack").body["results"]
+    assert (result["outcome"], roots_of(result)) == ("claimed", {host})
+
+
 def test_a_place_is_not_taken_that_was_the_right_one_a_moment_ago(cloud, elsewhere):
     """The index of this process has not seen yet that the host lost its trait."""
     host = cloud.host("a", VCPU=4)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from placement.db.transaction import Reading
@@ -29,8 +30,8 @@ class Conditions:
     _taken: dict[str, set[int]] = field(default_factory=dict)
     #: Uuids of roots where consumers of the call have places that are not listed in ``apart_from``.
     _occupied: set[str] = field(default_factory=set)
-    #: Generations of the providers of places that were refused, by the uuids of their trees' roots.
-    _failed: dict[frozenset[str], Mapping[str, int]] = field(default_factory=dict)
+    #: Places that were refused, by the uuids of their trees' roots.
+    _failed: dict[frozenset[str], ChosenPlace] = field(default_factory=dict)
 
     @property
     def named(self) -> Collection[str]:
@@ -60,7 +61,7 @@ class Conditions:
 
     def note_failed(self, place: ChosenPlace) -> None:
         """Take into account that the database refused a place; as long as the index shows the same, it is wrong."""
-        self._failed[frozenset(place.roots)] = place.provider_generations
+        self._failed[frozenset(place.roots)] = place
 
     def picker(self, snapshot: Snapshot, settings: Settings, waiting: Collection[str]) -> Picker:
         """Return what chooses places in a snapshot.
@@ -97,12 +98,8 @@ class Conditions:
 
     def _failed_roots(self, snapshot: Snapshot) -> set[int]:
         """Return the roots of places that were refused, and whose providers are in the snapshot as they were then."""
-        failed: set[int] = set()
-        for roots, generations in self._failed.items():
-            present = [uuid for uuid in generations if uuid in snapshot.by_uuid]
-            if generations == {uuid: snapshot.generations[snapshot.by_uuid[uuid]] for uuid in present}:
-                failed |= _slots(snapshot, roots)
-        return failed
+        failed = (roots for roots, place in self._failed.items() if place.is_unchanged(snapshot))
+        return _slots(snapshot, itertools.chain(*failed))
 
 
 def _slots(snapshot: Snapshot, uuids: Iterable[str]) -> set[int]:
