@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,10 @@ from placement.db.tables import event_order, events
 from placement.index.live import LiveIndex
 from placement.objects import event
 from placement.objects.event import EventFilter
+from placement.v1.following import Following, Stream
+from tests.db import faults
 from tests.db.event_rows import chain, key, write
+from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 
 ALL = EventFilter()
@@ -178,6 +182,22 @@ def claimed(service):
     assert service("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
     owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
     return {"allocations": {provider: {"resources": {"VCPU": 1}}}, **owner}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypatch, fails):
+    """It has looked at events that are not wanted; the client does not have them looked at again."""
+    monkeypatch.setattr(event, "WINDOW", 2)
+    monkeypatch.setattr(database.history.watch, "most", int(fails))
+    chain(database, key(1), 3)
+    wanted = EventFilter(kinds=("consumer",))
+    reached = read(database, wanted)
+    assert (reached.number, reached.more) == (2, True)
+    with contextlib.closing(Stream(Following(database, wanted, 100), None)) as stream:
+        pieces = iter(stream)
+        assert next(pieces).startswith(b"retry")
+        with planted(database, Plan(1, [faults.lose] * fails, for_ever=True)):
+            assert [*pieces] == [b": \nid: %s\n\n" % reached.mark.encode()]
 
 
 # --- what is lost ----------------------------------------------------------------------------------------------------
