@@ -20,6 +20,7 @@ from tests.db import faults
 from tests.db.event_rows import chain, key, write
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
+from tests.db.metal import Nodes
 
 ALL = EventFilter()
 
@@ -149,6 +150,15 @@ def test_a_name_that_was_given_up_is_found(database):
     database.write(lambda db: db.note(events_of.PROVIDER, key(2), {("name",): ("old", "other")}, generations=(0, 0)))
     database.history.order()
     assert database.read(lambda db: event.named(db, "old")) == key(2), "it had the name last"
+
+
+def test_of_a_name_the_node_goes_first_that_has_it(database):
+    """A provider had it later."""
+    node = Nodes(database).node("machine")
+    write(database, (key(1), None, 0))
+    database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("machine", "other")}))
+    assert placement(database)("GET", "/v1/history/machine").body["uuid"] == node
+    assert database.read(lambda db: event.named(db, "machine")) == key(1)
 
 
 @pytest.mark.parametrize("written", [str, str.upper])
