@@ -28,8 +28,6 @@ class Conditions:
     relied_on: dict[str, set[int]] = field(default_factory=dict)
     #: The same of the places that the call has taken; those of a dry run are not there to be read.
     _taken: dict[str, set[int]] = field(default_factory=dict)
-    #: Uuids of roots where consumers of the call have places that are not listed in ``apart_from``.
-    _occupied: set[str] = field(default_factory=set)
     #: Places that were refused, by the uuids of their trees' roots.
     _failed: dict[frozenset[str], ChosenPlace] = field(default_factory=dict)
 
@@ -54,8 +52,6 @@ class Conditions:
     def note_taken(self, place: ChosenPlace) -> None:
         """Take into account that a consumer of the call has its place."""
         consumer = place.request.consumer
-        if consumer not in self.call.apart_from:
-            self._occupied.update(place.roots)
         if consumer in self.relied_on:
             self._taken[consumer] = self.relied_on[consumer] = {place.provider_ids[uuid] for uuid in place.resources}
 
@@ -85,7 +81,7 @@ class Conditions:
             self.call.strategy,
             settings,
             avoid=set[int]().union(*held, self._failed_roots(snapshot)),
-            occupied=_slots(snapshot, self._occupied).union(*others),
+            occupied=set[int]().union(*others),
             within=set[int].intersection(*trees) if trees else None,
             join=join,
         )
@@ -99,11 +95,7 @@ class Conditions:
     def _failed_roots(self, snapshot: Snapshot) -> set[int]:
         """Return the roots of places that were refused, and whose providers are in the snapshot as they were then."""
         failed = (roots for roots, place in self._failed.items() if place.is_unchanged(snapshot))
-        return _slots(snapshot, itertools.chain(*failed))
-
-
-def _slots(snapshot: Snapshot, uuids: Iterable[str]) -> set[int]:
-    return {snapshot.by_uuid[uuid] for uuid in uuids if uuid in snapshot.by_uuid}
+        return {snapshot.by_uuid[uuid] for uuid in itertools.chain(*failed) if uuid in snapshot.by_uuid}
 
 
 def consumers_of(places: Sequence[ChosenPlace]) -> set[str]:
