@@ -85,7 +85,7 @@ def test_the_consumer_is_claimed_meanwhile(cloud, elsewhere):
 
 @several_writers
 def test_a_listed_consumer_gets_a_place_meanwhile(cloud, elsewhere):
-    """It is in no tree when the places are chosen, and in one of them before they are claimed; another one is in none."""
+    """In no tree when the places are chosen, and in one of them before they are claimed; another one is in none."""
     hosts = [cloud.host(name, VCPU=4) for name in "ab"]
     listed = str(uuid.uuid4())
     with just_before(cloud.database, "INSERT INTO consumers", lambda: put(elsewhere, hosts[0], 1, listed)):
