@@ -174,6 +174,7 @@ def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(da
             time.sleep(0.01)
         assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
         assert [one["uuid"] for one in waiting.result().body["events"]] == [consumer]
+    assert database.history.watch._waiting == 0, "its place is free again"
     for ended in (False, True):
         if ended:
             assert service("DELETE", f"/allocations/{consumer}").status == 204
