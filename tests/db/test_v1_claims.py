@@ -230,10 +230,7 @@ def test_claims_end(cloud):
     assert cloud.claim(move, expires_in=None).body["results"][0]["expires_at"] is None
     story = cloud("GET", f"/v1/history/{asked['consumer']}").body["events"]
     ends = [one["changes"]["lease"] for one in story if "lease" in one["changes"]]
-    assert [(was and was[:19], end and end[:19]) for was, end in ends] == [
-        (None, result["expires_at"][:19]),
-        (result["expires_at"][:19], None),
-    ]
+    assert ends == [[None, result["expires_at"]], [result["expires_at"], None]]
 
 
 def test_thousands_of_consumers_are_claimed_in_transactions_of_bounded_size(cloud):
