@@ -114,7 +114,12 @@ def _undoable(row: Any) -> Undoable:
     return Undoable(row.kind, row.uuid, generations, orjson.loads(row.changes))
 
 
-_FIRST_AFTER = sa.select(order.c.position).where(order.c.at > sa.bindparam("moment")).order_by(order.c.at).limit(1)
+_FIRST_AFTER = (
+    sa.select(order.c.position)
+    .where(order.c.at > sa.bindparam("moment"))
+    .order_by(order.c.at, order.c.position)
+    .limit(1)
+)
 _EVENTS = sa.select(
     *(events.c.kind, events.c.uuid, events.c.before_generation, events.c.generation, events.c.changes)
 ).where(events.c.kind.in_((PROVIDER, RESOURCE_CLASS)))

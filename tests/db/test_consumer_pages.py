@@ -69,6 +69,10 @@ def test_a_list_by_age_looks_at_some_consumers_in_each_page(database, ids, small
     assert pages(database, ConsumerFilter(created_after=utcnow() - hour)) == [made[:2], made[2:4], made[4:]]
     assert pages(database, ConsumerFilter(created_after=utcnow() + hour)) == [[], [], []]
     assert pages(database, ConsumerFilter(created_before=utcnow() + hour), limit=1) == [[one] for one in made]
+    date = datetime.datetime(2026, 11, 1)
+    database.write(lambda db: db.execute(sa.update(consumers).values(created_at=date)))
+    assert pages(database, ConsumerFilter(created_after=date)) == [made[:2], made[2:4], made[4:]]
+    assert pages(database, ConsumerFilter(created_before=date)) == [[], [], []]
 
 
 def test_few_consumers_of_an_owner_or_a_type_are_one_page_and_many_are_found_in_turn(database, ids, small):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,11 @@ from placement.db.tables import event_order, events
 from placement.index.live import LiveIndex
 from placement.objects import event
 from placement.objects.event import EventFilter
+from placement.v1.following import Following, Stream
+from tests.db import faults
+from tests.db.bare_metal import Nodes
 from tests.db.event_rows import chain, key, write
+from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 
 ALL = EventFilter()
@@ -147,6 +152,15 @@ def test_a_name_that_was_given_up_is_found(database):
     assert database.read(lambda db: event.named(db, "old")) == key(2), "it had the name last"
 
 
+def test_of_a_name_the_node_goes_first_that_has_it(database):
+    """A provider had it later."""
+    node = Nodes(database).node("machine")
+    write(database, (key(1), None, 0))
+    database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("machine", "other")}))
+    assert placement(database)("GET", "/v1/history/machine").body["uuid"] == node
+    assert database.read(lambda db: event.named(db, "machine")) == key(1)
+
+
 @pytest.mark.parametrize("written", [str, str.upper])
 def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(database, written):
     """``POST /allocations`` keeps the spelling of a client, ``PUT`` does not."""
@@ -160,6 +174,7 @@ def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(da
             time.sleep(0.01)
         assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
         assert [one["uuid"] for one in waiting.result().body["events"]] == [consumer]
+    assert database.history.watch._waiting == 0, "its place is free again"
     for ended in (False, True):
         if ended:
             assert service("DELETE", f"/allocations/{consumer}").status == 204
@@ -178,6 +193,22 @@ def claimed(service):
     assert service("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
     owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
     return {"allocations": {provider: {"resources": {"VCPU": 1}}}, **owner}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypatch, fails):
+    """It has looked at events that are not wanted; the client does not have them looked at again."""
+    monkeypatch.setattr(event, "WINDOW", 2)
+    monkeypatch.setattr(database.history.watch, "most", int(fails))
+    chain(database, key(1), 3)
+    wanted = EventFilter(kinds=("consumer",))
+    reached = read(database, wanted)
+    assert (reached.number, reached.more) == (2, True)
+    with contextlib.closing(Stream(Following(database, wanted, 100), None)) as stream:
+        pieces = iter(stream)
+        assert next(pieces).startswith(b"retry")
+        with planted(database, Plan(1, [faults.lose] * fails, for_ever=True)):
+            assert [*pieces] == [b": \nid: %s\n\n" % reached.mark.encode()]
 
 
 # --- what is lost ----------------------------------------------------------------------------------------------------

@@ -93,17 +93,19 @@ def test_a_lease_lasts_from_now_on_until_its_end(database):
 @pytest.mark.usefixtures("host")
 def test_only_leases_whose_time_is_over_are_given_back(database):
     staying, endless, over = claimed(database, 1), claimed(database, 2), claimed(database, 4)
-    database.write(lambda db: leases.extend(db, endless, None))
+    assert lease.count(database) == 3
+    for consumer in (endless, claim(database, 1)):
+        database.write(lambda db, consumer=consumer: leases.extend(db, consumer, None))
     assert not database.read(leases.some_due)
     assert database.write(leases.give_back) == 0
     lease.expire(database, over)
     assert database.read(leases.some_due)
     assert (database.write(leases.give_back), database.write(leases.give_back)) == (1, 0)
     assert not database.read(leases.some_due)
-    assert used(database) == 3
+    assert used(database) == 4
     assert database.read(lambda db: ConsumerAllocations.find(db, over)) is None
     assert database.read(lambda db: ConsumerAllocations.find(db, staying)) is not None
-    assert lease.count(database) == 2, "the row of the lease ends with its consumer"
+    assert lease.count(database) == 2, "the row ends with its consumer, and one that never had an end has none"
 
 
 @pytest.mark.usefixtures("host")
@@ -121,7 +123,10 @@ def test_leases_are_given_back_in_batches_the_oldest_first(database):
     several = [claimed(database) for _ in range(5)]
     for seconds, consumer in enumerate(several):
         lease.expire(database, consumer, seconds)
-    assert [database.write(lambda db: leases.give_back(db, 2)) for _ in range(4)] == [2, 2, 1, 0]
+    assert database.write(lambda db: leases.give_back(db, 2)) == 2
+    left = database.read(lambda db: db.execute(sa.select(consumers.c.uuid)).scalars().all())
+    assert {*left} == {*several[:3]}
+    assert [database.write(lambda db: leases.give_back(db, 2)) for _ in range(3)] == [2, 1, 0]
 
 
 @pytest.mark.usefixtures("host")

@@ -7,7 +7,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from placement import errors
+from placement import errors, signals
 from placement.db import bulkhead, combining
 from placement.db.bulkhead import Bulkhead
 from placement.db.tables import allocations, consumers
@@ -15,7 +15,8 @@ from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
 from tests.db.crowd import count, mixed_crowd, statuses
 from tests.db.faults import Plan, planted
-from tests.load.storm import new
+from tests.db.in_process import placement
+from tests.load.storm import holding, new
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
@@ -143,6 +144,34 @@ def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
     assert failed
     assert (statuses(answers), held) == ([204] * 4, [True] * 4)
     assert (trial.crowd.joined, trial.crowd.causes) == ([1] * 4, ["joint"])
+
+
+@pytest.mark.parametrize("why", ["refused", "failed"])
+def test_a_second_transaction_that_writes_nothing_is_reported_to_none_of_them(crowd, database, why):
+    """The first one is rolled back for a claim that is refused; then the place of another one is gone."""
+    first, taken, free, full = providers = [crowd.provider(total=1) for _ in range(4)]
+    several, failed = [new() for _ in providers], []
+
+    def take(_cause):
+        if why == "refused":
+            assert placement(database)("PUT", f"/allocations/{new()}", 39, holding([taken])).status == 204
+
+    def fail(statement):
+        if why == "failed" and statement.startswith("INSERT INTO allocations") and crowd.causes and not failed:
+            failed.append(statement)
+            raise RuntimeError("planted")
+
+    signals.retried.connect(take)
+    try:
+        with sql_hooks.statements(crowd.database.engine, fail):
+            places = [[first], [taken], [free], {full: {"VCPU": 2}}]
+            answers = crowd.claim_each(*zip(places, several, strict=True))
+    finally:
+        signals.retried.disconnect(take)
+    assert statuses(answers) == [204, 409 if why == "refused" else 204, 204, 409]
+    held = [one in crowd.state(provider)[1] for provider, one in zip(providers, several, strict=True)]
+    assert held == [answer.status == 204 for answer in answers]
+    assert (crowd.causes, len(failed)) == (["joint"], why == "failed")
 
 
 def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd, monkeypatch):

@@ -28,6 +28,7 @@ from placement.index.live import LiveIndex
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db.event_rows import key
+from tests.db.in_process import placement
 
 #: Ratios that single precision does not hold exactly; with the totals below some products are whole, others just not.
 RATIOS = (0.1, 0.3, 0.7, 0.9, 1.0, 1.1, 1.5, 2.3, 16.0)
@@ -117,6 +118,22 @@ def test_sums_are_never_below_nothing_and_never_too_great(database):
     capacities = {name: capacity for (_, name), (capacity, _) in found(database).items()}
     assert capacities["VCPU"] == 0
     assert capacities["MEMORY_MB"] == 2**62
+    present = placement(database)("GET", "/v1/usage").body["classes"]
+    assert {name: [one["capacity"] for one in each][-1] for name, each in present.items()} == capacities
+
+
+def test_the_present_is_that_of_classes_of_which_a_provider_has_an_inventory(database):
+    """Not of those that none has any more, and not of rows that another program has left without a class."""
+    service, host = placement(database), key(1)
+    assert service("POST", "/resource_providers", 39, {"uuid": host, "name": host}).status == 200
+    for generation, names in enumerate([CLASSES, CLASSES[:2]]):
+        body = {"resource_provider_generation": generation, "inventories": {name: {"total": 4} for name in names}}
+        assert service("PUT", f"/resource_providers/{host}/inventories", 39, body).status == 200
+        assert service("GET", "/v1/usage").body["classes"].keys() == {*names}
+    assert service("GET", "/v1/usage?class=VCPU").body["classes"].keys() == {"VCPU"}
+    spoilt = sa.update(inventories).where(inventories.c.resource_class_id == 1).values(resource_class_id=99_999)
+    database.write(lambda db: db.execute(spoilt))
+    assert placement(database)("GET", "/v1/usage").body["classes"].keys() == {"VCPU"}
 
 
 def test_an_interval_has_one_sample_and_it_is_neither_an_event_nor_in_the_feed(database):

@@ -20,9 +20,9 @@ class Cloud:
         self.database = database
         self.call = placement(database)
 
-    def host(self, name, **inventories):
+    def host(self, name, created=None, /, **inventories):
         """Create a root provider, and return its uuid."""
-        created = str(uuid.uuid4())
+        created = created or str(uuid.uuid4())
         assert self("POST", "/resource_providers", {"name": name, "uuid": created}).status == 200
         body = {"inventories": {key: {"total": total} for key, total in inventories.items()}}
         path = f"/resource_providers/{created}/inventories"
@@ -195,6 +195,9 @@ def test_claims_end(cloud):
     assert cloud.claim(move).body["results"][0]["expires_at"] == result["expires_at"]
     move = {**move, "consumer_generation": 2}
     assert cloud.claim(move, expires_in=None).body["results"][0]["expires_at"] is None
+    story = cloud("GET", f"/v1/history/{asked['consumer']}").body["events"]
+    ends = [one["changes"]["lease"] for one in story if "lease" in one["changes"]]
+    assert ends == [[None, result["expires_at"]], [result["expires_at"], None]]
 
 
 def test_thousands_of_consumers_are_claimed_in_transactions_of_bounded_size(cloud):

@@ -87,11 +87,11 @@ def test_the_consumer_is_claimed_meanwhile(cloud, elsewhere):
 
 @several_writers
 def test_a_listed_consumer_gets_a_place_meanwhile(cloud, elsewhere):
-    """It is in no tree when the places are chosen, and in one of them before they are claimed."""
+    """In no tree when the places are chosen, and in one of them before they are claimed; another one is in none."""
     hosts = [cloud.host(name, VCPU=4) for name in "ab"]
     listed = str(uuid.uuid4())
     with just_before(cloud.database, "INSERT INTO consumers", lambda: put(elsewhere, hosts[0], 1, listed)):
-        results = cloud.claim(*[request() for _ in range(4)], apart_from=[listed]).body["results"]
+        results = cloud.claim(*[request() for _ in range(4)], apart_from=[listed, str(uuid.uuid4())]).body["results"]
     assert [roots_of(one) for one in results] == [{hosts[1]}] * 4
 
 
@@ -163,6 +163,21 @@ def test_a_provider_that_was_deleted_while_another_one_got_its_id(cloud, monkeyp
     results = cloud.claim(request(f"resources=VCPU:1&in_tree={gone}"), request("resources=VCPU:3")).body["results"]
     assert [one["status"] for one in results] == [409, 200]
     assert roots_of(results[1]) <= {host, *written}
+
+
+def test_a_provider_that_was_deleted_and_created_again_is_a_place(cloud, monkeypatch):
+    """It has another id and the same generation as the one that was chosen, and is not taken for what was refused."""
+    host, _, written, write = cloud.host("a", VCPU=4), cloud.host("b", MEMORY_MB=4), [], engine.write
+
+    def replace_first(*arguments, **options):
+        if not written:
+            assert cloud("DELETE", f"/resource_providers/{host}").status == 204
+            written.append(cloud.host("a", host, VCPU=4))
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(engine, "write", replace_first)
+    [result] = cloud.claim(request(), strategy="pack").body["results"]
+    assert (result["outcome"], roots_of(result)) == ("claimed", {host})
 
 
 def test_a_place_is_not_taken_that_was_the_right_one_a_moment_ago(cloud, elsewhere):

@@ -168,11 +168,12 @@ def test_together_with_each_of_those_that_hold_something(cloud):
 
 
 CHANGES = {
-    "query": "resources=VCPU:1&in_tree=a",
-    "count": 2,
-    "project_id": "other",
-    "user_id": "other",
-    "consumer_type": "OTHER",
+    "query": {"query": "resources=VCPU:1&in_tree=a"},
+    "count": {"count": 2},
+    "project_id": {"project_id": "other"},
+    "user_id": {"user_id": "other"},
+    "consumer_type": {"consumer_type": "OTHER"},
+    "keep": {"keep": False, "consumer_generation": None},
 }
 
 
@@ -183,7 +184,7 @@ def test_a_repeated_request_is_known_by_all_that_the_consumer_would_hold(cloud, 
         cloud.host(host, VCPU=1)
     asked = request()
     assert cloud.claim(asked).body["results"][0]["outcome"] == "claimed"
-    assert codes(cloud.claim({**asked, name: CHANGES[name]})) == ["held_otherwise"]
+    assert codes(cloud.claim({**asked, **CHANGES[name]})) == ["held_otherwise"]
     again = {**asked, "count": 1, "keep": True, "query": {"groups": {"": {"resources": {"VCPU": 1}}}}}
     assert cloud.claim(again, expires_in=9, strategy="pack").body["results"][0]["outcome"] == "held"
 

@@ -8,7 +8,7 @@ import pytest
 
 from placement.db.database import opened
 from tests.db.crowd import call, waiting_calls
-from tests.db.test_v1_claims import Cloud, request
+from tests.db.test_v1_claims import Cloud, request, roots_of
 from tests.db.test_v1_claims_at_once import put
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -111,3 +111,11 @@ def test_a_place_on_two_providers_is_not_guessed(crowd, elsewhere):
     asked = call(request("resources=VCPU:1,VGPU:1")), call(request("resources=MEMORY_MB:1"))
     assert [answer.status for answer in crowd.claim_each(*asked)] == [409, 200]
     assert crowd("GET", f"/resource_providers/{child}/usages").body["usages"] == {"VGPU": 0}
+
+
+def test_a_place_that_depends_on_how_full_the_others_are_is_not_guessed(crowd, elsewhere):
+    fuller, fullest = crowd.host("a", VCPU=9), crowd.host("b", VCPU=9)
+    put(elsewhere, fuller, 1)
+    crowd.read()
+    put(elsewhere, fullest, 2)
+    assert roots_of(crowd.claim(request(), strategy="pack").body["results"][0]) == {fullest}

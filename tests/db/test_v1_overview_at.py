@@ -215,6 +215,35 @@ def test_a_time_before_the_history_is_gone(database):
     assert precise(begins) in answer.error["detail"]
 
 
+def test_an_event_at_that_very_time_has_happened(database):
+    """Also the oldest one."""
+    service, names = placement(database), Names()
+    assert service(*names.fill(provider("host"))).status == 200
+    moment(database)
+    assert service(*names.fill(provider("second"))).status == 200
+    database.history.order()
+    at, _ = database.read(lambda db: db.execute(sa.select(event_order.c.at).order_by(event_order.c.at)).scalars().all())
+    assert shown(service, at=precise(at)).keys() == {names["host"]}
+
+
+def test_of_events_at_one_time_all_are_undone(database):
+    """The database may find them in another order than that of their positions."""
+    service, names = placement(database), Names()
+    assert service(*names.fill(provider("host"))).status == 200
+    at = moment(database)
+    for name in ("second", "third"):
+        assert service(*names.fill(provider(name))).status == 200
+    database.history.order()
+    later = event_order.c.position > 1
+    with database.engine.begin() as connection:
+        rows = connection.execute(sa.select(event_order).where(later)).mappings().all()
+        rows = sorted(({**row, "at": rows[0]["at"]} for row in rows), key=lambda row: -row["position"])
+        connection.execute(sa.delete(event_order).where(later))
+        connection.execute(sa.insert(event_order), rows)
+    assert len(rows) == 2
+    assert shown(service, at=at).keys() == {names["host"]}
+
+
 def test_events_that_were_removed_are_not_taken_for_none(database):
     """A state cannot be known of a time whose events were removed."""
     service, names = placement(database), Names()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from placement.db.transaction import Reading
@@ -27,10 +28,8 @@ class Conditions:
     relied_on: dict[str, set[int]] = field(default_factory=dict)
     #: The same of the places that the call has taken; those of a dry run are not there to be read.
     _taken: dict[str, set[int]] = field(default_factory=dict)
-    #: Uuids of roots where consumers of the call have places that are not listed in ``apart_from``.
-    _occupied: set[str] = field(default_factory=set)
-    #: Generations of the providers of places that were refused, by the uuids of their trees' roots.
-    _failed: dict[frozenset[str], Mapping[str, int]] = field(default_factory=dict)
+    #: Places that were refused, by the uuids of their trees' roots.
+    _failed: dict[frozenset[str], ChosenPlace] = field(default_factory=dict)
 
     @property
     def named(self) -> Collection[str]:
@@ -53,14 +52,12 @@ class Conditions:
     def note_taken(self, place: ChosenPlace) -> None:
         """Take into account that a consumer of the call has its place."""
         consumer = place.request.consumer
-        if consumer not in self.call.apart_from:
-            self._occupied.update(place.roots)
         if consumer in self.relied_on:
             self._taken[consumer] = self.relied_on[consumer] = {place.provider_ids[uuid] for uuid in place.resources}
 
     def note_failed(self, place: ChosenPlace) -> None:
         """Take into account that the database refused a place; as long as the index shows the same, it is wrong."""
-        self._failed[frozenset(place.roots)] = place.provider_generations
+        self._failed[frozenset(place.roots)] = place
 
     def picker(self, snapshot: Snapshot, settings: Settings, waiting: Collection[str]) -> Picker:
         """Return what chooses places in a snapshot.
@@ -84,7 +81,7 @@ class Conditions:
             self.call.strategy,
             settings,
             avoid=set[int]().union(*held, self._failed_roots(snapshot)),
-            occupied=_slots(snapshot, self._occupied).union(*others),
+            occupied=set[int]().union(*others),
             within=set[int].intersection(*trees) if trees else None,
             join=join,
         )
@@ -97,16 +94,8 @@ class Conditions:
 
     def _failed_roots(self, snapshot: Snapshot) -> set[int]:
         """Return the roots of places that were refused, and whose providers are in the snapshot as they were then."""
-        failed: set[int] = set()
-        for roots, generations in self._failed.items():
-            present = [uuid for uuid in generations if uuid in snapshot.by_uuid]
-            if generations == {uuid: snapshot.generations[snapshot.by_uuid[uuid]] for uuid in present}:
-                failed |= _slots(snapshot, roots)
-        return failed
-
-
-def _slots(snapshot: Snapshot, uuids: Iterable[str]) -> set[int]:
-    return {snapshot.by_uuid[uuid] for uuid in uuids if uuid in snapshot.by_uuid}
+        failed = (roots for roots, place in self._failed.items() if place.is_unchanged(snapshot))
+        return {snapshot.by_uuid[uuid] for uuid in itertools.chain(*failed) if uuid in snapshot.by_uuid}
 
 
 def consumers_of(places: Sequence[ChosenPlace]) -> set[str]:

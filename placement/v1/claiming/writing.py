@@ -66,6 +66,13 @@ class ChosenPlace(NamedTuple):
             request.consumer, self.resources, request.owner, generation=request.generation, origin=request.origin
         )
 
+    def is_unchanged(self, snapshot: Snapshot) -> bool:
+        """Return whether its providers are in another snapshot as they were; one created again has another id."""
+        slots = {uuid: snapshot.by_uuid[uuid] for uuid in self.provider_ids if uuid in snapshot.by_uuid}
+        ids = {uuid: snapshot.provider(slot).id for uuid, slot in slots.items()}
+        generations = {uuid: snapshot.generations[slot] for uuid, slot in slots.items()}
+        return (ids, generations) == (self.provider_ids, self.provider_generations)
+
     def found(self) -> Place:
         """Return the place as it is shown where nothing was written."""
         return Place(self.resources, self.provider_names, self.provider_generations, self.mappings)
@@ -113,14 +120,14 @@ def write(
         attempts: The largest number of attempts.
     """
 
+    # A provider that was deleted and created again has another id, and is found by the next search.
+    ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()}
     as_chosen = {uuid: number for place in chosen for uuid, number in place.provider_generations.items()}
     generations = as_chosen if unchanged else None
 
     def work(db: Transaction) -> list[Written]:
         if unchanged and db.attempt > 1:
             raise NothingWrittenError([errors.AllocationsChanged()] * len(chosen))
-        # After a collision ids are read: a provider that was deleted and made again has another one.
-        ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()} if db.attempt == 1 else None
         batch = ClaimBatch(db, [place.claim for place in chosen], relied_on)
         outcomes = batch.place(ids, generations=generations, skip_locked=skip_locked)
         refused = sum(isinstance(outcome, errors.Failure) for outcome in outcomes)
