@@ -105,8 +105,6 @@ class _Load:
             provider = self._placed(change)
             self._uuids[entry.name] = provider.record.uuid
             self._fill(provider, change)
-        except errors.Unavailable:
-            raise
         except errors.Failure as failure:
             self._findings.append(FileFinding(entry.line, f"{entry.name}: {failure}"))
         self._advance(1)

@@ -329,6 +329,12 @@ def test_what_is_planted_is_found(database, backend, plant, name):
     assert set(names(found)) == {check, *BESIDE.get(name, ()), *violated}
 
 
+def test_a_gap_of_one_number_is_no_range(database, plant):
+    plant("gap")
+    ((_, finding),) = examined(database, "feed_gaps")
+    assert finding.where == (f"writer {WRITER}: 9 to 10", f"writer {WRITER}: 12")
+
+
 # --- what is mended ---------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import yaml
 from hypothesis import strategies as st
 
+from placement import errors
 from placement.cmd import manage
 from placement.db.database import opened
 from placement.db.tables import placement_aggregates, resource_classes, traits
@@ -24,6 +25,7 @@ from placement.objects.consumer import Owner
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import SELECT, ResourceProvider
 from placement.objects.provider_contents import ProviderContents
+from tests.db import faults
 from tests.index.contents import contents
 
 RACK, OTHER = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11", "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
@@ -277,6 +279,14 @@ def test_all_failures_are_reported_at_once(database):
         database.write(lambda db, claims=claims: ClaimSet(db, claims).place())
     text = "providers:\n- {name: new}\n- name: host1\n  inventories: {}\n- name: host2\n  inventories: {}\n"
     assert [line for line, _ in refused(database, text)] == [3, 5]
+
+
+def test_a_database_that_is_lost_is_no_mistake_of_the_file(database):
+    lost = faults.Plan("INSERT INTO inventories", [faults.lose], for_ever=True)
+    with faults.planted(database, lost), pytest.raises(errors.Unavailable):
+        load(database, HOSTS)
+    assert lost.done == 2
+    assert everything(database)[0] == {}
 
 
 def test_what_changed_since_the_comparison_is_read_again_under_the_lock(database, monkeypatch):

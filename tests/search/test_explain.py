@@ -157,6 +157,34 @@ def test_no_relaxation_of_one_condition_is_missing(case: tuple[World, SearchQuer
             assert parameter(condition, query) in offered
 
 
+def texts(world: World, query: SearchQuery) -> list[str]:
+    return [relaxation.text for relaxation in explain(query, world.snapshot()).relaxations]
+
+
+def test_three_other_aggregates_are_offered_those_of_the_most_candidates_first() -> None:
+    world = World()
+    for number, aggregates in enumerate((("B",), ("E", "C"), ("D", "E"), ("E", "D", "C"))):
+        world.host(f"host{number}", aggregates=aggregates, VCPU=1)
+    in_a = NameCondition((frozenset({"A"}),))
+    assert texts(world, SearchQuery((Group("", {"VCPU": 1}, aggregates=in_a),))) == [
+        *(f"with member_of={name}" for name in "ECD"),
+        "without member_of=A",
+    ]
+
+
+def test_aggregates_that_were_asked_for_are_not_among_the_three_others() -> None:
+    """A part of each candidate is in them."""
+    world = World()
+    world.host("host", aggregates=["P"], VCPU=1)
+    world.sharing("pool", aggregates=["P", "A", "B", "C"], DISK_GB=1)
+    in_any = NameCondition((frozenset("ABC"),))
+    assert texts(world, SearchQuery((Group("", {"VCPU": 1, "DISK_GB": 1}, aggregates=in_any),))) == [
+        "with member_of=P",
+        "without member_of=in:A,B,C",
+        "without resources=VCPU:1",
+    ]
+
+
 # --- near misses ---
 
 

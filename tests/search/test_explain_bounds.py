@@ -127,10 +127,21 @@ def test_subtrees_are_looked_at_in_few_trees_and_each_group_once(trees: int, whe
 # --- sentences ---
 
 
-def test_an_amount_that_nothing_was_seen_to_block_has_a_sentence() -> None:
-    step = Step("resources", "resources=VCPU:8", "", Extent(2, 2), Extent(0, 0), (), Shortfall("VCPU", 8, {}, 8))
+@pytest.mark.parametrize(
+    ("blocked_by", "said"),
+    [
+        ({}, "the most VCPU that one could give is 1,024;"),
+        ({"absent": 2}, "2 have none of it, and the most"),
+        ({"absent": 5, "total": 1}, "1 is smaller, and the most"),
+        ({"total": 3, "used": 1, "max_unit": 2}, "3 are smaller, and the most"),
+    ],
+)
+def test_what_is_in_the_way_of_an_amount_has_a_sentence(blocked_by: dict[str, int], said: str) -> None:
+    """That a provider has nothing of the class is said only where nothing else is in the way."""
+    shortfall = Shortfall("VCPU", 2048, blocked_by, 1024)
+    step = Step("resources", "resources=VCPU:2048", "", Extent(2000, 2000), Extent(0, 0), (), shortfall)
     text = sentence.of_obstacle(step, (), (), ())
-    assert text.startswith("resources=VCPU:8 fits at none of 2 providers: the most VCPU that one could give is 8;")
+    assert text.startswith(f"resources=VCPU:2048 fits at none of 2,000 providers: {said}")
 
 
 # --- work ---

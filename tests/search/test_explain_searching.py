@@ -40,7 +40,8 @@ def similar(draw: st.DrawFn) -> tuple[World, SearchQuery]:
 def check_search(world: World, query: SearchQuery) -> None:
     """Check that a search for an explanation finds and records what any search does."""
     snapshot = world.snapshot()
-    plain, outcome = find(query, snapshot), search(query, snapshot, 1000, Budget())
+    plain = find(query, snapshot)
+    outcome = search(query, snapshot, len(plain.candidates) + 1, Budget())
     assert outcome.refusals.combining == plain.refusals.combining
     for constraint, roots in outcome.refusals.examples.items():
         assert len(set(roots)) == min(plain.refusals.combining[constraint], EXAMPLES)

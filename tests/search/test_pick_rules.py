@@ -105,6 +105,23 @@ def test_what_a_consumer_gives_up_is_free_for_it_alone() -> None:
         assert [roots(world, pick) for pick in picks] == found
 
 
+def test_what_a_consumer_gives_up_of_a_pool_outside_the_area_is_free_for_it() -> None:
+    world = with_pool(1, Stock(10, used=10))
+    own = {(world.ids["pool"], world.classes["DISK_GB"]): 4}
+    picker = Picker(world.snapshot(), within={world.snapshot().by_uuid["host0"]}, seed=1)
+    found = [roots(world, pick) for pick in picker.pick([asking(VCPU=1, DISK_GB=1), asking(own=own, VCPU=1, DISK_GB=4)])]
+    assert found == [None, {"host0"}]
+
+
+def test_what_a_consumer_gives_up_of_a_class_without_any_inventory_is_nothing() -> None:
+    """An allocation may be older than the snapshot: the inventory is gone."""
+    world = World()
+    world.host("host", VCPU=1)
+    own = {(world.ids["host"], world.classes.setdefault("DISK_GB", 99)): 4}
+    picker = Picker(world.snapshot(), seed=1)
+    assert [roots(world, pick) for pick in picker.pick([asking(own=own, VCPU=1), asking(VCPU=1)])] == [{"host"}, None]
+
+
 def test_a_move_away_is_found_with_all_others() -> None:
     """What is given up in a tree that is avoided is no reason for a search of its own."""
     world = World()

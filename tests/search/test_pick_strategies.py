@@ -217,6 +217,33 @@ def test_domains_get_equally_many_picks_as_far_as_there_is_room(domains: str) ->
     assert of_racks == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10, "alone0": 2, "alone1": 2}
 
 
+def test_a_domain_without_room_leaves_its_picks_to_the_others() -> None:
+    world = racks((1, 4))
+    found = roots(world, Picker(world.snapshot(), Strategy(spread_over="CUSTOM_RACK_"), seed=1).pick([TWO] * 15))
+    assert {*found.values()} == {2}
+    assert len(found) == 7
+
+
+def test_of_domains_with_equally_many_picks_that_of_the_least_used_tree_is_first() -> None:
+    """A used share is compared in steps of 1/32; chance decides between equal ones only."""
+    world = World()
+    for rack, used in ((0, 18), (0, 15), (1, 17), (1, 16)):
+        world.host(f"used{used}", traits=[f"CUSTOM_RACK_{rack}"], VCPU=Stock(32, used=used))
+    for preference, first, second in ((Preference.SPREAD, "used15", "used16"), (Preference.PACK, "used18", "used17")):
+        for seed in range(20):
+            picker = Picker(world.snapshot(), Strategy(preference, "CUSTOM_RACK_"), seed=seed)
+            assert [*roots(world, picker.pick([TWO] * 2))] == [first, second]
+
+
+def test_of_equal_trees_each_is_as_likely_to_be_first_as_any_other_however_small_its_domain() -> None:
+    """One tree of ten: of 100 first picks it has 10 on average."""
+    world = racks((1, 9))
+    del world.members["alone0"], world.members["alone1"]
+    strategy, snapshot = Strategy(spread_over="CUSTOM_RACK_"), world.snapshot()
+    found = roots(world, [Picker(snapshot, strategy, seed=seed).pick([TWO])[0] for seed in range(100)])
+    assert 1 <= found["rack0-0"] <= 30
+
+
 @pytest.mark.parametrize("domains", ["CUSTOM_RACK_", "aggregate"])
 def test_a_small_domain_among_many_trees_gets_its_picks(domains: str) -> None:
     world = hosts(3000)

@@ -136,9 +136,24 @@ def arguments(**given):
     return argparse.Namespace(**{**dict.fromkeys(names), "follow": False, "timeout": 60, **given})
 
 
+class Clock:
+    """Stands in for the module time: a pause takes none."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
-    monkeypatch.setattr(events, "_PAUSE", 0.0)
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(events, "time", clock)
+    return clock
 
 
 def test_events_are_read_to_the_end():
@@ -171,6 +186,34 @@ def test_a_follower_goes_on_after_the_service_was_away():
     assert [next(following)["position"][0] for _ in range(3)] == ["4", "5", "6"]
     assert [asked["after"] for asked in service.asked] == ["3-z", "4-a", "4-a", "4-a", "5-b", "5-b"]
     assert len(notices) == 2
+
+
+def test_a_follower_asks_at_most_once_a_second_unless_there_is_more(clock):
+    """A service that has no place for a request that waits answers at once; so does one that is away."""
+    script = [
+        (0, page("1-a")),
+        (0, page("2-a", event(1))),
+        (0, page("4-a")),
+        (0, page("4-a")),
+        (0.25, page("4-a")),
+        (30, page("4-a")),
+        (0, ServiceError("503 Service Unavailable: x", 503)),
+        (0, ServiceError("It cannot be reached.")),
+        (0, page("5-b", event(5))),
+    ]
+    begun = []
+
+    class Slow(Service):
+        def get(self, path, query):
+            seconds, answer = script[len(begun)]
+            begun.append(clock.now)
+            clock.now += seconds
+            self.answers = [answer]
+            return super().get(path, query)
+
+    following = events.events(Slow(), arguments(follow=True), lambda _: None)
+    assert [next(following)["position"][0] for _ in range(2)] == ["1", "5"]
+    assert begun == [0, 1, 1, 1, 2, 3, 33, 34, 35]
 
 
 @pytest.mark.parametrize("error", [ServiceError("410 Gone: x", 410), ServiceError("403 Forbidden: x", 403)])

@@ -11,6 +11,7 @@ from placement import errors
 from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
+from placement.openapi import examples
 from placement.openapi.components import Components
 from placement.openapi.document import describe
 from placement.routes import PLACEMENT
@@ -79,6 +80,19 @@ def test_every_body_of_the_newest_version_has_an_example():
     bodies = {(method, path): each["requestBody"] for method, path, each in found if "requestBody" in each}
     assert len(bodies) > 10
     assert [route for route, body in bodies.items() if "examples" not in body["content"]["application/json"]] == []
+
+
+def test_examples_with_a_query_are_of_the_version_of_the_document_or_an_older_one():
+    """What values a parameter can have is not all in the schemas: a newer example may use one that is refused."""
+
+    def versions(path, method, version):
+        declared = PLACEMENT.routes[path][method]
+        return [each.version for each in examples.of(PLACEMENT, version, method, path, declared)]
+
+    for version in VERSIONS:
+        assert max(versions("/allocation_candidates", "GET", version), default=version) <= version
+    assert versions("/allocation_candidates", "GET", Version(1, 28)) == [Version(1, 28)] * 3
+    assert max(versions("/resource_providers", "POST", Version(1, 0))) > Version(1, 0)
 
 
 def test_an_operation_is_in_the_versions_of_its_endpoint():

@@ -1,0 +1,42 @@
+"""Which orphans are too many to be released."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+
+import pytest
+
+from placement.objects.holders import Holder
+from placement.orphans.comparison import Review
+from placement.orphans.consumers import AgedHolder
+from placement.orphans.releasing import is_most
+
+
+def orphans(**numbers):
+    age = datetime.timedelta(days=2)
+    return [
+        AgedHolder(Holder(0, "", 0, None, None, kind, None, None), age, {})
+        for kind, number in numbers.items()
+        for _ in range(number)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("compared", "chosen", "most"),
+    [
+        ({"INSTANCE": 4}, {"INSTANCE": 2}, False),
+        ({"INSTANCE": 4}, {"INSTANCE": 3}, True),
+        # Of a type that is rare, ten are no sign of a wrong list.
+        ({"INSTANCE": 100, "LEASE": 10}, {"LEASE": 10}, False),
+        ({"INSTANCE": 100, "LEASE": 11}, {"LEASE": 11}, True),
+        ({"INSTANCE": 100, "LEASE": 22}, {"LEASE": 11}, False),
+        ({"INSTANCE": 100, "LEASE": 40}, {"INSTANCE": 11, "LEASE": 20}, False),
+        ({"INSTANCE": 100, "LEASE": 40}, {"INSTANCE": 11, "LEASE": 21}, True),
+        # Each type has few, and all together are more than half.
+        ({"INSTANCE": 10, "LEASE": 10}, {"INSTANCE": 6, "LEASE": 5}, True),
+        ({"INSTANCE": 4}, {}, False),
+    ],
+)
+def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, most):
+    assert is_most(Review(compared=Counter(compared)), orphans(**chosen)) is most
