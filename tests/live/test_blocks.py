@@ -20,7 +20,7 @@ def unique(backend):
     name = f"documented_{secrets.token_hex(4)}"
     yield name
     backend.drop_database(backend.url.set(database=name))
-    backend._administer(f"DROP USER IF EXISTS {name}", f"DROP USER IF EXISTS {name}_haproxy")
+    backend._administer(f"DROP USER IF EXISTS {name}")
 
 
 @pytest.mark.parametrize("backend", CAPTIONS, indirect=True)
