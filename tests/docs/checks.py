@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def check(page: str, block: Block, directory: Path) -> None:
     Raises:
         Wrong: It cannot be right, or no test runs or checks blocks of its kind on this page.
     """
-    if any(block.kind == kind and Path(page).is_relative_to(pages.rstrip("*")) for kind, pages, _ in RUN):
+    if any(block.kind == kind and fnmatch(page, pages) for kind, pages, _ in RUN):
         return
     if block.kind not in CHECKS:
         raise Wrong(f"no test runs or checks a block of the kind {block.kind!r} on this page")
