@@ -11,16 +11,14 @@ import re
 import secrets
 import shutil
 import subprocess
-import textwrap
 from collections.abc import Mapping
-from pathlib import Path
 
 import sqlalchemy as sa
 
 from tests import children
+from tests.docs import blocks as documents
 from tests.servers import Missing
 
-_PAGE = Path(__file__).parents[1] / "docs" / "backup.rst"
 _NAMES = {"sqlite": ["SQLite"], "mariadb": ["MariaDB, MySQL", "MariaDB"], "postgresql": ["PostgreSQL"]}
 _TITLE = re.compile(r"^(\S.*)\n[=-]{3,}\n", re.MULTILINE)
 #: The file of the page, in a SQLite database.
@@ -29,10 +27,10 @@ _FILE = "/var/lib/placement/placement.sqlite"
 
 def blocks(section: str) -> dict[str, str]:
     """Return the literal blocks of a section of the page by the text before them; raises KeyError."""
-    _, *pieces = _TITLE.split(_PAGE.read_text())
+    _, *pieces = _TITLE.split(documents.PAGES["docs/backup.rst"])
     text = dict(zip(pieces[::2], pieces[1::2], strict=True))[section]
-    found = re.findall(r"^(\S.*?)::\n\n((?:   .+\n)+)", text, re.MULTILINE)
-    return {before: textwrap.dedent(block) for before, block in found}
+    found = re.findall(r"^(\S.*?):\n\n(\.\. code-block::.*\n(?:(?:   .+)?\n)+)", text, re.MULTILINE)
+    return {before: next(documents.blocks(block)).text for before, block in found}
 
 
 class Operator:

@@ -6,22 +6,13 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-_BLOCK = re.compile(r"^( *)\.\. code-block:: (\w+)\n((?:\1   :\w+: .*\n)*)\n((?:\1   .*\n|\n)+)", re.MULTILINE)
 _COMMANDS = {"placement-ask": "placement.ask.main", "placement-manage": "placement.cmd.manage"}
 _END = "@ the end of a command @"
 #: Seconds that the commands of a page may take.
 _LONGEST = 300
-
-
-def blocks(page: str, language: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield the options and the text of each block in a language."""
-    for _, kind, options, text in _BLOCK.findall(page):
-        if kind == language:
-            yield dict(re.findall(r":(\w+): (.*)", options)), textwrap.dedent(text)
 
 
 def steps(text: str) -> list[tuple[str, str]]:

@@ -5,26 +5,19 @@ from __future__ import annotations
 import http.server
 import re
 import socket
-import textwrap
 import threading
 import types
 import urllib.request
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests import ask_process, servers
+from tests.docs.blocks import captioned
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
-PAGE = (Path(__file__).parents[2] / "docs/batch.rst").read_text()
-
-
-def block(caption):
-    """The text of a block of the page."""
-    found = re.search(rf"^\.\. code-block:: \w+\n   :caption: {caption}\n\n((?:   .*\n|\n)+)", PAGE, re.MULTILINE)
-    return textwrap.dedent(found[1])
+PAGE = "docs/batch.rst"
 
 
 class Address(NamedTuple):
@@ -34,14 +27,14 @@ class Address(NamedTuple):
 
 @pytest.fixture
 def service(backend):
-    with ask_process.loaded(backend, block("cluster.yaml")) as found:
+    with ask_process.loaded(backend, captioned(PAGE, "cluster.yaml")) as found:
         yield Address(found.url)
 
 
 @pytest.fixture
 def controller():
     module = types.ModuleType("controller")
-    exec(compile(block("controller.py"), "docs/batch.rst", "exec"), module.__dict__)
+    exec(compile(captioned(PAGE, "controller.py"), PAGE, "exec"), module.__dict__)
     return module
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
 from collections import defaultdict
@@ -14,6 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests import children, running
+from tests.docs.blocks import captioned
 from tests.live.test_metrics import Shown
 from tests.load.storm import Call, Storm, claim, new
 from tests.promql import Malformed, reads
@@ -21,9 +21,7 @@ from tests.promql import Malformed, reads
 DASHBOARD = json.loads((Path(__file__).parents[2] / "etc/grafana/placement.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
-DOCUMENT = (Path(__file__).parents[2] / "docs/observability.rst").read_text()
-#: The example of rules: what is indented after its sentence.
-RULES = re.search(r"adapt the thresholds to the cloud\. ::\n\n((?:(?: .*)?\n)+)", DOCUMENT)[1]
+RULES = captioned("docs/observability.rst", "alerts.yml")
 ALERTS = [(rule["alert"], rule["expr"]) for rule in yaml.safe_load(RULES)["groups"][0]["rules"]]
 #: Prometheus adds these labels.
 ADDED = {"instance", "job"}

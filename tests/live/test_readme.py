@@ -1,5 +1,7 @@
-"""Every command in the walks of README.rst is run and prints what is shown: with curl, then with ``openstack``."""
+"""The walks of README.rst print what is shown, with curl and with ``openstack``; its service for production starts."""
 
+import contextlib
+import http.client
 import os
 import re
 import shlex
@@ -10,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import children
+from tests import children, running, servers, transcripts
+from tests.conftest import missing
+from tests.docs.blocks import PAGES, blocks
 
-README = Path(__file__).parents[2] / "README.rst"
 PROMPT = "    $ "
 
 
@@ -35,7 +38,7 @@ def endpoint(tmp_path):
 
 def section(begin, end):
     """The text of the README between two phrases."""
-    return README.read_text().partition(begin)[2].partition(end)[0]
+    return PAGES["README.rst"].partition(begin)[2].partition(end)[0]
 
 
 def steps(text):
@@ -99,3 +102,41 @@ def _expanded(command, variables):
     for name in ("HOST", "SERVER"):
         command = command.replace(f"${name}", variables.get(name, ""))
     return command
+
+
+# --- in production ---
+
+
+@pytest.fixture
+def production(tmp_path):
+    """The service that the section starts, on another port; its database is SQLite, and no Identity service answers."""
+    _, configuration, start = blocks(section("In production", "The map"))
+    text = configuration.text.replace("https://identity.example.org", f"http://127.0.0.1:{children.free_port()}")
+    text, replaced = re.subn("connection = .*", f"connection = sqlite:///{tmp_path}/placement.sqlite", text)
+    assert replaced == 1
+    (tmp_path / "placement.conf").write_text(text)
+    sync, serve = start.text.replace("\\\n", "").splitlines()
+    transcripts.install(tmp_path / "bin")
+    environment = transcripts.environment() | {"OS_PLACEMENT_CONFIG_DIR": str(tmp_path)}
+    path = f"{tmp_path}/bin:{environment['PATH']}"
+    subprocess.run(["sh", "-c", sync], env=environment | {"PATH": path}, timeout=300, check=True)
+    port = children.free_port()
+    program, *words = shlex.split(serve.replace("127.0.0.1:8778", f"127.0.0.1:{port}"))
+    assert program == "uwsgi"
+    try:
+        argv = [running.uwsgi_binary(), *words]
+    except servers.Missing as reason:
+        missing(reason)
+    with contextlib.contextmanager(running.run)(argv, port, tmp_path, environment=environment) as service:
+        yield service
+        service.kill()  # uWSGI may wait a minute for threads of a worker that has just begun
+
+
+def test_the_service_for_production_answers(production):
+    """It is configured as the section says: tokens are validated, and the Bare Metal API is enabled."""
+    for path, expected in [("/resource_providers", 401), ("/baremetal/v1/nodes", 401), ("/baremetal", 200)]:
+        connection = http.client.HTTPConnection("127.0.0.1", production.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            reply = connection.getresponse()
+            assert (reply.status, reply.getheader("Connection")) == (expected, "close"), path

@@ -17,12 +17,16 @@ from placement.db.database import opened
 from placement.db.tables import consumers
 from tests import children, running, transcripts, web
 from tests.docs import examples
+from tests.docs.blocks import PAGES, blocks
 from tests.nova import fake
 from tests.transcripts import pattern
 
-PAGE = (Path(__file__).parents[2] / "docs/runbooks.rst").read_text()
 #: The text of each runbook, by its label.
-RUNBOOKS = dict(re.findall(r"^\.\. _(runbook-\w+):\n(.*?)(?=^\.\. _runbook-|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+RUNBOOKS = dict(
+    re.findall(
+        r"^\.\. _(runbook-\w+):\n(.*?)(?=^\.\. _runbook-|\Z)", PAGES["docs/runbooks.rst"], re.MULTILINE | re.DOTALL
+    )
+)
 #: The servers of a runbook's nova, in a comment.
 _SERVERS = re.compile(r"^\.\. runbook-nova:\n\n((?:   .*\n)+)", re.MULTILINE)
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -103,8 +107,8 @@ def test_the_commands_and_requests_of_a_runbook_are_answered_as_shown(name, envi
         request(first, application)
         age(database)
         for piece in others:
-            [block] = transcripts.blocks(piece, "console")
-            walked = transcripts.steps(block[1])
+            [block] = (block for block in blocks(piece) if block.kind == "console")
+            walked = transcripts.steps(block.text)
             printed, errors = transcripts.run([command for command, _ in walked], tmp_path, environment)
             for (command, shown), output in zip(walked, printed, strict=True):
                 assert pattern(known(shown)).fullmatch(known(output.strip("\n"))), f"$ {command}\n{output}\n{errors}"

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests import children, transcripts
+from tests.docs.blocks import PAGES, blocks
 from tests.transcripts import pattern
 
-TUTORIAL = (Path(__file__).parents[2] / "docs/tutorial.rst").read_text()
+TUTORIAL = [*blocks(PAGES["docs/tutorial.rst"])]
 
 
 @pytest.fixture
 def directory(tmp_path):
     """A directory as a checkout in which ``make serve`` runs: with the files of the tutorial, and the commands."""
-    for language in ("yaml", "python"):
-        for options, text in transcripts.blocks(TUTORIAL, language):
-            (tmp_path / options["caption"]).write_text(text)
+    for block in TUTORIAL:
+        if block.caption:
+            (tmp_path / block.caption).write_text(block.text)
     transcripts.install(tmp_path / ".venv/bin")
     return tmp_path
 
@@ -40,7 +40,7 @@ def served(directory):
 
 
 def test_every_command_prints_what_is_shown(served, directory):
-    walked = [step for _, text in transcripts.blocks(TUTORIAL, "console") for step in transcripts.steps(text)]
+    walked = [step for block in TUTORIAL if block.kind == "console" for step in transcripts.steps(block.text)]
     assert len(walked) == 21
     printed, errors = transcripts.run([command for command, _ in walked], directory, transcripts.environment())
     for (command, shown), output in zip(walked, printed, strict=True):

@@ -16,7 +16,7 @@ import placement
 from placement import conf as options
 from placement import deploy, errors, routes
 from placement.cmd import manage
-from placement.db import tables
+from placement.db import schema, tables
 from placement.metrics.definitions import Metrics
 from placement.middleware import health
 from tests import web
@@ -233,6 +233,14 @@ def test_every_table_and_column_is_documented():
     for table in tables.metadata.tables.values():
         for name in (table.name, *table.columns.keys()):
             assert f"``{name}``" in text, f"{table.name}: {name}"
+
+
+def test_the_migration_from_another_placement_names_our_tables_and_the_newest_revision():
+    text = DOCUMENTS["upgrade.rst"]
+    created = text.partition("it creates nine tables")[2].partition(".")[0]
+    assert sorted(re.findall(r"``(\w+)``", created)) == sorted(table.name for table in tables.OURS)
+    assert len(tables.OURS) == 9
+    assert set(re.findall(r"(?<!-)\b[0-9a-f]{12}\b", text)) == {schema.head(), *schema.COMMON_HEADS}
 
 
 def test_every_option_of_the_commands_is_documented():

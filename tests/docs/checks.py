@@ -1,0 +1,220 @@
+"""Checks of the blocks of the pages: nothing is run, and no server is needed."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+import yaml
+from keystoneauth1 import loading
+from keystonemiddleware.opts import list_auth_token_opts
+from openstack.config import OpenStackConfig
+from oslo_config import cfg
+from oslo_log import log
+
+from placement import conf as options
+from placement import deploy, policy
+from placement.cmd import metrics
+from placement.conf import reading
+from placement.loading.description import described
+from placement.loading.yaml_source import YamlSource
+from tests import galera_network, web
+from tests.docs import commands
+from tests.docs.blocks import ROOT, Block
+
+#: Blocks that a test runs as a whole: the kind, the pages, and the test.
+RUN = (
+    ("http", "docs/api/*", "tests/docs/test_examples.py"),
+    ("http", "docs/explain.rst", "tests/docs/test_examples.py"),
+    ("http", "docs/batch.rst", "tests/docs/test_batch.py"),
+    ("http", "docs/runbooks.rst", "tests/live/test_runbooks.py"),
+    ("python", "docs/testing-other-projects.rst", "tests/docs/test_blocks.py"),
+    ("book.py", "docs/tutorial.rst", "tests/live/test_tutorial.py"),
+    ("controller.py", "docs/batch.rst", "tests/live/test_batch_controller.py"),
+    ("alerts.yml", "docs/observability.rst", "tests/live/test_dashboard.py"),
+    ("postgresql.conf", "docs/backup.rst", "tests/live/test_restores.py"),
+    ("MariaDB", "docs/*", "tests/live/test_blocks.py"),
+    ("PostgreSQL", "docs/*", "tests/live/test_blocks.py"),
+)
+_COMMAND = re.compile(r"\$ |(sudo )?(placement-\w+|openstack|make|curl|pip|apt) |\[\w+\]$")
+#: A directive of logrotate, with the form of its argument.
+_LOGROTATE = (
+    r"/\S+ \{|\}|daily|weekly|rotate \d+|compress|delaycompress|missingok|notifempty|create 0[0-7]{3} [a-z]+ [a-z]+"
+)
+
+
+class Wrong(AssertionError):
+    """A block cannot be right; the text says why."""
+
+
+def check(page: str, block: Block, directory: Path) -> None:
+    """Check a block.
+
+    Args:
+        page: Where it is, a path from the root.
+        directory: An empty directory.
+
+    Raises:
+        Wrong: It cannot be right, or no test runs or checks blocks of its kind on this page.
+    """
+    if any(block.kind == kind and fnmatch(page, pages) for kind, pages, _ in RUN):
+        return
+    if block.kind not in CHECKS:
+        raise Wrong(f"no test runs or checks a block of the kind {block.kind!r} on this page")
+    CHECKS[block.kind](block.text, directory)
+
+
+# --- configuration ---------------------------------------------------------------------------------------------------
+
+
+def service_options(text: str, directory: Path) -> None:
+    """Check a part of placement.conf: the service has the options, and accepts their values."""
+    path = directory / "placement.conf"
+    path.write_text(text)
+    written = _written(path)
+    conf = cfg.ConfigOpts()
+    options.register(conf)
+    log.register_options(conf)
+    for group, listed in list_auth_token_opts():
+        conf.register_opts(listed, group)
+    identity = {name: values[-1] for (group, name), values in written.items() if group == "keystone_authtoken"}
+    conf.register_opts(_plugin_options(identity), "keystone_authtoken")
+    conf.set_default("connection", "sqlite://", group="placement_database")
+    reading.read(conf, [f"--config-file={path}"], default_config_dirs=[], use_env=False)
+    options.check(conf)
+    for group, name in written:
+        _ = conf[name] if group == "DEFAULT" else conf[group][name]
+    for url in written.get(("placement_database", "connection"), []):
+        sa.make_url(url).get_dialect()
+
+
+def client_options(text: str, directory: Path) -> None:
+    """Check the section in which nova has the address of the service."""
+    path = directory / "nova.conf"
+    path.write_text(text)
+    written = _written(path)
+    given = {name: values[-1] for (_, name), values in written.items()}
+    known = {option.dest for option in _plugin_options(given)} | {"auth_type"}
+    if {group for group, _ in written} != {"placement"} or given.keys() - known:
+        raise Wrong(f"keystoneauth has other options: {sorted(known)}")
+
+
+def _plugin_options(given: dict[str, str]) -> list[Any]:
+    """Return the options of the plugin of keystoneauth that ``auth_type`` names."""
+    return [*loading.get_auth_plugin_conf_options(given["auth_type"])] if "auth_type" in given else []
+
+
+def _written(path: Path) -> dict[tuple[str, str], list[str]]:
+    """Return the values by section and option; raises Wrong for a comment behind a value, which oslo.config keeps."""
+    sections: dict[str, dict[str, list[str]]] = {}
+    cfg.ConfigParser(str(path), sections).parse()
+    found = {(section, name): values for section, names in sections.items() for name, values in names.items()}
+    for place, values in found.items():
+        if any(re.search(r"\s[#;]", value) for value in values):
+            raise Wrong(f"{place}: a comment is a part of the value")
+    return found
+
+
+def rules(text: str, directory: Path) -> None:
+    """Check a policy file."""
+    path = directory / "policy.yaml"
+    path.write_text(text)
+    conf = web.configuration(oslo_policy__policy_file=str(path))
+    if mistakes := policy.mistakes(conf, deploy.list_rules()):
+        raise Wrong("\n".join(mistake.sentence for mistake in mistakes))
+
+
+def clouds(text: str, directory: Path) -> None:
+    """Check a clouds.yaml: openstacksdk has a plugin with these options for each cloud."""
+    path = directory / "clouds.yaml"
+    path.write_text(text)
+    for name in yaml.safe_load(text)["clouds"]:
+        with warnings.catch_warnings(action="ignore"):
+            OpenStackConfig(config_files=[str(path)], load_envvars=False).get_one(name).get_auth()
+
+
+def scraped(text: str, _: Path) -> None:
+    """Check that Prometheus asks the port at which placement-metrics listens."""
+    port = metrics._parser().get_default("port")
+    (job,) = yaml.safe_load(text)["scrape_configs"]
+    if job.keys() != {"job_name", "static_configs"}:
+        raise Wrong(f"a job of Prometheus has other keys: {sorted(job)}")
+    for target in (target for each in job["static_configs"] for target in each["targets"]):
+        if not target.endswith(f":{port}"):
+            raise Wrong(f"placement-metrics listens on port {port}, not at {target}")
+
+
+def part_of_sample(text: str, _: Path) -> None:
+    """Check that lines for uWSGI are in the sample, whose other lines the tests of web servers run."""
+    lines = (ROOT / "etc/uwsgi/placement.ini").read_text().splitlines()
+    if missing := {line for line in text.splitlines() if line} - {line.removeprefix("# ") for line in lines}:
+        raise Wrong(f"not in etc/uwsgi/placement.ini: {sorted(missing)}")
+    for command in re.findall(r"= (/.*)", text):
+        commands.check(command)
+
+
+def node_of_galera(text: str, _: Path) -> None:
+    """Check that nodes are told what those of the tests are told."""
+    provider = re.search(r'^wsrep_provider_options = "(.*)"$', text, re.MULTILINE)
+    advised = dict(option.split("=") for option in provider[1].split("; ")) if provider else {}
+    if advised != galera_network.EXPULSION:
+        raise Wrong(f"the tests of Galera have {galera_network.EXPULSION}")
+
+
+def cron(text: str, _: Path) -> None:
+    """Check a file of /etc/cron.d: when, as which user, and the command."""
+    for line in text.splitlines():
+        found = re.fullmatch(r"(?:[\d*/,-]+ +){5}placement +(.*)", line)
+        if found is None:
+            raise Wrong(f"not a line for cron: {line}")
+        commands.check(found[1])
+
+
+def logrotate(text: str, _: Path) -> None:
+    """Check the words of a file of logrotate."""
+    for line in text.splitlines():
+        if line and not re.fullmatch(_LOGROTATE, line.strip()):
+            raise Wrong(f"not known: {line}")
+
+
+# --- others ----------------------------------------------------------------------------------------------------------
+
+
+def console(text: str, _: Path) -> None:
+    """Check the commands of a block of commands with what they print."""
+    found = [*commands.with_prompt(text)]
+    if not found:
+        raise Wrong("no command: a block of output is of the language text")
+    commands.check("\n".join(found))
+
+
+def output(text: str, _: Path) -> None:
+    """Check that a block is output or a picture: nothing that has a check of its own."""
+    if hidden := [line for line in text.splitlines() if _COMMAND.match(line)]:
+        raise Wrong(f"a block of text with commands or configuration: {hidden}")
+
+
+CHECKS: dict[str, Callable[[str, Path], Any]] = {
+    "console": console,
+    "shell": lambda text, _: commands.check(text),
+    "text": output,
+    "json": lambda text, _: json.loads(text),
+    "yaml": lambda text, _: described(YamlSource(text)),
+    "cluster.yaml": lambda text, _: described(YamlSource(text)),
+    "gpus.yaml": lambda text, _: described(YamlSource(text)),
+    "ini": service_options,
+    "nova.conf": client_options,
+    "mariadb.cnf": node_of_galera,
+    "/etc/placement/uwsgi.ini": part_of_sample,
+    "policy.yaml": rules,
+    "clouds.yaml": clouds,
+    "prometheus.yml": scraped,
+    "/etc/cron.d/placement": cron,
+    "/etc/logrotate.d/placement": logrotate,
+}

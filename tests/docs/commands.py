@@ -1,0 +1,258 @@
+"""Checks of commands in the pages: programs, their commands and options exist.  Nothing is run."""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import contextlib
+import importlib.metadata
+import io
+import re
+import shlex
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+from oslo_config import cfg
+
+from placement import conf as options
+from placement.ask import main as ask
+from placement.cmd import manage, metrics, serve, status
+from tests.docs.blocks import ROOT
+from tests.jepsen import __main__ as jepsen
+from tools import compare_with_original
+
+#: Programs of others whose arguments are not checked here, and words of the shell.  Other tests run most of them.
+_OTHERS = {
+    *(
+        "a2ensite",
+        "cat",
+        "cd",
+        "createdb",
+        "curl",
+        "done",
+        "dropdb",
+        "echo",
+        "export",
+        "for",
+        "grep",
+        "head",
+        "htpasswd",
+    ),
+    *("install", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "pg_basebackup", "pg_dump"),
+    *("pg_restore", "pkill", "psql", "sed", "socat", "sqlite3", "unset", "useradd", "uwsgi"),
+}
+_SETUP = configparser.ConfigParser()
+_SETUP.read(ROOT / "setup.cfg")
+_MAKEFILE = (ROOT / "Makefile").read_text()
+_SAMPLES = {path.name for path in (ROOT / "etc").rglob("*")}
+#: The commands of the client, each ``noun_verb``.
+_CLIENT = importlib.metadata.EntryPoints(
+    command
+    for group in ("identity.v3", "compute.v2", "placement.v1", "baremetal.v1")
+    for command in importlib.metadata.entry_points(group=f"openstack.{group}")
+)
+#: What the commands of osc-placement ask for the version of the API.
+_NEWEST = SimpleNamespace(client_manager=SimpleNamespace(placement=SimpleNamespace(api_version="1.39")))
+
+
+class WrongCommand(AssertionError):
+    """A command cannot be right; the text says why."""
+
+
+def check(text: str) -> None:
+    """Check the commands of a shell; raises WrongCommand."""
+    functions = set(re.findall(r"^(\w+)\(\)", text, re.MULTILINE))
+    for words in _commands(text):
+        program = Path(words[0]).name
+        if program in functions | _OTHERS:
+            continue
+        if program not in _PROGRAMS:
+            raise WrongCommand(f"{program} is not known to tests/docs/commands.py: {shlex.join(words)}")
+        try:
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                _PROGRAMS[program](words[1:])
+        except (SystemExit, cfg.Error, ValueError, argparse.ArgumentTypeError) as error:
+            raise WrongCommand(f"{shlex.join(words)}\n{said.getvalue() or error}") from error
+
+
+def with_prompt(text: str) -> Iterator[str]:
+    """Yield the commands of a block that also has what they print: from ``$`` on, with the lines that complete them."""
+    begun = ""
+    for line in text.splitlines():
+        if not begun and not line.startswith("$ "):
+            continue
+        begun = f"{begun}\n{line}" if begun else line.removeprefix("$ ")
+        if _is_complete(begun):
+            yield begun
+            begun = ""
+
+
+def _is_complete(command: str) -> bool:
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return False
+    return not command.endswith("\\")
+
+
+def _commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of each command, without assignments, redirections and words of the shell before it."""
+    for inner in re.findall(r"\$\(([^()]*)\)", text):
+        yield from _commands(inner)
+    text = re.sub(r"\$\([^()]*\)", "substituted", text).replace("\\\n", " ")
+    pending = ""
+    for line in text.splitlines():
+        pending = f"{pending}\n{line}" if pending else line
+        if not _is_complete(pending):
+            continue
+        yield from _simple(pending)
+        pending = ""
+    if pending:
+        raise WrongCommand(f"not complete: {pending}")
+
+
+def _simple(line: str) -> Iterator[list[str]]:
+    tokens = shlex.shlex(line, posix=True, punctuation_chars=True)
+    tokens.whitespace_split = True
+    words: list[str] = []
+    redirected = False
+    for token in [*tokens, ";"]:
+        if re.fullmatch(r"[();|&]+", token):
+            if words and token != "()":
+                yield words
+            words = []
+        elif redirected:
+            redirected = False
+        elif re.fullmatch(r"[<>&]+", token):
+            redirected = True
+        elif words or not re.match(r"\w+=|(do|then|\{|\})$", token):
+            words.append(token)
+
+
+# --- programs --------------------------------------------------------------------------------------------------------
+
+
+def _configured(add_commands: Callable[..., None]) -> Callable[[list[str]], None]:
+    """Return a parser of a command that reads the configuration."""
+
+    def parse(words: list[str]) -> None:
+        conf = cfg.ConfigOpts()
+        options.register(conf)
+        conf.set_default("connection", "sqlite://", group="placement_database")
+        conf.register_cli_opt(cfg.SubCommandOpt("command", dest="command", handler=add_commands))
+        conf(words, default_config_files=[], default_config_dirs=[])
+        if conf.command.name is None:
+            raise ValueError("no command")
+
+    return parse
+
+
+def _openstack(words: list[str]) -> None:
+    if words[0] == "--os-placement-api-version":
+        words = words[2:]
+    for length in range(len(words), 0, -1):
+        for found in _CLIENT.select(name="_".join(words[:length])):
+            with warnings.catch_warnings(action="ignore"):
+                command = found.load()
+            command(_NEWEST, None).get_parser(found.name).parse_args(words[length:])
+            return
+    raise ValueError("no such command")
+
+
+def _make(words: list[str]) -> None:
+    target, *variables = words
+    _expect(target in re.search(r"^\.PHONY: (.*)", _MAKEFILE, re.MULTILINE)[1].split(), "no such target")
+    for variable in variables:
+        name, _, value = variable.partition("=")
+        _expect(name in ("ARGS", "PYTHON"), "no such variable")
+        if target in ("serve", "demo"):
+            serve._parser().parse_args(shlex.split(value))
+
+
+def _pip(words: list[str]) -> None:
+    """Check the extras of this package; others are installed by their names."""
+    _expect(words[0] in ("install", "uninstall"), "not an action")
+    for word in words[1:]:
+        if found := re.fullmatch(r"[./].*?(?:\[([\w,]+)\])?", word):
+            extras = (found[1] or "").split(",") if found[1] else []
+            _expect({*extras} <= {*_SETUP["options.extras_require"]}, f"not all of {extras} are extras")
+
+
+def _apt(words: list[str]) -> None:
+    """Check that the tests install the packages, too; apache2 has the modules and the tools of apache2-bin."""
+    _expect(words[0] == "install", "not an action")
+    for name in words[1:]:
+        _expect(re.search(rf"[ \t]{re.escape(name)}(-bin)?(?= )", _MAKEFILE), f"{name} is not in the Makefile")
+
+
+def _copy(words: list[str]) -> None:
+    for source in words[:-1]:
+        _expect([*ROOT.glob(source)], f"there is no {source}")
+
+
+def _python(words: list[str]) -> None:
+    if words[:2] == ["-m", "tests.jepsen"]:
+        jepsen._parser().parse_args(words[2:])
+    elif words[0] == "compare_with_original.py":
+        compare_with_original._parsed(words[1:])
+    else:
+        # book.py is of the tutorial, which is run.
+        _expect(words[:2] == ["-m", "venv"] or words[0] == "book.py", "not known")
+
+
+def _named(group: str) -> Callable[[list[str]], None]:
+    """Return a parser of the tools of a library, which find this service by a name."""
+
+    def parse(words: list[str]) -> None:
+        names = re.findall(r"^(\S+) =", _SETUP["options.entry_points"][group], re.MULTILINE)
+        _expect(words[0] == "--namespace" and words[1] in names, f"the names are {names}")
+
+    return parse
+
+
+def _systemctl(words: list[str]) -> None:
+    for unit in words[1:]:
+        _expect(unit in ("--now", "apache2") or {unit, f"{unit}.service"} & _SAMPLES, f"there is no unit {unit}")
+
+
+def _modules(words: list[str]) -> None:
+    """Check that the tests of the samples load the modules."""
+    loaded = (ROOT / "tests/web_servers.py").read_text()
+    for name in words:
+        _expect(re.search(rf'"{name}"|LoadModule {name}_module', loaded), f"no test loads {name}")
+
+
+def _as_user(words: list[str]) -> None:
+    _expect(words[:3] == ["-u", "placement", "--"], "not the user of the service")
+    check(shlex.join(words[3:]))
+
+
+def _expect(condition: object, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)
+
+
+_PROGRAMS: dict[str, Callable[[list[str]], object]] = {
+    "placement-ask": ask._parser().parse_args,
+    "placement-manage": _configured(manage._add_commands),
+    "placement-metrics": metrics._parser().parse_args,
+    "placement-serve": serve._parser().parse_args,
+    "placement-status": _configured(status._add_commands),
+    "a2enmod": _modules,
+    "apt": _apt,
+    "cp": _copy,
+    "make": _make,
+    "openstack": _openstack,
+    "oslo-config-generator": _named("oslo.config.opts"),
+    "oslopolicy-list-redundant": _named("oslo.policy.enforcer"),
+    "oslopolicy-policy-generator": _named("oslo.policy.enforcer"),
+    "oslopolicy-sample-generator": _named("oslo.policy.policies"),
+    "oslopolicy-validator": _named("oslo.policy.enforcer"),
+    "pip": _pip,
+    "python": _python,
+    "python3": _python,
+    "runuser": _as_user,
+    "systemctl": _systemctl,
+}

@@ -1,0 +1,35 @@
+"""The SQL in the pages is run by the server that it is for: what it creates serves the service."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db import schema
+from tests.docs.blocks import PAGES, blocks
+
+CAPTIONS = {"mariadb": "MariaDB", "postgresql": "PostgreSQL"}
+
+
+@pytest.fixture
+def unique(backend):
+    """A name for users and databases, which are removed at the end."""
+    name = f"documented_{secrets.token_hex(4)}"
+    yield name
+    backend.drop_database(backend.url.set(database=name))
+    backend._administer(f"DROP USER IF EXISTS {name}")
+
+
+@pytest.mark.parametrize("backend", CAPTIONS, indirect=True)
+def test_the_schema_is_created_as_the_user_that_the_pages_create(backend, unique):
+    named = {block for page in PAGES.values() for block in blocks(page) if block.caption == CAPTIONS[backend.kind]}
+    for block in named:
+        text = re.sub(r"\bplacement\b", unique, block.text).replace("haproxy", f"{unique}_haproxy")
+        backend._administer(*filter(str.strip, text.split(";")))
+    engine = sa.create_engine(backend.url.set(database=unique, username=unique, password="secret"))
+    schema.sync(engine)
+    assert schema.state(engine) is schema.State.CURRENT
+    engine.dispose()
