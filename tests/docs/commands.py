@@ -16,11 +16,11 @@ from types import SimpleNamespace
 
 from oslo_config import cfg
 
+from jepsen import __main__ as jepsen
 from placement import conf as options
 from placement.ask import main as ask
 from placement.cmd import manage, metrics, serve, status
 from tests.docs.blocks import ROOT
-from tests.jepsen import __main__ as jepsen
 from tools import compare_with_original
 
 #: Programs of others whose arguments are not checked here, and words of the shell.  Other tests run most of them.
@@ -193,7 +193,7 @@ def _copy(words: list[str]) -> None:
 
 
 def _python(words: list[str]) -> None:
-    if words[:2] == ["-m", "tests.jepsen"]:
+    if words[:2] == ["-m", "jepsen"]:
         jepsen._parser().parse_args(words[2:])
     elif words[0] == "compare_with_original.py":
         compare_with_original._parsed(words[1:])

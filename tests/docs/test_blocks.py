@@ -116,7 +116,7 @@ def test_blocks_are_found_with_their_lines_and_captions():
         ("shell", "a2enmod php", "no test loads php"),
         ("shell", "runuser -u placement -- placement-manage db up", "up"),
         ("shell", "oslopolicy-validator --namespace other", "the names are"),
-        ("shell", "python3 -m tests.jepsen go", "go"),
+        ("shell", "python3 -m jepsen go", "go"),
         ("shell", "python3 compare_with_original.py print", "print"),
         ("shell", "python3 other.py", "not known"),
     ],

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import children, running, servers, transcripts
-from tests.conftest import missing
+from tests import children, running, transcripts
 from tests.docs.blocks import PAGES, blocks
 
 PROMPT = "    $ "
@@ -123,10 +122,7 @@ def production(tmp_path):
     port = children.free_port()
     program, *words = shlex.split(serve.replace("127.0.0.1:8778", f"127.0.0.1:{port}"))
     assert program == "uwsgi"
-    try:
-        argv = [running.uwsgi_binary(), *words]
-    except servers.Missing as reason:
-        missing(reason)
+    argv = [running.uwsgi_binary(), *words]
     with contextlib.contextmanager(running.run)(argv, port, tmp_path, environment=environment) as service:
         yield service
         service.kill()  # uWSGI may wait a minute for threads of a worker that has just begun
