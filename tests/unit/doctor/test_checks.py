@@ -12,7 +12,7 @@ import pytest
 
 from placement.doctor import checks, finding, mending
 from placement.doctor.finding import Severity
-from tests.db import test_doctor
+from tests.db.doctor import test_doctor
 from tests.findings import PLANTED
 from tests.unit.doctor import test_configuration, test_galera
 

@@ -13,9 +13,9 @@ from placement.db.tables import resource_providers
 from placement.objects import leases
 from tests.db.crowd import call, outcomes_of, results_of, waiting_calls
 from tests.db.faults import Plan
-from tests.db.test_claims_statement_budget import CLAIM
-from tests.db.test_v1_claims import Cloud, request, roots_of
-from tests.db.test_v1_claims_at_once import put, several_writers
+from tests.db.v1.test_claims import Cloud, request, roots_of
+from tests.db.v1.test_claims_at_once import put, several_writers
+from tests.db.v1.test_claims_statement_budget import CLAIM
 
 TRAIT = "HW_CPU_X86_AVX"
 

@@ -14,8 +14,8 @@ from placement.search.pick import picker
 from placement.v1.claiming import engine
 from placement.v1.handlers import claim
 from tests.db.interleaving import just_before, locking
-from tests.db.test_v1_claims import Cloud, request, roots_of
-from tests.db.test_v1_claims_at_once import put, several_writers
+from tests.db.v1.test_claims import Cloud, request, roots_of
+from tests.db.v1.test_claims_at_once import put, several_writers
 
 #: A consumer that holds something before the call.
 HOLDER, OTHER = "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b01", "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b02"

@@ -15,8 +15,8 @@ from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
 from tests.db.crowd import call, outcomes_of, statuses, waiting_calls
 from tests.db.faults import Plan
-from tests.db.test_v1_claims import request
-from tests.db.test_v1_claims_at_once import several_writers
+from tests.db.v1.test_claims import request
+from tests.db.v1.test_claims_at_once import several_writers
 
 #: Calls that are carried out together, after a first one.
 NUMBER = 3

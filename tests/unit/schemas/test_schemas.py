@@ -3,7 +3,7 @@
 Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  After an
 intended change, record them again from the root of the project and read the diff:
 
-    PYTHONPATH=. python tests/unit/test_schemas.py
+    PYTHONPATH=. python tests/unit/schemas/test_schemas.py
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from placement.schemas import (
 from placement.schemas.document import Body, Parameters, Query
 from tests import json_strategies
 
-RECORDS = pathlib.Path(__file__).with_name("schemas")
+RECORDS = pathlib.Path(__file__).parent
 VERSIONS = [change.version for change in mv.HISTORY]
 
 UUID = "5d7e7ad0-8c8f-4b8e-9f5c-3f6f9d9ecb41"

@@ -92,7 +92,7 @@ def test_without_a_named_directory_the_default_directories_are_read(tmp_path, mo
 
 def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
     """The file has keys seen in deployments, including keys that this service does not have."""
-    write(directory, (pathlib.Path(__file__).parent / "deployed.conf").read_text())
+    write(directory, (pathlib.Path(__file__).parent.parent / "deployed.conf").read_text())
     conf = options.load()
     assert (conf.debug, conf.log_file, conf.max_logfile_count) == (True, "/var/log/placement/placement-api.log", 7)
     assert conf.state_path == "/var/lib/placement"
@@ -321,7 +321,7 @@ def test_misspelt_options_are_reported_in_the_order_of_the_files_read(directory)
 
 
 def test_a_configuration_of_real_deployments_has_no_misspelt_options(directory):
-    assert misspelt(directory, (pathlib.Path(__file__).parent / "deployed.conf").read_text()) == []
+    assert misspelt(directory, (pathlib.Path(__file__).parent.parent / "deployed.conf").read_text()) == []
 
 
 def test_a_misspelt_environment_variable_is_reported(directory, monkeypatch):

@@ -499,7 +499,7 @@ class TestWords:
     def test_version(self):
         """In a process of its own, as in operation."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]
-        ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=PATIENCE)
+        ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=PATIENCE)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{package.version()}\n", "")
 
     def test_a_directory_of_configuration(self, command, elsewhere, tmp_path):

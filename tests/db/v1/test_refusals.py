@@ -8,8 +8,8 @@ from placement.v1.claiming import reasons
 from placement.v1.handlers import claim
 from tests.clock import Clock
 from tests.db.crowd import waiting_calls
-from tests.db.test_v1_claims import Cloud, request
-from tests.db.test_v1_claims_at_once import put
+from tests.db.v1.test_claims import Cloud, request
+from tests.db.v1.test_claims_at_once import put
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 

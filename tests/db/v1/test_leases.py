@@ -7,7 +7,7 @@ import pytest
 from placement.db.tables import claims
 from placement.objects import lease_sweep, leases
 from tests.db import lease
-from tests.db.test_v1_claims import Cloud, request
+from tests.db.v1.test_claims import Cloud, request
 
 pytestmark = pytest.mark.every_database
 

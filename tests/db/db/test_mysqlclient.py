@@ -12,10 +12,10 @@ from placement.db import schema
 from placement.db.database import opened
 from placement.objects.trait import Trait
 from tests import servers
-from tests.db import test_forks
+from tests.db.db import test_forks
+from tests.db.db.test_statement_budget import BUDGET, OWN, questions
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
-from tests.db.test_statement_budget import BUDGET, OWN, questions
 from tests.db.writes import HOST, claim
 
 pytestmark = pytest.mark.parametrize("backend", ["mariadb"], indirect=True)

@@ -11,7 +11,7 @@ from placement.db.database import opened
 from placement.db.tables import allocations, claims, consumers, resource_providers
 from placement.v1.claiming import engine
 from tests.db.interleaving import just_before, locking
-from tests.db.test_v1_claims import Cloud, request, roots_of
+from tests.db.v1.test_claims import Cloud, request, roots_of
 
 pytestmark = pytest.mark.every_database
 

@@ -1,4 +1,4 @@
-"""Claims whose places the service chooses, and their ends, at two Galera nodes at once (tests/db/test_galera.py)."""
+"""Claims whose places the service chooses, and their ends, at two Galera nodes at once (tests/db/db/test_galera.py)."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ import pytest
 
 from placement.db.database import opened
 from tests.db.crowd import call, waiting_calls
-from tests.db.test_v1_claims import Cloud, request, roots_of
-from tests.db.test_v1_claims_at_once import put
+from tests.db.v1.test_claims import Cloud, request, roots_of
+from tests.db.v1.test_claims_at_once import put
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement.db import tables
 
-BENCH = Path(__file__).parents[2] / "bench"
+BENCH = Path(__file__).parents[3] / "bench"
 FIRST, SECOND = (f"c0000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
 
 

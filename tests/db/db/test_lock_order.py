@@ -16,9 +16,9 @@ from placement import signals
 from placement.db.tables import consumers, resource_providers
 from tests.db import scenarios, sql_hooks, writes
 from tests.db.bare_metal import Client
+from tests.db.db.test_waiting import Meanwhile
 from tests.db.in_process import placement
 from tests.db.interleaving import wait_for_lock
-from tests.db.test_waiting import Meanwhile
 
 SECONDS = 2.0
 

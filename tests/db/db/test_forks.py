@@ -54,7 +54,7 @@ def fork_and_look(url):
 
 def test_forked_processes_share_neither_connections_nor_writers(database):
     url = database.url.render_as_string(hide_password=False)
-    command = [sys.executable, "-m", "tests.db.test_forks", url]
+    command = [sys.executable, "-m", "tests.db.db.test_forks", url]
     done = preloaded.service().run(command)
     assert done.returncode == 0, done.stderr
     first, second, parent = map(json.loads, done.stdout.splitlines())
