@@ -25,6 +25,9 @@ class TimeLeft:
         self._taken: Counter[str] = Counter()
         self._begun = self._said = time.monotonic()
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._rest.collected(item.nodeid for item in session.items)
+
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         self._rest.collected(ids)
 

@@ -98,7 +98,7 @@ def test_a_consumer_that_another_transaction_has_locked_keeps_the_others_waiting
 
     def hold(_connection, _cursor, statement, parameters, _context, _many):
         """So that its attempts are not exhausted before the others are answered."""
-        of_its_own = statement.startswith("INSERT INTO consumers") and "joint" in crowd.retried
+        of_its_own = statement.startswith("INSERT INTO consumers") and "joint" in crowd.causes
         if of_its_own and calls[1]["requests"][0]["consumer"] in str(parameters):
             assert released.wait(PATIENCE)
 
