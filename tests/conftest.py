@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import signal
 from collections import Counter, defaultdict
 from types import SimpleNamespace
 
@@ -51,6 +52,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job ignores it, and so do its children
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     statement_cache.share()
     unknown = set(chosen(config)) - set(servers.KINDS)
     if unknown:
