@@ -109,7 +109,9 @@ def test_what_a_consumer_gives_up_of_a_pool_outside_the_area_is_free_for_it() ->
     world = with_pool(1, Stock(10, used=10))
     own = {(world.ids["pool"], world.classes["DISK_GB"]): 4}
     picker = Picker(world.snapshot(), within={world.snapshot().by_uuid["host0"]}, seed=1)
-    found = [roots(world, pick) for pick in picker.pick([asking(VCPU=1, DISK_GB=1), asking(own=own, VCPU=1, DISK_GB=4)])]
+    found = [
+        roots(world, pick) for pick in picker.pick([asking(VCPU=1, DISK_GB=1), asking(own=own, VCPU=1, DISK_GB=4)])
+    ]
     assert found == [None, {"host0"}]
 
 
