@@ -13,7 +13,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement import errors
+from placement import errors, signals
 from placement.cmd import manage
 from placement.db import events as event_rows
 from placement.db import feed, schema, standard, tables
@@ -724,6 +724,18 @@ def test_a_check_that_fails_is_found_and_the_others_are_made(database, world, ca
     assert "a secret" not in finding.what
     assert "a secret" in caplog.text
     assert len(found.results) == 1 + len(checks.CHECKS)
+
+
+def test_a_check_that_is_left_out_is_made_if_it_is_named_and_counts_only_then(database):
+    counts = []
+    subject, check = Subject(web.configuration(), database), Check("one", lambda _: (), "data", needs_tables=False)
+    signals.examined.connect(counts.append)
+    try:
+        made = [examine(subject, [check], named, {"one": "why"}).results[0].not_made for named in ((), ["one"])]
+    finally:
+        signals.examined.disconnect(counts.append)
+    assert made == ["why", None]
+    assert counts == [{}, {("one", severity): 0 for severity in ("info", "warning", "error")}]
 
 
 def test_a_table_that_was_dropped_is_found(fresh):

@@ -240,9 +240,11 @@ def test_a_provider_with_a_uuid_is_renamed(database):
 
 def test_a_parent_can_be_one_that_the_file_does_not_describe(database):
     load(database, f"providers: [{{name: a, uuid: {HOST}}}, {{name: b}}]")
-    load(database, f"providers: [{{name: c, parent: b}}, {{name: d, parent: {HOST}}}]")
+    text = f"providers: [{{name: c, parent: b}}, {{name: d, parent: {HOST}}}]"
+    load(database, text)
     providers, _ = everything(database)
     assert (providers["c"]["parent"], providers["d"]["parent"]) == ("b", "a")
+    assert not load(database, text).needed
 
 
 @pytest.mark.parametrize(

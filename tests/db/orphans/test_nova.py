@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement.cmd import consumers as command
 from placement.cmd.nova import VERSION
-from placement.db.tables import allocations
+from placement.db.tables import allocations, consumers
 from tests.db.cloud import FLAVOR, Cloud, uuids
 from tests.nova import fake
 
@@ -47,6 +47,11 @@ def found(ran):
 
 def kinds(ran):
     return {consumer: kind for consumer, (kind, _) in found(ran).items()}
+
+
+def errors(ran):
+    """The lines on stderr, without the progress that is printed on a busy machine."""
+    return [line for line in ran.err.splitlines() if not line.startswith("consumers: ")]
 
 
 def server(cloud, nova, host="host1", flavor=None, held=None, **fields):
@@ -191,11 +196,14 @@ def test_another_host(cloud, nova):
 def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
     missing = server(cloud, nova, held={})
     other = server(cloud, nova, held={}, tenant_id="blue")
+    none = {f"resources:{name}": "0" for name in FLAVOR}
+    server(cloud, nova, held={}, flavor={"extra_specs": none})
+    metal = server(cloud, nova, held={}, flavor={"extra_specs": {**none, "resources:VGPU": "1"}})
     server(cloud, nova, held={}, **{fake.TASK: "deleting"})
     server(cloud, nova, None, held={}, status="SHELVED_OFFLOADED")
     server(cloud, nova, None, held={}, status="ERROR")
     ran = compare(cloud)
-    assert (ran.code, kinds(ran)) == (command.FOUND, {missing: "missing", other: "missing"})
+    assert (ran.code, kinds(ran)) == (command.FOUND, dict.fromkeys((missing, other, metal), "missing"))
     assert json.loads(ran.out)["found"][0]["hint"] == f"nova-manage placement heal_allocations --instance {missing}"
     assert kinds(compare(cloud, "--project", "blue")) == {other: "missing"}
     assert kinds(compare(cloud, "--type", "MIGRATION")) == {}
@@ -344,6 +352,10 @@ def test_what_changes_meanwhile_is_not_judged(cloud, nova):
     nova.changed.add(moved)
     ran = compare(cloud)
     assert (kinds(ran), json.loads(ran.out)["summary"]["changed_meanwhile"]) == ({other: "missing"}, 1)
+    with cloud.database.engine.begin() as connection:  # as another implementation may spell it
+        for column in (consumers.c.uuid, allocations.c.consumer_id):
+            connection.execute(sa.update(column.table).where(column == moved).values({column.name: moved.upper()}))
+    assert kinds(compare(cloud)) == {other: "missing"}
 
 
 @pytest.mark.parametrize("status", [403, 500])
@@ -402,7 +414,7 @@ def test_a_nova_that_is_too_old_is_refused(cloud, nova):
 def test_replies_of_something_else_are_one_line(cloud, nova, monkeypatch, replies):
     monkeypatch.setattr(nova, "reply", _with(nova.reply, "/servers/detail", replies))
     ran = compare(cloud)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert (ran.code, ran.out, len(errors(ran))) == (1, "", 1)
 
 
 def _with(reply, wanted, document):
@@ -424,7 +436,7 @@ def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
     cloud.connect(here="http://127.0.0.1:1/v2.1")
     for name in ("here", "nowhere"):
         ran = cloud.run("--nova", name)
-        assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+        assert (ran.code, ran.out, len(errors(ran))) == (1, "", 1)
         assert name in ran.err
     monkeypatch.setitem(sys.modules, "openstack", None)
     ran = cloud.run("--nova", "here")

@@ -67,6 +67,7 @@ def test_a_user_name_is_for_http_basic():
         (["--url", "file:///etc/passwd"], "is no URL of a service"),
         (["--url", "http://"], "is no URL of a service"),
         (["--url", f"{URL}?a=b"], "is no URL of a service"),
+        (["--url", f"{URL}#a"], "is no URL of a service"),
         (["--url", f"{URL}/a b"], "is no URL of a service"),
         (["--url", "http://host:99999"], "The URL of the service is none: Port out of range"),
         (["--url", "http://[::1"], "The URL of the service is none: Invalid IPv6 URL"),

@@ -30,6 +30,7 @@ def test_without_rows_there_is_nothing():
 def test_a_narrow_terminal_folds_the_widest_column():
     lines = shown([("one two-three,four", "b" * 8), ("a" * 15, "c")], Style(18))
     assert lines == ["name      used", "one two-  bbbbbbbb", "three,", "four", "aaaaaaaa  c", "aaaaaaa"]
+    assert shown([(f"a {'b' * 8}", "c" * 8)], Style(18)) == ["name      used", "a         cccccccc", "bbbbbbbb"]
 
 
 def test_a_folded_text_keeps_its_indentation():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placement.orphans.expected import Expected, InvalidNames, NovaServer, named
 from tests.nova import record
-from tests.nova.fake import HOST, RECORDED, VALIDATORS
+from tests.nova.fake import HOST, RECORDED, TASK, VALIDATORS
 
 UUID = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a1"
 
@@ -98,3 +98,16 @@ def test_migrations_and_their_servers_are_known():
     assert expected.migrations == {one["uuid"] for one in RECORDED["migrations"]}
     assert expected.migrating == {one["instance_uuid"] for one in RECORDED["migrations"]}
     assert all(map(expected.knows, expected.migrations))
+
+
+def test_a_server_in_an_unknown_state_of_a_cell_that_answers_is_compared():
+    document = {**next(one for one in RECORDED["servers"] if "flavor" in one), "status": "UNKNOWN", TASK: None}
+    server = NovaServer.of({**document, HOST: "host1"})
+    assert (server.host, server.in_motion, server.demand is None) == ("host1", False, False)
+
+
+def test_a_server_without_an_image_has_its_disk_on_a_volume():
+    """nova sends an empty text; its schema allows null, too."""
+    document = next(one for one in RECORDED["servers"] if "flavor" in one and one["flavor"].get("disk"))
+    image, text, null = (NovaServer.of({**document, "image": each}).demand for each in ({"id": UUID}, "", None))
+    assert text == null != image

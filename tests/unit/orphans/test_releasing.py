@@ -1,4 +1,4 @@
-"""Which orphans are too many to be released."""
+"""Which orphans are old enough to be released, and which are too many."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ def orphans(**numbers):
         for kind, number in numbers.items()
         for _ in range(number)
     ]
+
+
+def test_a_consumer_as_old_as_the_bound_is_old_enough():
+    (one,) = orphans(INSTANCE=1)
+    second = datetime.timedelta(seconds=1)
+    assert [one.is_older_than(one.age + more) for more in (-second, 0 * second, second)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
