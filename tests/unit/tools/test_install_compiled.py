@@ -1,0 +1,20 @@
+"""tools/install_compiled.py: what can't be compiled is one line, and no failure."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_package_that_cannot_be_installed_is_reported_in_one_line():
+    program = (
+        "from tools import install_compiled as it; it.PACKAGES = {'pytest': '9', 'no-such-package': '1'}; it.main()"
+    )
+    environment = os.environ | {"PIP_NO_INDEX": "1"}  # pip asks no index, and fails at once
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    sentence = (
+        "no-such-package can't be compiled here, so its tests are skipped: `make servers` installs what it needs.\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, sentence, "")
