@@ -25,6 +25,7 @@ from placement.db.tables import resource_classes, resource_providers, traits
 from tests import backups, children, galera, running, servers
 from tests.db.in_process import placement
 from tests.load.storm import NONE, Storm, claim, name, new, stock
+from tests.run_length import LONG
 
 pytestmark = pytest.mark.xdist_group("restores")
 OPTIONS = {"placement": {"index_verify_interval": 0}}
@@ -286,7 +287,7 @@ def check(scenario, first=0):
     scenario.check_all_agree()
 
 
-@pytest.mark.parametrize("first", range(WORKERS))
+@pytest.mark.parametrize("first", range(WORKERS if LONG else 1))
 def test_each_worker_notices_a_restore_that_nothing_happens_beside(workers, database, operator, backend, first):
     scenario = Scenario(workers, database)
     operator.back_up()
@@ -340,7 +341,7 @@ def test_each_worker_notices_a_restore_after_which_another_has_written_on(worker
         assert {*found} & {steady, new_one, *lost} == {steady, new_one}
 
 
-@pytest.mark.parametrize("first", range(WORKERS))
+@pytest.mark.parametrize("first", range(WORKERS if LONG else 1))
 def test_standard_names_that_a_backup_lacks_are_put_back(workers, database, operator, backend, first):
     provider = workers[0].provider()
     with database.engine.begin() as connection:  # as in a backup of a version that does not have them

@@ -22,8 +22,6 @@ from tests.load.storm import Call, Storm, claim, new, statuses
 from tests.patient import APPLICATION, OPTIONS
 from tests.run_length import LONG
 
-pytestmark = pytest.mark.every_database
-
 NODES, ALLOCATIONS = "/baremetal/v1/nodes", "/baremetal/v1/allocations"
 ROUNDS = 10 if LONG else 1
 CLIENTS = 12

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from placement.db.database import opened
 from tests import running
 from tests.load.claiming import Hosts, claiming, releasing, request, results
@@ -17,8 +15,6 @@ from tests.load.storm import Storm, new
 from tests.load.test_kills import Busy
 from tests.patient import APPLICATION, OPTIONS
 from tests.run_length import LONG
-
-pytestmark = pytest.mark.every_database
 
 KILLS = 60 if LONG else 3
 CONSUMERS = 6

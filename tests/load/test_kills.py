@@ -19,8 +19,6 @@ from tests.load.storm import Storm
 from tests.patient import APPLICATION, OPTIONS
 from tests.run_length import LONG
 
-pytestmark = pytest.mark.every_database
-
 KILLS = 100 if LONG else 3
 CLIENTS = 6
 

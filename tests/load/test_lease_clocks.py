@@ -19,7 +19,7 @@ from tests.load.claiming import Hosts, claiming, request
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 
-pytestmark = pytest.mark.every_database
+pytestmark = pytest.mark.long
 
 HOUR = datetime.timedelta(hours=1)
 
