@@ -39,7 +39,11 @@ check: .venv/gates
 	$(TOX) -e check -- $(ARGS)
 
 test: .venv/gates
-	$(if $(ARGS),$(TOX) -e py3 -- $(ARGS),$(subst run,run-parallel,$(TOX)) --parallel-live -e lint$(COMMA)py3)
+ifdef ARGS
+	$(TOX) -e py3 -- $(ARGS)
+else
+	.venv/bin/tox run-parallel --quiet --parallel-live -e lint,py3
+endif
 
 jepsen: .venv/gates
 	$(TOX) -e jepsen -- $(ARGS)

@@ -1,7 +1,7 @@
 """Lines about the progress of a long run: how much is done, for how long, and about how long the rest takes.
 
-A test is expected to take what those of its file took in the last run, which pytest's cache remembers; a file that is not
-there yet takes what those of its directory usually take.
+A test is expected to take what those of its file took in the last run, which pytest's cache remembers.  A file that is not
+in it takes what is usual in its directory.
 """
 
 from __future__ import annotations
