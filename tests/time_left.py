@@ -1,6 +1,6 @@
 """Lines about the progress of a long run: how much is done, for how long, and about how long the rest takes.
 
-A test is expected to take what those of its file took in the last run, which pytest's cache remembers.  A file that is not
+A test takes what those of its file took in the last run, which the cache of pytest remembers.  A file that is not
 in it takes what is usual in its directory.
 """
 
