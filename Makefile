@@ -7,11 +7,11 @@
 #   make test        lint, and beside it the tests, each on SQLite, MariaDB or PostgreSQL and those of locks and SQL on
 #                    all three; with ARGS='-k claim' for pytest only those tests, without lint
 #   make jepsen      the tests of jepsen/: Galera, pairs, several hosts, planted faults   (ARGS='-k galera' for pytest's)
-#   make test-long   every test of both on every database, Galera included, with longer searches for counterexamples
+#   make test-long   all tests of make test and make jepsen on every database, Galera included, with longer searches
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
-#   make servers     install MariaDB (with Galera and the rsync that its nodes join with), PostgreSQL, memcached, Apache,
-#                    haproxy, iproute2, Chromium, libfaketime and systemd (for its checks of units) from Debian's packages, the client of SQLite, and what uWSGI,
-#                    mod_wsgi and mysqlclient are compiled with; starts none of them
+#   make servers     install from Debian's packages the programs that tests use (MariaDB with Galera and rsync, PostgreSQL,
+#                    SQLite's client, memcached, Apache, haproxy, iproute2, Chromium, libfaketime, systemd) and what uWSGI,
+#                    mod_wsgi and mysqlclient are compiled with; starts none
 #   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
 #   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0

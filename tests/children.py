@@ -1,7 +1,8 @@
 """Child processes that never outlive the test run: databases, services.
 
 Each is recorded in the run's directory.  A watcher, in a session of its own, waits until the run ends - by itself, by
-Ctrl-C or by SIGKILL - then kills every process that is still recorded, by its id, and removes the directory.
+Ctrl-C or by SIGKILL - then stops every process that is still recorded, kills those that have not ended
+after five seconds, and removes the directory.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 _DIRECTORY = "PLACEMENT_TEST_RUN"
 #: A directory of files in memory, so that no COMMIT waits for a disk; and the bytes that databases and logs may take.
 _IN_MEMORY, _ROOM = Path("/dev/shm"), 4 * 1024**3
-#: Seconds after which a test gives up to wait for something: only a hang takes so long, on a busy machine too.
+#: Seconds after which a test gives up waiting for something: only a hang takes so long, on a busy machine too.
 PATIENCE = 300.0
 #: Seconds after which the watcher kills a process of a run that has ended.
 _GRACE = 5.0
@@ -104,12 +105,12 @@ def until(ready: Callable[[], object], what: str = "") -> None:
     """Return once ``ready()`` is true; raises AssertionError, with a sentence, if that never comes."""
     deadline = time.monotonic() + PATIENCE
     while not ready():
-        assert time.monotonic() < deadline, what or "what was waited for has not come"
+        assert time.monotonic() < deadline, what or f"not true after {PATIENCE:.0f} s"
         time.sleep(0.02)
 
 
 class Child:
-    """A running process, its output in ``log``; ``begin`` starts it, with these words and `more`."""
+    """A running process, its output in ``log``; ``begin`` starts it, with ``argv`` and the keywords ``more``."""
 
     def __init__(
         self,

@@ -14,6 +14,8 @@ openapi    requests drawn from the documents
 docs       examples and blocks of the documents
 histories  bounded runs of jepsen/, which has the long ones
 projects   what other projects' tests use
+
+model, nonsense and nova hold no tests: models, odd values and replies of nova for the others.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         services = {"service", "services"} & {*item.fixturenames}
         shared = item.path.parent.name in ("gabbi", "live", "load") and services
-        # The service of these tests is one for all modules.
+        # Tests with `clients` share one service across modules.
         group = item.path.stem if shared else "clients" if "clients" in item.fixturenames else None
         if group and not item.get_closest_marker("xdist_group"):
             kind = item.callspec.params["backend"]
@@ -154,7 +156,7 @@ _MISSING = "missing"
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item, call):
-    """A test, a subtest or a fixture that raised ``servers.Missing`` is skipped; it fails where all is required."""
+    """A test, a subtest or a fixture that raised ``servers.Missing`` is skipped; in CI it fails."""
     reason = call.excinfo and call.excinfo.value
     if not isinstance(reason, servers.Missing):
         return (yield)
@@ -171,7 +173,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say why tests were skipped, a line for each reason; first for which ones what has to be installed."""
+    """Say why tests were skipped, a line for each reason; missing programs first."""
     programs, others = Counter(), Counter()
     for category, reports in terminalreporter.stats.items():  # pytest shows no skipped subtests, and has them as ""
         for report in reports:

@@ -11,14 +11,14 @@ from placement.db import dialects, retry, write_lock
 from placement.v1.following import Following
 from tests.children import PATIENCE
 
-#: The options: no request is refused because a server was held up (live/test_blocked is about that).
+#: The options: no request is refused because a server was held up (tests/live/test_blocked.py is about that).
 OPTIONS = {"placement_database": {"max_threads": 0, "connect_timeout": int(PATIENCE), "read_timeout": int(PATIENCE)}}
 APPLICATION = "tests.load.application"
 _wait = Following.wait
 
 
 def be_patient() -> None:
-    """Lift the limits of this process: on the wait for a lock, the age of a request, and the wait for an event."""
+    """Lift the limits of this process: for locks, requests and waiting readers of events."""
     for module in (dialects, write_lock):
         module.LOCK_TIMEOUT = int(PATIENCE)
     retry._LONGEST_REQUEST = PATIENCE

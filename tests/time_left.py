@@ -1,7 +1,7 @@
-"""Lines about the progress of a long run: how much is done, for how long, and about how long the rest takes.
+"""Progress of a run of more than a minute: tests done, the time taken, and an estimate of the time left.
 
-A test takes what those of its file took in the last run, which the cache of pytest remembers.  A file that is not
-in it takes what is usual in its directory.
+A test is assumed to take the mean of its file in the last run, from pytest's cache; in a new file, what is usual in the
+directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 #: Seconds between two lines.
 INTERVAL = 60
 _CACHED = "placement/seconds"
-#: Seconds per test of each directory, measured; only their ratios matter.
+#: Seconds per test of the directories that were measured; 0.5 elsewhere.  Only the ratios matter.
 _USUAL = {
     "histories": 10,
     "load": 4,
@@ -86,7 +86,7 @@ class Rest:
         return {file: taken[file] / count for file, count in self._done.items()}
 
     def line(self, seconds: float) -> str:
-        """Return what is done after so many seconds, and what is left."""
+        """Return the line of progress after ``seconds``."""
         done, all_of_them = self._weight(self._done), self._weight(self._count)
         left = seconds * (all_of_them - done) / done
         return (

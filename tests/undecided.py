@@ -1,4 +1,4 @@
-"""Hooks of pytest for tests whose result may be undecided; ``tests/conftest.py`` has them.
+"""Hooks of pytest for tests whose result may be undecided; ``tests/conftest.py`` registers them.
 
 Such a test records a reason and passes.  The summary of the session lists all of them, and the session fails if there
 are too many.  The reasons are properties of test reports, which pytest-xdist sends from its workers to the controller.
@@ -19,7 +19,7 @@ MOST = 2
 
 
 def record(record_property: Callable[[str, object], None], reason: str) -> None:
-    """Record that the result of a test is undecided; it is given pytest's fixture ``record_property``."""
+    """Record that the result of a test is undecided; ``record_property`` is pytest's fixture."""
     record_property(PROPERTY, reason)
 
 

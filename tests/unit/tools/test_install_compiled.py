@@ -14,7 +14,6 @@ def test_a_package_that_cannot_be_installed_is_reported_in_one_line():
     )
     environment = os.environ | {"PIP_NO_INDEX": "1"}  # pip asks no index, and fails at once
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
-    sentence = (
-        "no-such-package can't be compiled here, so its tests are skipped: `make servers` installs what it needs.\n"
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, sentence, "")
+    assert done.stdout.count("\n") == 1
+    assert done.stdout.startswith("no-such-package can't be compiled here")
+    assert (done.returncode, done.stderr) == (0, "")
