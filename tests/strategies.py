@@ -11,7 +11,7 @@ from placement.index.snapshot import SHARES
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
-#: The number of examples of the active profile; the default profile has 100.
+#: The number of examples of the active profile: half of the numbers below in a short run, 20 times them in a long one.
 _HUNDRED = settings().max_examples
 
 

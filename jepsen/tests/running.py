@@ -43,6 +43,8 @@ def assert_a_run_violates_nothing(request: pytest.FixtureRequest, name: str, pla
         result = run(cluster, plan)
     assert result.history.events[0].nemesis == plan.nemeses[0]
     succeeded = {one.process for one in result.history.operations if one.succeeded and one.process != FINAL}
-    # On a busy machine not each of them has a reply in time.
-    assert 2 * len(succeeded) > sum(catalogue.workload(name).clients for name in plan.workloads)
-    assert_nothing_violated(result, request.getfixturevalue("record_property"))
+    record_property = request.getfixturevalue("record_property")
+    if 2 * len(succeeded) <= sum(catalogue.workload(name).clients for name in plan.workloads):
+        # As on a busy machine, where not each client has a reply in time.
+        undecided.record(record_property, f"few clients succeeded: {len(succeeded)}; history: {result.path}")
+    assert_nothing_violated(result, record_property)

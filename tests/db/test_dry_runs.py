@@ -171,6 +171,7 @@ def test_the_stories_are_of_all_endpoints_with_a_dry_run():
     assert told == wanted
 
 
+@pytest.mark.every_database
 def test_random_writes_are_answered_by_their_dry_runs(backend, database):
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = rehearsed(caller.inside(deploy.loadapp(conf, database)), database)
@@ -301,6 +302,7 @@ def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
     assert database.read(all_projects) == []
 
 
+@pytest.mark.every_database
 def test_rows_of_names_are_not_even_locked(database, cloud):
     """Two clients that wait for a name which is then rolled back would deadlock in MariaDB."""
     cloud.does(*HOST)
@@ -312,6 +314,7 @@ def test_rows_of_names_are_not_even_locked(database, cloud):
     assert not [statement for statement in written if any(f"INTO {name} " in statement for name in named)]
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("scenario", [(*HOST,), FULL], ids=["accepted", "refused"])
 def test_no_lock_is_left(database, cloud, scenario):
     cloud.does(*scenario)
@@ -321,6 +324,7 @@ def test_no_lock_is_left(database, cloud, scenario):
         connection.execute(lock if database.engine.dialect.name == "sqlite" else lock.with_for_update(nowait=True))
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
     cloud.does(*CLAIMED)
@@ -338,6 +342,7 @@ def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
     assert cloud.usage("other") == {"VCPU": 5}
 
 
+@pytest.mark.every_database
 def test_dry_runs_and_claims_at_once(database, cloud):
     """Dry runs are answered and leave nothing, and claims are granted exactly as far as they fit."""
     cloud.does(*HOST)

@@ -168,6 +168,7 @@ def holds(target, request, looking=True, check_error=None):
     return status, changed
 
 
+@pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
     part = 4 if backend.kind == servers.SQLite.kind else 1
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
@@ -346,6 +347,7 @@ if URL:
 
 else:
 
+    @pytest.mark.every_database
     def test_service_agrees_with_the_model(backend, database):
         conf = web.configuration(placement_database__connection=str(database.engine.url))
         call = caller.inside(deploy.loadapp(conf, database))

@@ -19,6 +19,8 @@ from placement.objects.usage import Usage
 from tests.clock import Clock
 from tests.db import lease, sql_hooks
 
+pytestmark = pytest.mark.every_database
+
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c011"
 
 

@@ -42,6 +42,7 @@ def ask(service, method, path, body=None):
         connection.close()
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_the_root_and_the_health_check_answer_beside_a_stranger_with_a_lock(blocked):
     service, database = blocked

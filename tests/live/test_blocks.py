@@ -23,6 +23,7 @@ def unique(backend):
     backend._administer(f"DROP USER IF EXISTS {name}")
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", CAPTIONS, indirect=True)
 def test_the_schema_is_created_as_the_user_that_the_pages_create(backend, unique):
     named = {block for page in PAGES.values() for block in blocks(page) if block.caption == CAPTIONS[backend.kind]}

@@ -60,6 +60,7 @@ def assert_error(status, reported, content, request):
     assert not SQL.search(text), text
 
 
+@pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
     part = 2 if backend.kind == servers.SQLite.kind else 1
 

@@ -10,6 +10,7 @@ import random
 import uuid as uuid_module
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -455,6 +456,7 @@ def run(call, choice, part, at_end):
     run_state_machine_as_test(type("Run", (Clients,), members), settings=settings)
 
 
+@pytest.mark.every_database
 def test_nodes_and_allocations_agree_with_the_model(backend, database, monkeypatch):
     choice = DrawnChoice()
     monkeypatch.setattr(candidates, "_random", lambda: choice)

@@ -175,6 +175,7 @@ class TestRelease:
         assert "choose from" in ran.err
         assert schema.state(database.engine) is schema.State.CURRENT
 
+    @pytest.mark.every_database
     def test_is_refused_while_a_service_writes(self, run, database, monkeypatch):
         """For two minutes after the last renewal, which is due once a minute; here for a day."""
         assert schema._SERVED == 120
@@ -559,6 +560,7 @@ class TestErrors:
         assert "max_pool_size" in self.complaint(ran)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, database_url):
     """SQLite has no concurrent transactions."""

@@ -14,6 +14,8 @@ from placement.db.driver_errors import ErrorClass
 from placement.db.tables import claims, consumers, inventories, resource_classes, traits
 from tests.db import faults
 
+pytestmark = pytest.mark.every_database
+
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 INSERT = CompiledInsert(traits, "created_at", "name")
 AMONG = traits.c.name.in_(sa.bindparam("names", expanding=True))

@@ -105,6 +105,7 @@ def test_a_database_in_memory_has_one_connection(reported, url):
     assert len(opened) == 1
 
 
+@pytest.mark.every_database
 def test_parameters_are_added_to_the_url(connected, backend):
     name, value = {
         "sqlite": ("timeout", "3"),

@@ -89,6 +89,7 @@ def test_the_number_of_an_attempt_that_collided_goes_to_the_next(database, backe
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2)]
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_transactions_that_overlap_have_different_writers(database):
     """SQLite has no concurrent transactions."""
@@ -125,6 +126,7 @@ def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, an
 INTERRUPTED = {"mariadb": "KILL QUERY CONNECTION_ID()", "postgresql": "SELECT pg_cancel_backend(pg_backend_pid())"}
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_statement_that_is_ended_from_outside_costs_no_writer(database, backend):
     """The connection is intact.  Every search reads the number of each writer, so writers must not be wasted."""
@@ -139,6 +141,7 @@ def test_a_statement_that_is_ended_from_outside_costs_no_writer(database, backen
 UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("42601")}
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
     """It may be committed, so its number may be in use."""
@@ -271,6 +274,7 @@ def test_a_writer_that_never_wrote_is_ended_too(database, clock):
 LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.id ="
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, dead_writer):
     """SQLite has no concurrent transactions."""
@@ -281,6 +285,7 @@ def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, 
     assert [seq for writer, seq, _ in rows(database) if writer == dead_writer] == [1, 2]
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, monkeypatch):
     """The writer was suspended, and commits while another one ends it."""

@@ -88,6 +88,7 @@ def test_a_connection_lost_with_commit_leaves_it_open_for_all_of_them(trial, ans
     assert trial.crowd.joined == [1]
 
 
+@pytest.mark.every_database
 def test_a_database_that_stays_away_is_the_answer_to_each(trial):
     plan = Plan(min(trial.steps()), [faults.lose], for_ever=True)
     with planted(trial.crowd.database, plan):
@@ -99,6 +100,7 @@ def test_a_database_that_stays_away_is_the_answer_to_each(trial):
     assert [len(trial.crowd.state(one)[1]) for one in trial.providers] == [2, 1, 1, 1]
 
 
+@pytest.mark.every_database
 def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
     def interrupt(statement):
         if statement.startswith("INSERT INTO allocations") and trial.crowd.joined == [1]:
@@ -146,6 +148,7 @@ def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
     assert (trial.crowd.joined, trial.crowd.causes) == ([1] * 4, ["joint"])
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("why", ["refused", "failed"])
 def test_a_second_transaction_that_writes_nothing_is_reported_to_none_of_them(crowd, database, why):
     """The first one is rolled back for a claim that is refused; then the place of another one is gone."""

@@ -86,6 +86,7 @@ def test_a_frozen_server_is_lost(private_server):
         check(database, private_server.frozen)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_server_whose_packets_are_swallowed_is_lost(backend, database):
     with proxies.proxy(database.url.port) as proxy, opened(database.url.set(port=proxy.port), **SHORT) as cut_off:
@@ -96,6 +97,7 @@ def test_a_server_whose_packets_are_swallowed_is_lost(backend, database):
 SLOW = {"mariadb": "SELECT SLEEP({})", "postgresql": "SELECT pg_sleep({})"}
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_changes_of_the_schema_may_take_their_time(backend, database):
     # A process that was held up finds the answer to a shorter one, and does not give up.
@@ -119,6 +121,7 @@ IN_WRITES = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
 IN_COMMANDS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, database):
     """MariaDB's default is to wait a day for a table that is being changed."""
@@ -137,6 +140,7 @@ def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, da
         assert reported(command.read) == reported(command.write) == IN_COMMANDS[backend.kind]
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, database, monkeypatch):
     def limits(engine):

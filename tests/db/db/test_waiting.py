@@ -29,6 +29,7 @@ class Meanwhile:
         return not self._thread.is_alive()
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("waiting", ["creates a child", "renames"])
 def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):

@@ -299,6 +299,7 @@ def plant(database, backend, world):
     return plant
 
 
+@pytest.mark.every_database
 def test_a_sound_database_has_no_finding(database, world, backend):
     subject = Subject(web.configuration(), database, index=LiveIndex(database))
     found = examine(subject, checks.CHECKS)
@@ -757,6 +758,7 @@ def test_an_empty_database_is_found(database_url):
     assert (check, finding.severity, finding.mend) == ("revision", Severity.ERROR, "placement-manage db sync")
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @plants("isolation", Severity.ERROR)
 def test_another_isolation_is_found(database, backend):
@@ -783,6 +785,7 @@ def test_a_table_without_transactions_is_found(fresh):
     assert examined(fresh) == []
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_missing_foreign_key_is_found(fresh, backend):
     word = "FOREIGN KEY" if backend.kind == "mariadb" else "CONSTRAINT"
@@ -842,6 +845,7 @@ SHIFTED = {
 }
 
 
+@pytest.mark.every_database
 @plants("clock", Severity.WARNING)
 def test_another_clock_of_the_database_is_found(fresh, backend):
     def ahead(connection, *_):

@@ -64,6 +64,7 @@ class Trial:
         return sum(published), failure
 
 
+@pytest.mark.every_database
 def test_a_fault_at_each_statement_of_a_sweep_is_made_up_for(database, backend):
     trial, plan = Trial(database), Plan()
     assert trial.run(plan) == (COUNT, None)
@@ -79,6 +80,7 @@ def test_a_fault_at_each_statement_of_a_sweep_is_made_up_for(database, backend):
             assert (given_back, failure) == (COUNT, None), step
 
 
+@pytest.mark.every_database
 def test_a_sweep_whose_database_stays_away_gives_up_and_changes_nothing(database, backend):
     trial = Trial(database)
     for fault, expected in ((faults.lose, errors.Unavailable), (faults.collisions(backend.kind)[0], errors.Conflict)):
@@ -87,6 +89,7 @@ def test_a_sweep_whose_database_stays_away_gives_up_and_changes_nothing(database
         assert isinstance(failure, (expected, errors.Unavailable))
 
 
+@pytest.mark.every_database
 def test_a_claim_that_needs_the_room_of_a_lease_survives_a_fault_at_each_statement(database, backend):
     trial, plan, claimed = Trial(database), Plan(), []
 

@@ -164,6 +164,7 @@ def test_the_next_interval_has_a_sample_of_its_own(database):
     assert len(found(database)) == 2 * len(CLASSES)
 
 
+@pytest.mark.every_database
 def test_several_processes_take_one_sample(database):
     fill(database)
     with ThreadPoolExecutor(4) as threads:

@@ -84,6 +84,7 @@ def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
             assert trial.crowd.outcomes == {"claimed": 1 + NUMBER}
 
 
+@pytest.mark.every_database
 @several_writers
 def test_a_consumer_that_another_transaction_has_locked_keeps_the_others_waiting_once(database, monkeypatch):
     """They are answered while the lock is held: another attempt that they all wait for would have to wait for it."""

@@ -20,6 +20,7 @@ def target(synced_database):
     found.close()
 
 
+@pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
     part = 2 if backend.kind == servers.SQLite.kind else 1
 

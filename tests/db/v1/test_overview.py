@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
@@ -177,6 +178,7 @@ def holds(consumer, name):
     return any(name in held["resources"] for held in consumer["allocations"].values())
 
 
+@pytest.mark.every_database
 def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatch):
     for module, name in ((holders, "_WINDOW"), (holders, "_FEW"), (overview, "_MANY")):
         monkeypatch.setattr(module, name, getattr(module, name))  # restores it

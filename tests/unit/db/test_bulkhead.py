@@ -53,7 +53,7 @@ def leave_once_one_waits(wall, leave):
     """Set the event, in a thread, once a thread waits for admission."""
 
     def watch():
-        while not wall._released._waiters:
+        while not (wall._released._waiters or leave.is_set()):
             time.sleep(0.001)
         leave.set()
 
