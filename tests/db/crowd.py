@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from placement.db.database import opened
 from placement.http.environ import SEARCH
 from placement.index.live import LiveIndex
 from placement.v1.handlers import claim
+from tests.children import until
 from tests.clock import PATIENCE
 from tests.db import sql_hooks
 from tests.db.faults import Plan, planted
@@ -82,7 +82,7 @@ def together(works: Sequence[Callable[[], object]], wait: Callable[[], object] |
 
 
 class Crowd:
-    """Threads of one process, of which all but the first ones wait while these have begun.
+    """Threads of one process: the first ones hold a transaction open, and the others wait for it.
 
     Attributes:
         database: Of the process.
@@ -125,10 +125,10 @@ class Crowd:
             try:
                 for number in range(first):
                     threads.start(number)
-                    _until(lambda: held.is_set() and len(queue._running) > number)  # noqa: B023
+                    until(lambda: held.is_set() and len(queue._running) > number)  # noqa: B023
                 for number in range(first, len(works)):
                     threads.start(number)
-                    _until(lambda: len(queue._waiting) == number + 1 - first)  # noqa: B023
+                    until(lambda: len(queue._waiting) == number + 1 - first)  # noqa: B023
                 self.admitted = len(self.database.bulkhead._admitted)
             finally:
                 all_wait.set()
@@ -163,13 +163,6 @@ class Crowd:
 
     def _note_answer(self, environ, _status, _seconds):
         self.logged[threading.current_thread().name] = environ.get(SEARCH)
-
-
-def _until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.0005)
 
 
 def statuses(answers):
