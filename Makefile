@@ -93,5 +93,5 @@ clean:
 
 .venv/gates: .venv/pyvenv.cfg
 	@echo "Installing tox into .venv ..."
-	@.venv/bin/pip install --quiet --disable-pip-version-check 'tox>=4.22'
+	@.venv/bin/pip install --quiet --disable-pip-version-check 'tox>=4.22' tox-uv
 	@touch $@

@@ -1,33 +1,22 @@
 """Install the packages that are compiled here, and say in a line which tests are skipped where one can't be."""
 
-import importlib.metadata
 import os
 import subprocess
 import sys
 
-PACKAGES = {"uwsgi": "2.0.26", "mod_wsgi": "5.0", "mysqlclient": "2.2.1"}
+PACKAGES = ("uwsgi>=2.0.26", "mod_wsgi>=5.0", "mysqlclient>=2.2.1")
 
 
 def main() -> None:
     """Install what is missing; the output of a failed compilation is shown in CI only, which needs all of them."""
-    for name, oldest in PACKAGES.items():
-        if _is_installed(name):
-            continue
-        command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", f"{name}>={oldest}"]
+    for package in PACKAGES:
+        command = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, package]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode and os.environ.get("CI"):
             sys.exit(done.stderr)
         if done.returncode:
-            print(f"{name} can't be compiled here, so its tests are skipped.", end=" ")
+            print(f"{package.partition('>')[0]} can't be compiled here, so its tests are skipped.", end=" ")
             print("`make servers` installs what it needs.", flush=True)
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 if __name__ == "__main__":
