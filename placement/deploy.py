@@ -207,7 +207,7 @@ def _bring_up_to_date(database: Database, conf: cfg.ConfigOpts) -> None:
             # Whether an unknown revision is served is decided below, as without the option.
             with contextlib.suppress(schema.UnknownRevision), database.unbounded_engine() as engine:
                 schema.sync(engine)
-        except schema.CommandError as error:
+        except errors.SchemaError as error:
             raise StartError(str(error)) from error
     finding = schema.finding(database.engine)
     if finding:

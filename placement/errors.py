@@ -67,6 +67,10 @@ def prefixed(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
         raise
 
 
+class SchemaError(Exception):
+    """The schema of the database is not one that a command or the service can work with, or cannot be changed so."""
+
+
 class StartError(Exception):
     """The service cannot start; the text is a finding for the operator.  It is no failure of a request."""
 

@@ -46,8 +46,7 @@ def import_nodes(conf: cfg.ConfigOpts) -> int:
     """Record the nodes, print what differed and what could not be done; return the exit code."""
     arguments = conf.command
     with program.connected(conf) as database:
-        if schema.state(database.reading_engine) is not schema.State.CURRENT:
-            raise schema.CommandError(str(schema.finding(database.reading_engine)))
+        schema.require_current(database.reading_engine)
         try:
             comparison = _compared(database, Ironic(arguments))
         except Unreadable as reason:

@@ -104,8 +104,7 @@ def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:
     try:
         expected = _listed(arguments)
         with program.connected(conf) as database:
-            if schema.state(database.reading_engine) is not schema.State.CURRENT:
-                raise schema.CommandError(str(schema.finding(database.reading_engine)))
+            schema.require_current(database.reading_engine)
             if not (arguments.not_in or arguments.nova or arguments.ironic):
                 _show(database, arguments)
                 return 0

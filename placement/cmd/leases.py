@@ -41,8 +41,7 @@ def _show_help(group: argparse.ArgumentParser) -> int:
 def sweep(conf: cfg.ConfigOpts) -> int:
     """Give back what expired leases hold, and print their number; return the exit code."""
     with program.connected(conf) as database, Progress("leases sweep", "leases given back") as progress:
-        if schema.state(database.reading_engine) is not schema.State.CURRENT:
-            raise schema.CommandError(str(schema.finding(database.reading_engine)))
+        schema.require_current(database.reading_engine)
         numbers: list[int] = []
 
         def given_back(number: int) -> None:

@@ -56,8 +56,7 @@ def _text(file: str) -> str:
 
 
 def _load(database: Database, entries: Sequence[ProviderEntry], *, dry_run: bool) -> LoadPlan:
-    if schema.state(database.reading_engine) is not schema.State.CURRENT:
-        raise schema.CommandError(str(schema.finding(database.reading_engine)))
+    schema.require_current(database.reading_engine)
     standard.insert(database)  # a database that no service has started on has no standard traits
     with Progress("load", "providers") as progress:
         return load(database, entries, dry_run=dry_run, advance=progress.advance)

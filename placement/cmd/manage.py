@@ -172,9 +172,7 @@ def sweep_names(conf: cfg.ConfigOpts) -> int:
 def restored(conf: cfg.ConfigOpts) -> int:
     """Have all workers read everything again, and insert missing standard rows."""
     with program.connected(conf) as database:
-        finding = schema.finding(database.engine)
-        if finding:
-            raise schema.CommandError(finding)
+        schema.require_current(database.engine)
         standard.renew(database)
     return 0
 

@@ -16,7 +16,7 @@ from sqlalchemy import exc
 
 from placement import conf as options
 from placement import errors, log, package
-from placement.db import driver_errors, origin, schema
+from placement.db import driver_errors, origin
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.db.origin import Origin
@@ -78,7 +78,7 @@ def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
         # At exit Python would try to write the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
-    except (cfg.Error, schema.CommandError) as error:
+    except (cfg.Error, errors.SchemaError) as error:
         sentence = str(error)
     except errors.Failure as failure:
         reason = driver_errors.cause_of(failure)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from oslo_config import cfg
 
+from placement import errors
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import stacked
@@ -147,7 +148,7 @@ def _run(argv: Sequence[str]) -> int:
     conf = program.configured(PROG, argv, _add_commands)
     with program.connected(conf) as database:
         if schema.state(database.reading_engine) is schema.State.MISSING:
-            raise schema.CommandError(str(schema.finding(database.reading_engine)))
+            raise errors.SchemaError(str(schema.finding(database.reading_engine)))
         results = {name: check(conf, database) for name, check in CHECKS.items()}
     print(_as_json(results) if conf.command.json else _as_table(results))
     return max(result.level for result in results.values())

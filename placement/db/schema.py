@@ -4,39 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import functools
 import logging
 from collections.abc import Iterator
+from types import ModuleType
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Engine
 
+from placement import errors
 from placement.db import driver_errors, tables
 from placement.db.driver_errors import ErrorClass
 
-__all__ = [
-    "COMMON_HEADS",
-    "CommandError",
-    "State",
-    "UnknownRevision",
-    "finding",
-    "configuration",
-    "head",
-    "lacking",
-    "release",
-    "stamp",
-    "state",
-    "sync",
-    "version",
-]
-
 LOG = logging.getLogger(__name__)
 
+#: The newest revision, which the tables of placement.db.tables are those of.
+HEAD = "e7a1c93f04b6"
 #: The newest revisions of other Placement implementations: of current releases, and of older ones.
 COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
 #: Seconds to wait for another process that is changing the schema.
@@ -48,7 +31,7 @@ _SERVED = 120
 _TOO_LONG = "Another process has been changing the schema for %d seconds."
 
 
-class UnknownRevision(CommandError):
+class UnknownRevision(errors.SchemaError):
     """The database is at a revision that this program does not know; the text names it."""
 
 
@@ -74,14 +57,15 @@ def sync(engine: Engine, revision: str = "head") -> None:
 
     Raises:
         UnknownRevision: The database is at no revision of this program.
-        CommandError: The tables are of another program, or a revision refuses some rows.
+        SchemaError: The tables are of another program, or a revision refuses some rows.
     """
     with _exclusively(engine) as connection:
         _refuse_unversioned(connection)
         found = _version(connection)
         if _state(found) is State.UNKNOWN:
             raise UnknownRevision(_FINDINGS[State.UNKNOWN] % {"version": found})
-        command.upgrade(configuration(connection), revision)
+        if (found, revision) != (HEAD, "head"):
+            _revisions().upgrade(connection, revision)
 
 
 def release(
@@ -102,21 +86,21 @@ def release(
         discard_leases: Do it even if there are claims with an end, which they lose.
 
     Raises:
-        CommandError: A process wrote a short time ago, rows of the Bare Metal API or ends of claims would be lost, or
+        SchemaError: A process wrote a short time ago, rows of the Bare Metal API or ends of claims would be lost, or
             the database has no schema, or one of an unknown revision.
     """
     with _exclusively(engine) as connection:
         found = _version(connection)
         if _state(found) in (State.MISSING, State.UNKNOWN):
-            raise CommandError(_FINDINGS[_state(found)] % {"version": found})
+            raise errors.SchemaError(_FINDINGS[_state(found)] % {"version": found})
         if not force:
             _refuse_while_served(connection)
         if not discard_baremetal:
             _refuse_with_baremetal(connection)
         if not discard_leases:
             _refuse_with_leases(connection)
-        if found in _beyond(revision):
-            command.downgrade(configuration(connection), revision)
+        if found in _revisions().beyond(revision):
+            _revisions().downgrade(connection, revision)
         tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
 
 
@@ -130,11 +114,11 @@ def stamp(engine: Engine, revision: str) -> None:
     """Record ``revision`` ("head", or an id) as that of the schema, and change nothing else.
 
     Raises:
-        CommandError: There is no such revision.
+        SchemaError: There is no such revision.
     """
-    _scripts().get_revisions(revision)  # before the purge of the old one, which MySQL does not roll back
+    _revisions().check(revision)  # before the purge of the old one, which MySQL does not roll back
     with _exclusively(engine) as connection:
-        command.stamp(configuration(connection), revision, purge=True)
+        _revisions().stamp(connection, revision)
 
 
 def state(engine: Engine) -> State:
@@ -146,7 +130,13 @@ def finding(engine: Engine) -> str | None:
     """Return the finding about the schema; None if it is current."""
     found = version(engine)
     template = _FINDINGS.get(_state(found))
-    return template % {"version": found, "head": head()} if template else None
+    return template % {"version": found, "head": HEAD} if template else None
+
+
+def require_current(engine: Engine) -> None:
+    """Raise SchemaError if the schema is not that of this program."""
+    if found := finding(engine):
+        raise errors.SchemaError(found)
 
 
 def lacking(engine: Engine) -> list[str]:
@@ -162,27 +152,12 @@ def lacking(engine: Engine) -> list[str]:
     )
 
 
-def head() -> str:
-    """Return the newest revision that this program knows."""
-    (newest,) = _scripts().get_heads()
-    return newest
-
-
-def configuration(connection: Connection | None = None) -> Config:
-    """Return alembic's configuration for our revisions and the given connection."""
-    config = Config()
-    config.set_main_option("script_location", "placement.db:migrations")
-    config.attributes["connection"] = connection
-    return config
-
-
 def _state(found: str | None) -> State:
     if found is None:
         return State.MISSING
-    if found == head():
+    if found == HEAD:
         return State.CURRENT
-    known = {script.revision for script in _scripts().walk_revisions()}
-    return State.OLDER if found in known else State.UNKNOWN
+    return State.OLDER if found in _revisions().known() else State.UNKNOWN
 
 
 def _version(connection: Connection) -> str | None:
@@ -194,29 +169,25 @@ def _version(connection: Connection) -> str | None:
     ).scalar()
 
 
-def _beyond(revision: str) -> set[str]:
-    """Return the revisions that come after ``revision``."""
-    return {script.revision for script in _scripts().iterate_revisions("head", revision)}
+def _revisions() -> ModuleType:
+    from placement.db import revisions
 
-
-@functools.cache
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(configuration())
+    return revisions
 
 
 def _refuse_unversioned(connection: Connection) -> None:
-    """Raise CommandError if the database has tables of our names but no revision: they may be of another program."""
+    """Raise SchemaError if the database has tables of our names but no revision: they may be of another program."""
     present = set(sa.inspect(connection).get_table_names())
     unversioned = sorted(present & set(tables.metadata.tables))
     if unversioned and "alembic_version" not in present:
-        raise CommandError(
+        raise errors.SchemaError(
             f"The database has tables {', '.join(unversioned)} but no alembic_version: it was not made by Placement, "
             'or its revision is not recorded. If you know it, run "placement-manage db stamp <revision>" first.'
         )
 
 
 def _refuse_while_served(connection: Connection) -> None:
-    """Raise CommandError if a process of this service wrote a short time ago, by the clock of the database."""
+    """Raise SchemaError if a process of this service wrote a short time ago, by the clock of the database."""
     if not sa.inspect(connection).has_table(tables.change_writers.name):
         return
     # PostgreSQL's CURRENT_TIMESTAMP has a zone, which the columns do not; SQLite has no other.
@@ -226,27 +197,27 @@ def _refuse_while_served(connection: Connection) -> None:
         return
     ago = (now - seen).total_seconds()
     if ago < _SERVED:
-        raise CommandError(
+        raise errors.SchemaError(
             f"A process of this service wrote to the database {max(0, round(ago))} seconds ago. Stop all of them: "
             f'"db release" works {_SERVED} seconds after that, or at once with --force.'
         )
 
 
 def _refuse_with_baremetal(connection: Connection) -> None:
-    """Raise CommandError if there are nodes or allocation records, which no other implementation keeps."""
+    """Raise SchemaError if there are nodes or allocation records, which no other implementation keeps."""
     nodes, records = (_rows(connection, table) for table in (tables.baremetal_nodes, tables.baremetal_allocations))
     if nodes or records:
-        raise CommandError(
+        raise errors.SchemaError(
             f"The database has {nodes} nodes and {records} allocation records of the Bare Metal API, which would be "
             'lost; their providers and claims stay. "db release" drops them with --discard-baremetal.'
         )
 
 
 def _refuse_with_leases(connection: Connection) -> None:
-    """Raise CommandError if there are claims with an end, which no other implementation gives back."""
+    """Raise SchemaError if there are claims with an end, which no other implementation gives back."""
     leases = _rows(connection, tables.claims, tables.claims.c.expires_at.is_not(None))
     if leases:
-        raise CommandError(
+        raise errors.SchemaError(
             f"The database has {leases} claims with an end, which would be lost: what they hold would stay until a "
             'client releases it. "db release" drops the ends with --discard-leases.'
         )
@@ -285,7 +256,7 @@ def _lock_postgresql(connection: Connection) -> None:
     except exc.OperationalError as error:
         if driver_errors.classify(error) is not ErrorClass.COLLISION:
             raise
-        raise CommandError(_TOO_LONG % SCHEMA_LOCK_TIMEOUT) from error
+        raise errors.SchemaError(_TOO_LONG % SCHEMA_LOCK_TIMEOUT) from error
 
 
 @contextlib.contextmanager
@@ -301,7 +272,7 @@ def _mysql_lock(connection: Connection) -> Iterator[None]:
         yield
         return
     if not taken:
-        raise CommandError(_TOO_LONG % SCHEMA_LOCK_TIMEOUT)
+        raise errors.SchemaError(_TOO_LONG % SCHEMA_LOCK_TIMEOUT)
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -34,10 +35,7 @@ class Application:
         self._service = service
         self._largest_body = service.conf.api.max_request_body_size
         self._longest_query = service.conf.api.max_query_length
-        self._mapper = routes.Mapper(controller_scan=None, explicit=True)
-        for path in api.routes:
-            self._mapper.connect(path, requirements=dict(api.patterns))
-        self._mapper.create_regs([])  # now, and not by the first of several concurrent requests
+        self._mapper = _mapper(api)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Send the reply of the endpoint, or the failure that prevented one; other exceptions are raised."""
@@ -96,6 +94,15 @@ class Application:
         path_values, route = match
         environ[ROUTE] = self._api.prefix + route.routepath
         return self._api.routes[route.routepath], path_values
+
+
+@functools.cache
+def _mapper(api: Api) -> routes.Mapper:
+    mapper = routes.Mapper(controller_scan=None, explicit=True)
+    for path in api.routes:
+        mapper.connect(path, requirements=dict(api.patterns))
+    mapper.create_regs([])  # now, and not by the first of several concurrent requests
+    return mapper
 
 
 def _discard(environ: WSGIEnvironment, length: int) -> None:

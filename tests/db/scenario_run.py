@@ -74,7 +74,9 @@ _WITNESSES: weakref.WeakKeyDictionary[Database, Caller] = weakref.WeakKeyDiction
 
 def _witness(database: Database) -> Caller:
     """One service for all runs: its index follows the feed."""
-    return _WITNESSES.setdefault(database, placement(database))
+    if database not in _WITNESSES:
+        _WITNESSES[database] = placement(database)
+    return _WITNESSES[database]
 
 
 def _sorted(thing: dict[str, Any]) -> dict[str, Any]:

@@ -240,7 +240,7 @@ def test_the_migration_from_another_placement_names_our_tables_and_the_newest_re
     created = text.partition("it creates nine tables")[2].partition(".")[0]
     assert sorted(re.findall(r"``(\w+)``", created)) == sorted(table.name for table in tables.OURS)
     assert len(tables.OURS) == 9
-    assert set(re.findall(r"(?<!-)\b[0-9a-f]{12}\b", text)) == {schema.head(), *schema.COMMON_HEADS}
+    assert set(re.findall(r"(?<!-)\b[0-9a-f]{12}\b", text)) == {schema.HEAD, *schema.COMMON_HEADS}
 
 
 def test_every_option_of_the_commands_is_documented():

@@ -114,10 +114,10 @@ class TestSchema:
     def test_version_is_the_revision_and_nothing_else(self, run):
         run("db", "sync")
         ran = run("db", "version")
-        assert (ran.code, ran.out, ran.err) == (0, f"{schema.head()}\n", "")
+        assert (ran.code, ran.out, ran.err) == (0, f"{schema.HEAD}\n", "")
 
     def test_stamp_writes_the_revision(self, run, database):
-        for word, revision in (("head", schema.head()), (LAST_COMMON, LAST_COMMON)):
+        for word, revision in (("head", schema.HEAD), (LAST_COMMON, LAST_COMMON)):
             ran = run("db", "stamp", word)
             assert (ran.code, ran.out) == (0, "")
             assert schema.version(database.engine) == revision
@@ -127,7 +127,7 @@ class TestSchema:
         ran = run("db", "stamp", "nope")
         assert (ran.code, ran.out) == (1, "")
         assert ran.err.splitlines()[-1] == "placement-manage: Can't locate revision identified by 'nope'"
-        assert schema.version(database.engine) == schema.head()
+        assert schema.version(database.engine) == schema.HEAD
 
     def test_sync_does_nothing_at_an_unknown_revision_and_names_it(self, run, database):
         run("db", "sync")
@@ -241,7 +241,7 @@ class TestRelease:
             assert (ran.code, ran.out) == (1, "")
             assert "has 1 claims with an end, which would be lost" in ran.err
             assert "--discard-leases" in ran.err
-        assert run("db", "version").out == f"{schema.head()}\n"
+        assert run("db", "version").out == f"{schema.HEAD}\n"
         assert run("db", "release", "--discard-leases").code == 0
         assert "claims" not in sa.inspect(database.engine).get_table_names()
         assert execute(database, sa.select(tables.consumers.c.uuid)) == [(UUID,)]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic.util import CommandError
 
 from placement.db import online, schema, standard, tables
 from placement.db.database import opened
+from placement.errors import SchemaError
 from placement.objects.over_commitment import OverCommitment
 from tests.db import in_process, openstack_database, sql_hooks
 from tests.db.openstack_database import (
@@ -259,12 +259,12 @@ class TestRelease:
     @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_of_a_database_that_is_none_or_newer_is_refused(self, taken_over, backend):
         empty = backend.create_database()
-        with opened(empty) as nothing, pytest.raises(CommandError, match="no tables yet"):
+        with opened(empty) as nothing, pytest.raises(SchemaError, match="no tables yet"):
             schema.release(nothing.engine, force=True)
         backend.drop_database(empty)
         with taken_over.engine.begin() as connection:
             connection.execute(sa.text("UPDATE alembic_version SET version_num = 'ffffffffffff'"))
-        with pytest.raises(CommandError, match="ffffffffffff"):
+        with pytest.raises(SchemaError, match="ffffffffffff"):
             schema.release(taken_over.engine, force=True)
         assert describe(taken_over.engine).keys() >= OURS
 

@@ -12,9 +12,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from placement.db import schema, tables
+from placement.db import revisions, schema, tables
 from placement.db.database import opened
-from placement.db.schema import CommandError, State
+from placement.db.schema import State
+from placement.errors import SchemaError
 from tests.db import sql_hooks
 from tests.db.schema_description import describe, written
 
@@ -56,10 +57,10 @@ def allocation(**values):
 
 
 def test_revisions_are_the_common_ones_then_ours():
-    scripts = ScriptDirectory.from_config(schema.configuration())
+    scripts = ScriptDirectory.from_config(revisions.configuration())
     chain = [script.revision for script in scripts.walk_revisions()][::-1]
     assert chain[: len(COMMON)] == COMMON
-    assert schema.head() == chain[-1] != LAST_COMMON
+    assert schema.HEAD == chain[-1] != LAST_COMMON
 
 
 def test_common_schema_is_the_one_others_know(engine):
@@ -97,7 +98,7 @@ def test_a_database_stamped_back_returns_with_a_new_feed(engine):
     assert describe(engine) == before, "a stamp changes nothing else"
 
     schema.sync(engine)
-    assert schema.version(engine) == schema.head()
+    assert schema.version(engine) == schema.HEAD
     (feed_after,) = execute(engine, "SELECT uuid FROM feed_instance")
     assert feed_after != feed, "what happened meanwhile is not in the feed: its readers must begin anew"
 
@@ -204,7 +205,7 @@ def test_sync_refuses_incomplete_rows_and_names_the_remedy(engine, flaw, remedy)
     schema.sync(engine, INITIAL)
     execute(engine, flaw)
     for _ in range(2):
-        with pytest.raises(CommandError, match='Run "placement-manage db online_data_migrations"'):
+        with pytest.raises(SchemaError, match='Run "placement-manage db online_data_migrations"'):
             schema.sync(engine)
         assert schema.state(engine) is State.OLDER
     assert "consumer_types" not in describe(engine)
@@ -240,14 +241,14 @@ def test_sync_goes_on_after_a_power_cut_at_any_statement(engine):
 def test_tables_of_other_programs_are_not_changed(engine):
     execute(engine, "CREATE TABLE users (name VARCHAR(9))")
     before = describe(engine)
-    with pytest.raises(CommandError, match="has tables users but no alembic_version"):
+    with pytest.raises(SchemaError, match="has tables users but no alembic_version"):
         schema.sync(engine)
     assert describe(engine) == before
 
 
 def test_stamp_refuses_an_unknown_revision(engine):
     schema.sync(engine, LAST_COMMON)
-    with pytest.raises(CommandError, match="Can't locate revision identified by 'nope'"):
+    with pytest.raises(SchemaError, match="Can't locate revision identified by 'nope'"):
         schema.stamp(engine, "nope")
     assert schema.version(engine) == LAST_COMMON
 
@@ -271,7 +272,7 @@ def test_state_has_a_finding(engine):
     state, finding = reported()
     assert state == "older"
     assert LAST_COMMON in finding
-    assert schema.head() in finding
+    assert schema.HEAD in finding
     schema.sync(engine)
     assert reported() == ("current", None)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
@@ -297,7 +298,7 @@ def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monke
     monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 60)
     schema.sync(engine, INITIAL)
     execute(engine, provider(id=1))
-    with pytest.raises(CommandError, match="root"):
+    with pytest.raises(SchemaError, match="root"):
         schema.sync(engine)
     execute(engine, sa.delete(tables.resource_providers))
     with opened(database_url) as other:
@@ -318,6 +319,6 @@ def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, monkeypatch):
     monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
-    with schema._exclusively(engine), opened(database_url) as other, pytest.raises(CommandError, match="for 1 seconds"):
+    with schema._exclusively(engine), opened(database_url) as other, pytest.raises(SchemaError, match="for 1 seconds"):
         schema.sync(other.engine)
     schema.sync(engine)

@@ -202,7 +202,7 @@ def test_the_sql_mode_is_as_before_afterwards(database_url, mode):
 
 def test_eight_starters_at_once(database_url):
     complete = {
-        "version": schema.head(),
+        "version": schema.HEAD,
         "resource_classes": len(standard.CLASS_IDS),
         "traits": len(os_traits.get_traits()),
         "feed_instance": 1,
