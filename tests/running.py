@@ -110,13 +110,17 @@ def uwsgi(
     options: Options | None = None,
     *,
     module: str = "placement.wsgi.api",
-    flags: Sequence[str] = ("--lazy-apps", "--enable-threads"),
+    flags: Sequence[str] = ("--enable-threads",),
     environment: Mapping[str, str] = {},
     tree: Path = ROOT,
 ) -> Iterator[Service]:
     """The service under uWSGI, as the deployment tools run it: it sends "Connection: close" with each reply.
 
-    ``options`` go into placement.conf, by section; ``tree`` has the package.  Raises Missing if uWSGI is not installed.
+    ``options`` go into placement.conf, by section; ``tree`` has the package.  The workers are forks of a master that
+    has loaded the service; with ``--lazy-apps`` among the flags each loads it itself, and can be reloaded alone.
+
+    Raises:
+        Missing: uWSGI is not installed.
     """
     binary = uwsgi_binary()
     port, directory = children.free_port(), configured(database_url, options)

@@ -19,7 +19,7 @@ def wait_until_gone(pids):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_uwsgi_replaces_a_killed_worker(database_url):
-    with running.uwsgi(database_url, processes=2) as service:
+    with running.uwsgi(database_url, flags=["--lazy-apps"]) as service:
         service.wait_until(lambda: len(service.workers) == 2)
         workers = service.workers
         killed = service.kill_worker()

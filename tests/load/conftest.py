@@ -20,7 +20,7 @@ from tests.patient import APPLICATION, OPTIONS
 def service(backend):
     url = backend.create_database()
     try:
-        flags = ("--lazy-apps", "--enable-threads", "--threads", "4")
+        flags = ("--enable-threads", "--threads", "4")
         metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
         options = {"metrics": {"directory": metrics}, "baremetal": {"enabled": True}, **OPTIONS}
         with running.uwsgi(url, 3, options, module=APPLICATION, flags=flags) as running_service:
