@@ -5,13 +5,16 @@ import os
 import subprocess
 import sys
 
+from packaging.version import Version
+
+#: The oldest releases, which setup.cfg has as well.
 PACKAGES = {"uwsgi": "2.0.26", "mod_wsgi": "5.0", "mysqlclient": "2.2.1"}
 
 
 def main() -> None:
-    """Install what is missing; the output of a failed compilation is shown in CI only, which needs all of them."""
+    """Install what is missing or too old; the output of a failed compilation is shown in CI only, which needs all."""
     for name, oldest in PACKAGES.items():
-        if _is_installed(name):
+        if _is_installed(name, oldest):
             continue
         command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", f"{name}>={oldest}"]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -22,12 +25,11 @@ def main() -> None:
             print("`make servers` installs what it needs.", flush=True)
 
 
-def _is_installed(name: str) -> bool:
+def _is_installed(name: str, oldest: str) -> bool:
     try:
-        importlib.metadata.version(name)
+        return Version(importlib.metadata.version(name)) >= Version(oldest)
     except importlib.metadata.PackageNotFoundError:
         return False
-    return True
 
 
 if __name__ == "__main__":
