@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -435,15 +434,16 @@ class TestOnlineDataMigrations:
 
         def slow(_database, _limit):
             done = next(steps, 0)
-            deadline = time.monotonic() + PATIENCE
-            while not done and "7 rows" not in "".join(reported) and time.monotonic() < deadline:
-                reported.append(capsys.readouterr().err)
-                time.sleep(0.01)
+            if not done:
+                children.until(lambda: "Migrating: 7 rows migrated, " in printed())
             return online.Counts(done, done)
+
+        def printed():
+            reported.append(capsys.readouterr().err)
+            return "".join(reported)
 
         with Progress("Migrating", "rows migrated", first=0.01) as progress:
             assert manage._migrate(None, {"slow": slow}, None, progress) == 0
-        assert "Migrating: 7 rows migrated, " in "".join(reported)
 
     @pytest.mark.parametrize("count", ["0", "-1", "x", "1.5", ""])
     def test_a_bad_count_is_refused(self, run, count):
