@@ -58,6 +58,16 @@ def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_log(tmp_path)
     assert child.ended
 
 
+def test_a_child_that_does_not_stop_is_killed_and_reported_with_its_log(tmp_path, monkeypatch):
+    child = children.Child([sys.executable, "-c", STUBBORN], tmp_path / "log")
+    child.wait_until(lambda: "ready" in child.log.read_text())
+    monkeypatch.setattr(children, "PATIENCE", 0.1)
+    with pytest.raises(RuntimeError, match=r"did not stop in 0\.1 s:\nready"):
+        child.stop()
+    assert child.ended
+    child.stop()
+
+
 def test_a_zombie_counts_as_stopped_and_no_signal_to_it_fails():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     children.until(lambda: not children.alive(ended.pid))
