@@ -297,6 +297,7 @@ class TestRestored:
 
 
 class TestOnlineDataMigrations:
+    @pytest.mark.every_database
     @pytest.mark.parametrize("revision", [INITIAL, "head"])
     def test_all_rows_are_completed_in_batches_of_fifty(self, run, database, revision):
         """On the first revision too: later ones refuse a database that needs this."""
@@ -358,6 +359,7 @@ class TestOnlineDataMigrations:
         feed = execute(database, sa.select(tables.provider_changes.c.provider_id, tables.provider_changes.c.what))
         assert [tuple(row) for row in feed] == [(second, "shape")], "running services must hear of it"
 
+    @pytest.mark.every_database
     def test_consumers_are_of_the_incomplete_project_and_user(self, run, database):
         schema.sync(database.engine)
         execute(database, sa.insert(tables.users).values([{"external_id": "u"}, {"external_id": OWNER}]))
