@@ -145,14 +145,19 @@ class Child:
         self._process.returncode = 0  # else Popen warns that it still runs
 
     def stop(self) -> None:
-        """Stop it as its operator would; with SIGKILL after a time.  Does nothing if it was stopped before."""
+        """Stop it as its operator would.  Does nothing if it was stopped before.
+
+        If it takes too long, kill it and raise with the end of its log.
+        """
         if self._note.exists():
             begun = self._descendants()
             os.kill(self.pid, self._stop_with)
             deadline = time.monotonic() + PATIENCE
-            while not self.ended and time.monotonic() < deadline:
+            while not (ended := self.ended) and time.monotonic() < deadline:
                 time.sleep(0.02)
             self._kill(begun)
+            if not ended:
+                raise RuntimeError(self._with_log(f"did not stop in {PATIENCE} s"))
 
     def kill(self) -> None:
         """Kill it, its process group and its descendants with SIGKILL.  Does nothing if it was stopped before."""
@@ -189,8 +194,11 @@ class Child:
             if ended or time.monotonic() > deadline:
                 what = "ended" if ended else f"was not ready in {seconds} s"
                 self.kill()
-                raise RuntimeError(f"{self._process.args!r} {what}:\n{self.log.read_text(errors='replace')[-4000:]}")
+                raise RuntimeError(self._with_log(what))
             time.sleep(0.02)
+
+    def _with_log(self, what: str) -> str:
+        return f"{self._process.args!r} {what}:\n{self.log.read_text(errors='replace')[-4000:]}"
 
 
 def born(pid: int) -> int | None:

@@ -46,11 +46,14 @@ hypothesis.settings.load_profile("short")
 
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--databases",
-        default=",".join(servers.KINDS),
-        help="the kinds of database to test with, separated by commas (default: %(default)s)",
-    )
+    try:
+        parser.addoption(
+            "--databases",
+            default=",".join(servers.KINDS),
+            help="the kinds of database to test with, separated by commas (default: %(default)s)",
+        )
+    except ValueError as error:  # jepsen/tests/conftest.py has this hook, too
+        raise pytest.UsageError("jepsen/tests and tests are two sessions of pytest: make jepsen, make test") from error
 
 
 def pytest_configure(config):

@@ -1,7 +1,8 @@
 """Hooks of pytest for tests whose result may be undecided; ``tests/conftest.py`` registers them.
 
-Such a test records a reason and passes.  The summary of the session lists all of them, and the session fails if there
-are too many.  The reasons are properties of test reports, which pytest-xdist sends from its workers to the controller.
+Each such test records that it was judged, and passes with a reason where its result is undecided.  The summary of the
+session lists these, and the session fails if there are too many.  What is recorded are properties of test reports,
+which pytest-xdist sends from its workers to the controller.
 """
 
 from __future__ import annotations
@@ -10,41 +11,50 @@ from collections.abc import Callable
 
 import pytest
 
-#: The property of a report whose value is the reason.
+#: The property of a report whose value is the reason; it is empty where the result is decided.
 PROPERTY = "undecided"
-#: How many undecided results a session may have.  The searches of jepsen/checker/linearizable.py are bounded, since
-#: their time is exponential in the calls that overlap.  A busy machine makes a run that exceeds the bound now and then;
-#: several in one session mean that the searches or the workloads have become worse, and the runs prove less and less.
-MOST = 2
 
 
-def record(record_property: Callable[[str, object], None], reason: str) -> None:
-    """Record that the result of a test is undecided; ``record_property`` is pytest's fixture."""
-    record_property(PROPERTY, reason)
+def most(judged: int) -> int:
+    """Return how many undecided results a session with so many judged ones may have.
+
+    The searches of jepsen/checker/linearizable.py are bounded, since their time is exponential in the calls that
+    overlap.  A busy machine makes a run that exceeds the bound now and then; more of them mean that the searches or the
+    workloads have become worse, and the runs prove less and less.
+    """
+    return max(2, judged // 5)
+
+
+def record(record_property: Callable[[str, object], None], *reasons: str) -> None:
+    """Record that a test was judged, and why not decided; ``record_property`` is pytest's fixture."""
+    record_property(PROPERTY, "; ".join(reasons))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if len(_results(session.config)) > MOST and session.exitstatus == pytest.ExitCode.OK:
+    undecided, accepted = _results(session.config)
+    if len(undecided) > accepted and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    results = _results(config)
-    if results:
-        verdict = f"more than {MOST}, so the session fails" if len(results) > MOST else f"up to {MOST} are accepted"
+    undecided, accepted = _results(config)
+    if undecided:
+        fails = len(undecided) > accepted
+        verdict = f"more than {accepted}, so the session fails" if fails else f"up to {accepted} are accepted"
         terminalreporter.section("undecided results")
-        terminalreporter.line("\n".join(results))
-        terminalreporter.line(f"{len(results)} undecided: {verdict}", red=len(results) > MOST)
+        terminalreporter.line("\n".join(undecided))
+        terminalreporter.line(f"{len(undecided)} undecided: {verdict}", red=fails)
 
 
-def _results(config: pytest.Config) -> list[str]:
-    """Return a line for each undecided result: the test and the reason; empty in workers of pytest-xdist."""
+def _results(config: pytest.Config) -> tuple[list[str], int]:
+    """Return a line for each undecided result, the test and the reason, and how many may be; workers have none."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = [report for of in reporter.stats.values() for report in of] if reporter else []
-    return [
-        f"{report.nodeid}: {reason}"
+    judged = [
+        (report.nodeid, reason)
         for report in reports
         if isinstance(report, pytest.TestReport) and report.when == "call"
         for name, reason in report.user_properties
         if name == PROPERTY
     ]
+    return [f"{test}: {reason}" for test, reason in judged if reason], most(len(judged))

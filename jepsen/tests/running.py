@@ -26,15 +26,15 @@ def running_cluster(request: pytest.FixtureRequest, name: str, *args: Any, **opt
         yield cluster
 
 
-def assert_nothing_violated(result: Result, record_property: Callable[[str, object], None]) -> None:
+def assert_nothing_violated(result: Result, record_property: Callable[[str, object], None], *doubts: str) -> None:
     """Fail the test if something is violated.
 
-    Where a search found no verdict, nothing is known to be wrong, and nothing to be right: that is recorded.
+    Where a search found no verdict, nothing is known to be wrong, and nothing to be right: that is recorded, and other
+    doubts that a test has about the result.
     """
     assert list(result.violations) == [], result.path
-    if result.undecided:
-        sentences = "; ".join(one.sentence for one in result.undecided)
-        undecided.record(record_property, f"{sentences}; history: {result.path}")
+    reasons = [*doubts, *(one.sentence for one in result.undecided)]
+    undecided.record(record_property, *reasons, *([f"history: {result.path}"] if reasons else []))
 
 
 def assert_a_run_violates_nothing(request: pytest.FixtureRequest, name: str, plan: Plan) -> None:
@@ -43,8 +43,8 @@ def assert_a_run_violates_nothing(request: pytest.FixtureRequest, name: str, pla
         result = run(cluster, plan)
     assert result.history.events[0].nemesis == plan.nemeses[0]
     succeeded = {one.process for one in result.history.operations if one.succeeded and one.process != FINAL}
-    record_property = request.getfixturevalue("record_property")
+    doubts = []
     if 2 * len(succeeded) <= sum(catalogue.workload(name).clients for name in plan.workloads):
         # As on a busy machine, where not each client has a reply in time.
-        undecided.record(record_property, f"few clients succeeded: {len(succeeded)}; history: {result.path}")
-    assert_nothing_violated(result, record_property)
+        doubts.append(f"few clients succeeded: {len(succeeded)}")
+    assert_nothing_violated(result, request.getfixturevalue("record_property"), *doubts)

@@ -188,6 +188,8 @@ def test_what_is_undecided_is_no_violation_and_is_reported(monkeypatch, capsys):
     with pytest.raises(AssertionError):
         assert_nothing_violated(result, lambda *of: recorded.append(of))
     assert len(recorded) == 1
+    assert_nothing_violated(replace(result, violations=[], undecided=[]), lambda *of: recorded.append(of))
+    assert recorded[1:] == [(PROPERTY, "")]
 
 
 def test_a_check_that_raises_names_the_history(monkeypatch):

@@ -17,6 +17,7 @@ from jepsen.history import Operation
 from jepsen.workloads import bodies
 from jepsen.workloads.consumers import Consumers
 from jepsen.workloads.workload import Workload
+from placement.search.pick.strategy import Preference
 
 #: Each host is a tree, with a provider of disks below its root.
 HOSTS = 8
@@ -25,7 +26,7 @@ TOTALS, DISKS = {"VCPU": 8, "MEMORY_MB": 8192}, {"DISK_GB": 100}
 SHARED, BULK = 6, 20
 #: How often a call without a reply is sent again.
 REPEATS = 3
-STRATEGIES: Sequence[Any] = ("spread", "pack", "random", {"spread_over": "root"})
+STRATEGIES: Sequence[Any] = (*(each.value for each in Preference), {"spread_over": "root"})
 
 
 class Places(Workload):

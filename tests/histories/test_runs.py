@@ -12,12 +12,13 @@ from jepsen.tests.running import assert_a_run_violates_nothing
 
 
 @pytest.mark.parametrize(
-    ("name", "workloads", "nemeses"),
+    ("name", "workloads", "nemesis"),
     [
-        ("sqlite", ["registers", "bank"], ["kill-worker", "pause-worker"]),
-        ("mariadb", ["leases", "trees"], ["cut-after-commit", "kill-worker", "lose-tail"]),
-        ("postgresql", ["places", "machines"], ["kill-database", "cut-before-commit", "lock-rows"]),
+        ("sqlite", ["registers", "bank"], "kill-worker"),
+        ("mariadb", ["leases", "trees"], "cut-after-commit"),
+        ("postgresql", ["places", "machines"], "kill-database"),
     ],
 )
-def test_no_invariant_is_violated(request, name, workloads, nemeses):
-    assert_a_run_violates_nothing(request, name, Plan(workloads, nemeses, seconds=2.5, peace=0.5))
+def test_no_invariant_is_violated(request, name, workloads, nemesis):
+    """Each has one nemesis, since only the first one of a run comes on any machine."""
+    assert_a_run_violates_nothing(request, name, Plan(workloads, [nemesis], seconds=2.5, peace=0.5))

@@ -1,4 +1,4 @@
-"""bench/fill.py creates the clouds that it describes, in any database, and a running service finds them."""
+"""bench/fill.py creates the clouds that it describes, and a running service finds them."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def test_hosts_are_as_they_are_drawn(database, topology, size, stock):
     assert snapshot.aggregates[fill.aggregate("zone-0")].count == 40
 
 
+@pytest.mark.every_database
 def test_a_cloud_can_be_filled_again_and_written_to(database):
     fill.fill(database.url, "flat", 3)
     fill.fill(database.url, "nested", 2)

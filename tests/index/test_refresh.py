@@ -140,6 +140,7 @@ ACTS = (
 )
 
 
+@pytest.mark.every_database
 @settings(
     max_examples=settings().max_examples // 4,
     suppress_health_check=[*HealthCheck],  # the test itself empties the database
@@ -153,7 +154,8 @@ def test_refreshed_equals_built(synced_database, chance, acts):
         play.end()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.every_database
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_refreshed_equals_built_while_threads_and_processes_write_and_are_killed(database, seed):
     url = database.url.render_as_string(hide_password=False)
     stop = threading.Event()
@@ -377,6 +379,7 @@ def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
     assert len(reader.database.snapshot(lambda db: changes(db, 2))) == 2
 
 
+@pytest.mark.every_database
 def test_usage_of_more_than_32_bits_is_compared_in_full(reader):
     """It is the sum of the rows of several consumers."""
     place = {"resource_provider_id": _id(reader, "root"), "resource_class_id": 0}

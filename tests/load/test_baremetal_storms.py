@@ -363,11 +363,15 @@ class Keepers:
 
     def until(self, path, *wanted, method="GET", body=None):
         """The answer, once there is one."""
-        while True:
-            answer = self.storm.ask(method, path, body)
-            if answer.status in wanted:
-                return answer
-            assert answer.status == 0, answer
+        answers = []
+
+        def answered():
+            answers.append(self.storm.ask(method, path, body))
+            assert answers[-1].status in (0, *wanted), answers[-1]
+            return answers[-1].status
+
+        until(answered, f"{method} {path} has no answer")
+        return answers[-1]
 
     @property
     def cut_off(self):

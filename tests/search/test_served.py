@@ -1,4 +1,4 @@
-"""The service replies, on every database, with what the brute force finds, and each candidate can be claimed."""
+"""The service replies with what the brute force finds, and each candidate can be claimed."""
 
 from __future__ import annotations
 

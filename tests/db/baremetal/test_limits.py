@@ -1,4 +1,7 @@
-"""How deep, long and many values of the Bare Metal API may be: larger ones are 400 on every database."""
+"""How deep, long and many values of the Bare Metal API may be: larger ones are 400.
+
+The deepest values and the longest keys are those that each database stores.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ def refuses(answer, text):
     assert text in answer.body["faultstring"]
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("path", CREATED)
 @pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 100])
 def test_how_deep_a_value_may_be(client, path, depth):
@@ -75,6 +79,7 @@ def test_a_patch_may_not_become_deeper_by_many_operations(client, path, name):
     assert client("PATCH", f"{path}/n0", operations).status == 400
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("path", CREATED)
 def test_how_long_a_key_may_be(client, path):
     """MySQL stores the length of a key in 16 bits."""

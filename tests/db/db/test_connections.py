@@ -1,4 +1,4 @@
-"""The options of [placement_database] about connections take effect on every kind of database."""
+"""The options of [placement_database] about connections take effect."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def taken(database, most):
     return most
 
 
+@pytest.mark.every_database
 def test_the_pool_has_the_configured_size(connected):
     assert taken(connected(max_pool_size=2, max_overflow=1, pool_timeout=0), 9) == 3
     assert taken(connected(max_pool_size=0, max_overflow=0, pool_timeout=0), 20) == 20
@@ -54,6 +55,7 @@ def test_no_free_connection_in_time_is_an_unavailable_database(connected):
         database.write(lambda db: db.execute(sa.select(1)))
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize(("age", "same"), [(0, False), (3600, True), (-1, True)])
 def test_an_old_connection_is_replaced(connected, age, same):
     database = connected(connection_recycle_time=age)

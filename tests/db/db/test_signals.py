@@ -1,4 +1,4 @@
-"""The events of real work, on every database: causes, counts, and the time of each statement."""
+"""The events of real work: causes, counts, and the time of each statement."""
 
 from __future__ import annotations
 

@@ -15,12 +15,21 @@ from placement.cmd import program
 from placement.db import dialects, schema
 from placement.db.connect import connect
 from placement.db.database import opened
+from placement.db.timeouts import Timeouts
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests import proxies, web
 from tests.clock import PATIENCE
 
 SHORT = {"connect_timeout": 2, "read_timeout": 1}
+LONG = int(2 * PATIENCE)
+
+
+@pytest.fixture
+def patient_by_default(monkeypatch):
+    """Where the limit that a test gives is ignored, the server is waited for longer than the test waits."""
+    monkeypatch.setitem(dialects.Setup.of.__kwdefaults__, "read_timeout", LONG)
+    monkeypatch.setattr(dialects, "Timeouts", lambda connect, silence=LONG: Timeouts(connect, silence))
 
 
 def is_given_up(run, work):
@@ -63,7 +72,7 @@ def check(database, silent):
     """While the server is silent, requests end; afterwards they are served again."""
     before = created(database, "before")
     insisting(lambda _: database.snapshot(find))
-    with silent(), ThreadPoolExecutor(3) as threads:
+    with ThreadPoolExecutor(3) as threads, silent():
         works = (database.read, find), (database.snapshot, find), (database.write, create("meanwhile"))
         waiting = [threads.submit(is_given_up, *work) for work in works]
         assert [one.result(PATIENCE) for one in waiting] == [True] * 3
@@ -76,6 +85,7 @@ def check(database, silent):
     assert insisting(lambda _: database.read(lambda db: ResourceProvider.find(db, before))) is not None
 
 
+@pytest.mark.usefixtures("patient_by_default")
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
 def test_a_frozen_server_is_lost(private_server):
     """Its kernel still acknowledges packets, so only the service can notice."""
@@ -87,6 +97,7 @@ def test_a_frozen_server_is_lost(private_server):
 
 
 @pytest.mark.every_database
+@pytest.mark.usefixtures("patient_by_default")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_server_whose_packets_are_swallowed_is_lost(backend, database):
     with proxies.proxy(database.url.port) as proxy, opened(database.url.set(port=proxy.port), **SHORT) as cut_off:
@@ -98,6 +109,7 @@ SLOW = {"mariadb": "SELECT SLEEP({})", "postgresql": "SELECT pg_sleep({})"}
 
 
 @pytest.mark.every_database
+@pytest.mark.usefixtures("patient_by_default")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_changes_of_the_schema_may_take_their_time(backend, database):
     # A process that was held up finds the answer to a shorter one, and does not give up.

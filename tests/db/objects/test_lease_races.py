@@ -20,7 +20,7 @@ from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
-from tests.clock import PATIENCE
+from tests.children import PATIENCE, until
 from tests.db import lease, sql_hooks
 
 pytestmark = pytest.mark.every_database
@@ -119,19 +119,26 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
 
     def tried(work):
         """Return the consumers, in a random order, for which ``work`` succeeded."""
-        done = []
+        done = set()
         for consumer in chance.sample(several, count):
             time.sleep(0.01)
-            try:
-                database.write(lambda db: work(db, consumer))  # noqa: B023
-            except (errors.NoAllocations, errors.TooManyConflicts):
-                continue
-            done.append(consumer)
-        return set(done)
+            until(lambda: decided(work, consumer, done), f"{work} collides in each attempt")  # noqa: B023
+        return done
+
+    def decided(work, consumer, done):
+        """Whether ``work`` succeeded or found nothing; others that are faster may keep it from both."""
+        try:
+            database.write(lambda db: work(db, consumer))
+        except errors.TooManyConflicts:
+            return False
+        except errors.NoAllocations:
+            return True
+        done.add(consumer)
+        return True
 
     def sweep():
-        until = time.monotonic() + 0.8
-        while time.monotonic() < until:
+        end = time.monotonic() + 0.8
+        while time.monotonic() < end:
             lease_sweep.sweep(database)
 
     try:

@@ -58,6 +58,7 @@ def test_a_call_for_all_with_a_refusal_refuses_all_in_any_order(cloud, order):
     assert cloud("GET", f"/v1/claims/{held['consumer']}").status == 200
 
 
+@pytest.mark.every_database
 @several_writers
 def test_who_has_no_room_is_refused_by_an_index_that_was_read_after_the_last_place_was_lost(cloud, elsewhere):
     """The second request has room where the first one has none, once another client has moved."""
@@ -74,6 +75,7 @@ def test_who_has_no_room_is_refused_by_an_index_that_was_read_after_the_last_pla
     assert list(map(roots_of, results)) == [{second}, {first}]
 
 
+@pytest.mark.every_database
 @several_writers
 def test_a_call_for_all_is_one_transaction_of_any_size(cloud, elsewhere, monkeypatch):
     monkeypatch.setattr(engine, "BATCH", 1)
@@ -84,6 +86,7 @@ def test_a_call_for_all_is_one_transaction_of_any_size(cloud, elsewhere, monkeyp
     assert [cloud.count(table) for table in (allocations, claims)] == [1, 0]
 
 
+@pytest.mark.every_database
 @several_writers
 def test_consumers_that_are_to_be_together_lose_their_tree_together(cloud, elsewhere):
     """One of them would still have room there."""

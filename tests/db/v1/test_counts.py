@@ -1,4 +1,4 @@
-"""GET /v1/capacity says how many claims succeed: they are made, one after another, on each kind of database."""
+"""GET /v1/capacity says how many claims succeed: they are made, one after another."""
 
 from __future__ import annotations
 

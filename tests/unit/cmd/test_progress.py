@@ -6,7 +6,7 @@ import re
 import time
 
 from placement.cmd.progress import Progress
-from tests.clock import PATIENCE
+from tests.children import until
 
 
 def printed():
@@ -16,10 +16,7 @@ def printed():
 
 def wait_for_output(stderr, pattern):
     """Wait until what was printed on stderr matches a pattern."""
-    deadline = time.monotonic() + PATIENCE
-    while not re.search(pattern, stderr.getvalue()):
-        assert time.monotonic() < deadline, stderr.getvalue()
-        time.sleep(0.005)
+    until(lambda: re.search(pattern, stderr.getvalue()), f"{pattern} is not printed")
 
 
 def test_long_work_prints_its_progress():

@@ -4,12 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests import children
-from tests.clock import PATIENCE
 
 RUN = """
 import os, signal, sys, time
@@ -48,11 +46,8 @@ def test_no_child_or_file_outlives_the_run(end, program):
     pid, directory = run.stdout.readline().split()
     run.wait()
     run.stdout.close()
-    deadline = time.monotonic() + PATIENCE
-    while (children.alive(int(pid)) or os.path.exists(directory)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not children.alive(int(pid))
-    assert not os.path.exists(directory)
+    children.until(lambda: not children.alive(int(pid)), "the child outlives the run")
+    children.until(lambda: not os.path.exists(directory), "the directory outlives the run")
 
 
 def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_log(tmp_path):
@@ -63,10 +58,19 @@ def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_log(tmp_path)
     assert child.ended
 
 
+def test_a_child_that_does_not_stop_is_killed_and_reported_with_its_log(tmp_path, monkeypatch):
+    child = children.Child([sys.executable, "-c", STUBBORN], tmp_path / "log")
+    child.wait_until(lambda: "ready" in child.log.read_text())
+    monkeypatch.setattr(children, "PATIENCE", 0.1)
+    with pytest.raises(RuntimeError, match=r"did not stop in 0\.1 s:\nready"):
+        child.stop()
+    assert child.ended
+    child.stop()
+
+
 def test_a_zombie_counts_as_stopped_and_no_signal_to_it_fails():
     ended = subprocess.Popen([sys.executable, "-c", ""])
-    while children.alive(ended.pid):
-        time.sleep(0.01)
+    children.until(lambda: not children.alive(ended.pid))
     assert children.stopped(ended.pid)
     children.send(ended.pid, signal.SIGSTOP)
     ended.wait()

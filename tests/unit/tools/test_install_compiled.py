@@ -1,17 +1,32 @@
 """tools/install_compiled.py: what can't be compiled is one line, and no failure."""
 
+import configparser
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tools import install_compiled
+
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_package_that_cannot_be_installed_is_reported_in_one_line():
-    program = "from tools import install_compiled as it; it.PACKAGES = ['pytest>=8', 'no-such-package>=1']; it.main()"
+@pytest.mark.parametrize(("name", "oldest"), [("no-such-package", "1"), ("pytest", "9999")])
+def test_a_package_that_cannot_be_installed_is_reported_in_one_line(name, oldest):
+    """Nor can a newer release than the one that is there; a package that is new enough is left alone."""
+    packages = ["packaging>=1", f"{name}>={oldest}"]
+    program = f"from tools import install_compiled as it; it.PACKAGES = {packages!r}; it.main()"
     environment = os.environ | {"UV_NO_INDEX": "1", "CI": ""}  # uv asks no index, and fails at once
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.stdout.count("\n") == 1
-    assert done.stdout.startswith("no-such-package can't be compiled here")
+    assert done.stdout.startswith(f"{name} can't be compiled here")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_oldest_releases_are_those_of_the_setup():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    lines = "\n".join(setup["options.extras_require"].get(name, raw=True) for name in ("uwsgi", "mysqlclient"))
+    assert lines.split() == [package for package in install_compiled.PACKAGES if "mod_wsgi" not in package]

@@ -1,0 +1,20 @@
+"""jepsen/tests and tests are two sessions of pytest; who asks for one of both is told so."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PLACES = ["tests/unit/tests/test_sessions.py", "jepsen/tests/test_history.py"]
+
+
+@pytest.mark.parametrize("places", [PLACES, PLACES[::-1]], ids=["tests first", "jepsen first"])
+def test_both_in_one_session_are_an_error_of_one_line(places):
+    argv = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", *places]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert done.stderr.strip() == ("ERROR: jepsen/tests and tests are two sessions of pytest: make jepsen, make test")
