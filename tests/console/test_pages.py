@@ -238,8 +238,10 @@ def test_a_provider_is_found_by_its_uuid(app, uuids):
     assert ">pool</a>" in page(app, f"/providers?name={uuids['pool'].upper()}")
 
 
-def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch):
-    monkeypatch.setattr("placement.console.handlers.provider._ROWS", 3)
+@pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
+def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch, rows, pages):
+    """No page is empty where the last one is full."""
+    monkeypatch.setattr("placement.console.handlers.provider._ROWS", rows)
     address, names, steps = "/providers?class=&name=", [], 0
     while address:
         text = page(app, address)
@@ -247,7 +249,7 @@ def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch):
         assert ('rel="prev"' in text) == (steps > 0)
         found = re.search(r'rel="next" href="/console([^"]*)"', text)
         address, steps = html.unescape(found[1]) if found else "", steps + 1
-    assert steps == 3
+    assert steps == pages
     assert sorted(map(html.unescape, names)) == sorted(uuids)
 
 
