@@ -425,6 +425,14 @@ def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, verbs):
     assert [words(head) for head in heads] == [f"{kind} {name} {verb}" for verb in verbs]
 
 
+def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkeypatch):
+    """It looks at one event, and those of the consumer are earlier ones."""
+    monkeypatch.setattr("placement.objects.event.WINDOW", 1)
+    text = page(app, f"/consumers/{GONE_CONSUMER}")
+    assert told(text) == []
+    assert 'rel="next"' in text
+
+
 def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
     everything = told(page(app, "/providers/pool"))
     monkeypatch.setattr("placement.console.timeline._ROWS", 3)
