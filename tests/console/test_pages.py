@@ -238,8 +238,10 @@ def test_a_provider_is_found_by_its_uuid(app, uuids):
     assert ">pool</a>" in page(app, f"/providers?name={uuids['pool'].upper()}")
 
 
-def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch):
-    monkeypatch.setattr("placement.console.handlers.provider._ROWS", 3)
+@pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
+def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch, rows, pages):
+    """No page is empty where the last one is full."""
+    monkeypatch.setattr("placement.console.handlers.provider._ROWS", rows)
     address, names, steps = "/providers?class=&name=", [], 0
     while address:
         text = page(app, address)
@@ -247,7 +249,7 @@ def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch):
         assert ('rel="prev"' in text) == (steps > 0)
         found = re.search(r'rel="next" href="/console([^"]*)"', text)
         address, steps = html.unescape(found[1]) if found else "", steps + 1
-    assert steps == 3
+    assert steps == pages
     assert sorted(map(html.unescape, names)) == sorted(uuids)
 
 
@@ -421,6 +423,14 @@ def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, verbs):
     heads = re.findall(r'<p class="what">(.*?)</p>', text)
     kind = "Provider" if "providers" in path else "Consumer"
     assert [words(head) for head in heads] == [f"{kind} {name} {verb}" for verb in verbs]
+
+
+def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkeypatch):
+    """It looks at one event, and those of the consumer are earlier ones."""
+    monkeypatch.setattr("placement.objects.event.WINDOW", 1)
+    text = page(app, f"/consumers/{GONE_CONSUMER}")
+    assert told(text) == []
+    assert 'rel="next"' in text
 
 
 def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):

@@ -80,6 +80,19 @@ def test_a_root_in_an_aggregate_stands_in_for_its_own_tree_only() -> None:
     assert found_once(find(alone, world.snapshot())) == oracle.answers(world, alone) != set()
 
 
+def test_groups_that_differ_in_nothing_but_their_trees_are_narrowed_apart() -> None:
+    """Each host has room for both."""
+    world = World()
+    world.host("cn1", VCPU=8)
+    world.host("cn2", VCPU=8)
+    for trees in (("cn1", "cn2"), ("cn2", "cn1"), ("cn2", "cn2")):
+        groups = [Group(str(number), {"VCPU": 1}, in_tree=tree) for number, tree in enumerate(trees, 1)]
+        query = SearchQuery(tuple(groups))
+        found = found_once(find(query, world.snapshot()))
+        assert len(found) == (trees[0] == trees[1])
+        assert found == oracle.answers(world, query)
+
+
 def test_an_amount_above_every_total_fits_nowhere() -> None:
     world = World()
     world.host("cn", VCPU=2**31 - 1)

@@ -197,6 +197,13 @@ def test_joined_consumers_give_way_to_each_other_within_the_tree() -> None:
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick(requests)
 
 
+def test_joined_consumers_have_their_room_beside_a_provider_that_has_less_than_none() -> None:
+    world = World()
+    world.host("host", VCPU=8)
+    world.host("numa", parent="host", VCPU=Stock(4, used=10))
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([asking(VCPU=4), asking(VCPU=4)])
+
+
 def test_many_equal_consumers_that_do_not_fit_together_are_refused_at_once() -> None:
     """Their places can be swapped: trying each order would take longer than any budget allows."""
     world = World()

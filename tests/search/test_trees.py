@@ -93,3 +93,14 @@ def test_trees_are_those_of_the_definition(data):
     assert found == expected(world, wanted, root, order)
     assert len(slots) == len(set(slots)) == sum(world.root(name) in found for name in world.members)
     event(f"{len(found)} trees")
+
+
+def test_an_over_committed_provider_takes_no_room_from_others_of_its_tree():
+    world = World()
+    world.host("large")
+    world.host("full", parent="large", VCPU=Stock(4, used=10))
+    world.host("free", parent="large", VCPU=8)
+    world.host("small", VCPU=6)
+    snapshot = world.snapshot()
+    page = find_trees(snapshot, TreeFilter(), TreeOrder(Amount.FREE, "VCPU"))
+    assert [snapshot.provider(slot).uuid for slot in page.roots] == ["large", "small"]

@@ -153,6 +153,16 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
     assert held(database) == 0
 
 
+def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, monkeypatch):
+    """Also through more transactions than may find all due consumers locked."""
+    monkeypatch.setattr(release, "BATCH", 1)
+    number = lease_sweep._MOST_IDLE + 1
+    due(number)
+    given_back = []
+    assert lease_sweep.sweep(database, given_back=given_back.append)
+    assert (given_back, held(database)) == ([1] * number, 0)
+
+
 # --- the command ---
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement.cmd import consumers as command
 from placement.cmd.nova import VERSION
-from placement.db.tables import allocations, consumers
+from placement.db.tables import allocations, consumers, resource_providers
 from tests.db.cloud import FLAVOR, Cloud, uuids
 from tests.nova import fake
 
@@ -182,6 +182,15 @@ def test_of_a_double_without_anything_on_its_own_host_nothing_is_unset(cloud, no
 def test_a_child_and_a_shared_pool_are_no_second_host(cloud, nova):
     server(cloud, nova, held={"host1": {"VCPU": 1, "MEMORY_MB": 512}, "numa1": {"VCPU": 1}, "pool": {"DISK_GB": 20}})
     assert compare(cloud).code == 0
+
+
+def test_a_provider_without_a_root_is_its_own_host(cloud, nova):
+    """As releases have left it that knew no roots."""
+    server(cloud, nova)
+    moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
+    rootless = sa.update(resource_providers).where(resource_providers.c.name == "host1").values(root_provider_id=None)
+    cloud.database.write(lambda db: db.execute(rootless))
+    assert found(compare(cloud)) == {moved: ("wrong-host", "holds on host1; nova has it on host2")}
 
 
 def test_another_host(cloud, nova):

@@ -161,6 +161,19 @@ def test_of_a_name_the_node_goes_first_that_has_it(database):
     assert database.read(lambda db: event.named(db, "machine")) == key(1)
 
 
+def test_the_first_page_about_what_is_gone_may_have_no_events(database, monkeypatch):
+    """It looks at two events, and those of the provider are later ones."""
+    monkeypatch.setattr(event, "WINDOW", 2)
+    chain(database, key(2), 3)
+    chain(database, key(1), 3)
+    service = placement(database)
+    pages = [service("GET", f"/v1/history/{key(1)}").body]
+    while pages[-1]["next"]:
+        pages.append(service("GET", "/v1" + pages[-1]["next"].partition("/v1")[2]).body)
+    assert {page["present"] for page in pages} == {False}
+    assert [len(page["events"]) for page in pages] == [0, 1, 2]
+
+
 @pytest.mark.parametrize("written", [str, str.upper])
 def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(database, written):
     """``POST /allocations`` keeps the spelling of a client, ``PUT`` does not."""

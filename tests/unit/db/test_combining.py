@@ -368,6 +368,21 @@ def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(run
     assert runner.batches == [["a"], ["d"]]
 
 
+def test_who_waited_for_a_thread_that_is_interrupted_goes_on(runner, over):
+    """At once, and not when the next batch ends."""
+    first = runner.begin("a", "P")
+    interrupted = runner.queue("b", "PQ")
+    [entry] = runner.combiner._queue._waiting
+    other = runner.queue("c", "Q")
+    interrupt(entry, runner._threads._threads)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.result(PATIENCE)
+    runner.open("c")
+    assert results(other) == ["c done"]
+    runner.open("a")
+    assert results(first) == ["a done"]
+
+
 def others_sleep():
     """Whether all other threads of the process sleep."""
     others = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != threading.get_native_id()]

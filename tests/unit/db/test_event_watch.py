@@ -66,6 +66,22 @@ def test_a_wait_ends_without_an_event(watch):
     assert not watch.wait(0, time.monotonic() + 0.05)
 
 
+def test_a_wait_ends_without_an_event_also_where_another_thread_looks(history):
+    looked = threading.Event()
+
+    def look():
+        looked.set()
+        return history.newest
+
+    watch = EventWatch(look)
+    looker, found = waiting(watch, 0)
+    assert looked.wait(PATIENCE)
+    other = watch.wait(0, time.monotonic())
+    history.newest = 1
+    looker.join()
+    assert (other, found) == (False, [True])
+
+
 def test_one_thread_looks_for_all(watch, history):
     crowd = [waiting(watch, 0) for _ in range(5)]
     while len(history.lookers) < 20:

@@ -42,6 +42,7 @@ def test_disks_are_added_and_swap_is_rounded_up(fields, disk):
         ({"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "isolate"}, exactly(3), {}),
         ({"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "share"}, exactly(), {}),
         ({"resources:VCPU": "4"}, exactly(4), {}),
+        ({"resources:PCPU": "4"}, exactly(4), {}),
         ({"resources:VCPU": "1", "resources:PCPU": "2"}, exactly(3), {}),
         ({"resources:MEMORY_MB": "1", "resources:DISK_GB": "0"}, exactly(2, 1, 0), {}),
         (
@@ -50,6 +51,7 @@ def test_disks_are_added_and_swap_is_rounded_up(fields, disk):
             {"CUSTOM_BM": 1},
         ),
         ({"resources1:VCPU": "1"}, {"MEMORY_MB": 512, "DISK_GB": 20}, {}),
+        ({"resources1:PCPU": "1"}, {"MEMORY_MB": 512, "DISK_GB": 20}, {}),
         ({"resources_DISK:DISK_GB": "1", "resources2:VGPU": "1"}, {"VCPU+PCPU": 2, "MEMORY_MB": 512}, {}),
         ({"trait:HW_CPU_X86_AVX": "required", "resources:vcpu": "9", "resources:VGPU": "x"}, exactly(), {}),
     ],
