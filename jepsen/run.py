@@ -26,7 +26,7 @@ from jepsen.workloads.workload import Workload
 
 #: Seconds after which a cluster that has all it needs must answer writes; far above the limits of checker.recovery,
 #: which hold on a machine that is not shared.
-_RECOVERY = 120.0
+RECOVERY = 120.0
 #: The invariant that is violated where a cluster cannot be used for another run.
 RECOVERS = "recovery"
 #: How many writes in a row each service must answer then.
@@ -135,7 +135,7 @@ class _Run:
         for client in working:
             client.result()
         if not self._recovers(last):
-            return [Violation(RECOVERS, f"writes are not acknowledged {_RECOVERY:.0f} s after the last nemesis")]
+            return [Violation(RECOVERS, f"writes are not acknowledged {RECOVERY:.0f} s after the last nemesis")]
         for workload in self._workloads:
             workload.finish(last)
         self._read_all(last)
@@ -210,7 +210,7 @@ class _Run:
 
     def _recovers(self, client: Client) -> bool:
         """Whether each service acknowledges writes in time."""
-        deadline = time.monotonic() + _RECOVERY
+        deadline = time.monotonic() + RECOVERY
         for service in range(len(self.cluster.urls)):
             acknowledged = 0
             while acknowledged < _IN_A_ROW:
@@ -233,12 +233,12 @@ class _Run:
         consumers = {effect.consumer for effect in shown if hasattr(effect, "consumer")}
         providers = {effect.provider for effect in shown if hasattr(effect, "provider")}
         for consumer in sorted(consumers - {EVERY}):
-            client.read(f"/allocations/{consumer}", seconds=_RECOVERY)
+            client.read(f"/allocations/{consumer}", seconds=RECOVERY)
         for provider in sorted(providers - {EVERY}):
-            client.read(f"/resource_providers/{provider}", seconds=_RECOVERY)
+            client.read(f"/resource_providers/{provider}", seconds=RECOVERY)
         for provider in sorted({effect.provider for effect in shown if _changes_contents(effect)}):
             for kind in ("inventories", "traits", "aggregates"):
-                client.read(f"/resource_providers/{provider}/{kind}", seconds=_RECOVERY)
+                client.read(f"/resource_providers/{provider}/{kind}", seconds=RECOVERY)
 
 
 def _changes_contents(effect: Effect) -> TypeGuard[ProviderWrite]:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 #: Seconds that a program may take; one that hangs is killed before faulthandler ends the run.
-_TIMEOUT = 540.0
+TIMEOUT = 540.0
 
 
 class Preloaded:
@@ -55,7 +55,7 @@ class Preloaded:
         """Return the exit code and the output, like subprocess.run; killed if it takes too long."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             program = self.popen(argv, stdout=out, stderr=err, env=env, cwd=cwd)
-            watchdog = threading.Timer(_TIMEOUT, program.kill)
+            watchdog = threading.Timer(TIMEOUT, program.kill)
             watchdog.start()
             code = program.wait()
             watchdog.cancel()

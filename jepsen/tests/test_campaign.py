@@ -48,7 +48,7 @@ class OfOurs(Choosing):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch, tmp_path):
-    monkeypatch.setattr(running, "_RECOVERY", 0.02)
+    monkeypatch.setattr(running, "RECOVERY", 0.02)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(Counted, "started", 0)
     monkeypatch.setattr(catalogue, "cluster", {"counted": Counted}.__getitem__)

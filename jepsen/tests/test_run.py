@@ -87,7 +87,7 @@ def raises(history):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch, tmp_path):
-    monkeypatch.setattr(running, "_RECOVERY", 0.05)
+    monkeypatch.setattr(running, "RECOVERY", 0.05)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for cls in (Choosing, Failing):
         monkeypatch.setitem(catalogue.WORKLOADS, cls.name, f"tests.test_run:{cls.__name__}")

@@ -15,7 +15,7 @@ from placement.v1.following import Following
 from placement.version_history import OLDEST
 
 _RULE = "placement:v1:history:show"
-_ROWS = 20
+ROWS = 20
 
 #: The parameter of a page with a timeline: the mark of the page before.
 QUERY = Query(Object(Field("after", string(pattern=f"^{MARK}$"), since=OLDEST)))
@@ -46,6 +46,6 @@ def of(req: Request, wanted: EventFilter) -> Timeline | None:
     if not req.may(_RULE):
         return None
     after = req.parameters.get("after")
-    page = Following(req.database, wanted, _ROWS).page(after, newest_first=True)
+    page = Following(req.database, wanted, ROWS).page(after, newest_first=True)
     entries = timeline.entries(page.events, req.index.current(), utcnow())
     return Timeline(entries, page.mark if page.more else None, after is None)

@@ -26,7 +26,7 @@ SHORT_WAIT = 0.05
 #: Seconds in which a client that has got its reply can have sent its next request.
 GATHERING = 0.002
 #: Sets of keys for which the numbers of those that were there are remembered.
-_REMEMBERED = 1000
+REMEMBERED = 1000
 
 _NO_KEYS: frozenset[Hashable] = frozenset()
 
@@ -243,7 +243,7 @@ class _Queue:
         present = len(batch.entries) + sum(entry.keys <= batch.keys for entry in self._waiting)
         self._present.pop(batch.keys, None)
         if present > 1:
-            if len(self._present) >= _REMEMBERED:
+            if len(self._present) >= REMEMBERED:
                 self._present.clear()
             self._present[batch.keys] = present
 

@@ -22,7 +22,7 @@ from placement.db.freshness import Freshness
 from placement.db.timeouts import LOCK_TIMEOUT, Timeouts
 
 #: The limit of MySQL's GROUP_CONCAT, in bytes.
-_LONGEST_TEXT = 2**23
+LONGEST_TEXT = 2**23
 #: In the facts about a pooled connection: its transaction was committed, and none has begun since.
 _COMMITTED = "committed"
 
@@ -215,7 +215,7 @@ def _session(setup: Setup, *, reads: bool) -> list[str]:
     if backend in ("mysql", "mariadb"):
         variables = ["time_zone = '+00:00'", f"innodb_lock_wait_timeout = {LOCK_TIMEOUT}", *waits]
         # Else GROUP_CONCAT cuts at 1024 bytes.
-        variables.append(f"group_concat_max_len = {_LONGEST_TEXT}")
+        variables.append(f"group_concat_max_len = {LONGEST_TEXT}")
         if setup.mysql_sql_mode:
             variables.insert(0, f"sql_mode = '{setup.mysql_sql_mode}'")
         return [f"SET SESSION {', '.join(variables)}"]

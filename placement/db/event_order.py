@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 #: Rows of one transaction.
-_BATCH = 2000
+BATCH = 2000
 #: Writers of one statement, and objects.
 _WRITERS, _OBJECTS = 100, 500
 
@@ -84,11 +84,11 @@ class Sequencer:
             try:
                 rows = self._database.snapshot(unordered)
                 signals.transactions_unordered(len(rows))
-                for start in range(0, len(rows), _BATCH):
-                    batch = rows[start : start + _BATCH]
+                for start in range(0, len(rows), BATCH):
+                    batch = rows[start : start + BATCH]
                     self._insert(batch)
                     signals.transactions_ordered(len(batch))
-                if len(rows) > _BATCH:
+                if len(rows) > BATCH:
                     LOG.info("The history has put %d transactions in order, since %s.", len(rows), rows[0]["at"])
             except _Overtaken:
                 retry.pause(number)

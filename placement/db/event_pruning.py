@@ -17,7 +17,7 @@ from placement.db.tables import event_order, events
 from placement.db.transaction import Collision, Transaction
 
 #: Transactions that are removed by one transaction.
-_BATCH = 1000
+BATCH = 1000
 
 
 class Pruned(NamedTuple):
@@ -44,11 +44,11 @@ def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
     newest = db.execute(NEWEST_POSITION).first()
     if newest is None:
         return Pruned()
-    rows = [*db.execute(_OLDEST, {"newest": newest.position, "most": _BATCH + 1}), newest]
+    rows = [*db.execute(_OLDEST, {"newest": newest.position, "most": BATCH + 1}), newest]
     now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
     before = now - retention
     end = newest.position + newest.events
-    removed = _prefix(rows[:-1][:_BATCH], before, end - most)
+    removed = _prefix(rows[:-1][:BATCH], before, end - most)
     # Positions have no gaps.
     oldest = rows[len(removed)]
     left, age = end - oldest.position, (now - oldest.at).total_seconds()
@@ -63,7 +63,7 @@ def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
         number += db.execute(_DELETE_EVENTS, {"writer": writer, "last": seq}).rowcount
     db.execute(_DELETE_ORDER, {"last": removed[-1].position})
     surplus = sum(row.events for row in removed if row.at >= before)
-    return Pruned(number - surplus, surplus, left, age, len(removed) == _BATCH)
+    return Pruned(number - surplus, surplus, left, age, len(removed) == BATCH)
 
 
 def _prefix(rows: Sequence[Any], before: datetime.datetime, first: int) -> Sequence[Any]:

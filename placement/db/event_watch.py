@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 #: Seconds between two looks.
 INTERVAL = 0.2
 #: Seconds until the next look if the database does not answer.
-_PAUSE = 2.0
+PAUSE = 2.0
 
 
 class EventWatch:
@@ -84,7 +84,7 @@ class EventWatch:
                 newest = self._look()
             except errors.Failure as failure:
                 LOG.debug("Events cannot be looked for: %s", failure)
-                pause = _PAUSE
+                pause = PAUSE
             else:
                 with self._changed:
                     if newest != self._newest:

@@ -43,7 +43,7 @@ RETENTION = 600.0
 #: Seconds after which a writer that was not maintained is ended: its lease.  It stops writing after half of this time,
 #: and a reader that did not look for a quarter of it reads everything again.
 LIFETIME = 4 * 3600.0
-_MAINTENANCE_INTERVAL = 60.0
+MAINTENANCE_INTERVAL = 60.0
 #: Ids of writers.  Lower ids were assigned by the database, in earlier releases.
 _LOWEST, _HIGHEST = 2**20, 2**30
 
@@ -74,7 +74,7 @@ class Writer:
 
     def maintenance_due(self) -> bool:
         """Whether a minute has passed since the last maintenance."""
-        return time.monotonic() - self.maintained > _MAINTENANCE_INTERVAL
+        return time.monotonic() - self.maintained > MAINTENANCE_INTERVAL
 
     def maintain(self, engine: Engine) -> datetime.datetime | None:
         """Renew this writer's lease, and delete its old rows.

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 #: Attempts of a read, and of a write whose route sets no other number.
 ATTEMPTS = 10
 #: Seconds: the longest pause between two attempts, and the age of a request from which no further attempt begins.
-_LONGEST_PAUSE = 0.1
+LONGEST_PAUSE = 0.1
 _LONGEST_REQUEST = 60.0
 #: How often a write may require a prerequisite; more than once only if another transaction removed it again.
 PREREQUISITES = 10
@@ -87,7 +87,7 @@ def until_done(
 
 def pause(number: int) -> None:
     """Sleep for a random time, which may be longer after each attempt; this was the one of the number, from 1 on."""
-    time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2 ** min(number, 10))))
+    time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 
 def is_over(deadline: float) -> bool:

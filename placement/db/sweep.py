@@ -36,7 +36,7 @@ from placement.db.transaction import Reading
 #: Seconds between marking and deletion, at least; longer than any transaction lasts.
 GRACE = 3600
 #: Rows in one transaction.
-_BATCH = 1000
+BATCH = 1000
 
 _REFERENCES: dict[sa.Table, sa.Column[Any]] = {
     projects: consumers.c.project_id,
@@ -106,7 +106,7 @@ def _change(
     found = sa.select(table.c.id).where(condition, *conditions).order_by(table.c.id)
     ids = database.read(lambda db: db.execute(found).scalars().all())
     changed = 0
-    for start in range(0, len(ids), _BATCH):
-        batch = change.where(table.c.id.in_(ids[start : start + _BATCH]), condition)
+    for start in range(0, len(ids), BATCH):
+        batch = change.where(table.c.id.in_(ids[start : start + BATCH]), condition)
         changed += database.write(lambda db, batch=batch: db.execute(batch).rowcount)  # type: ignore[misc]
     return changed

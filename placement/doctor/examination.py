@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 _NOT_MADE = "This check could not be made."
 _SEE_REVISION = "placement-manage doctor --check revision"
 #: Rows of a table that one statement reads.  PostgreSQL may read all of the other table for each statement.
-_BATCH = 100_000
+BATCH = 100_000
 
 
 class OutOfTimeError(Exception):
@@ -76,7 +76,7 @@ class Subject:
         Args:
             column: The id of the table.
         """
-        batch = sa.select(column).where(column > sa.bindparam("after")).order_by(column).limit(_BATCH).subquery()
+        batch = sa.select(column).where(column > sa.bindparam("after")).order_by(column).limit(BATCH).subquery()
         bounds = sa.select(sa.func.min(batch.c.id), sa.func.max(batch.c.id), sa.func.count())
         after = -1
         while True:

@@ -19,7 +19,7 @@ from placement.objects.lease_sweep import LeaseSweeper
 LOG = logging.getLogger(__name__)
 
 #: Providers that are compared with the database at once, so that no request waits long for it.
-_SECTION = 10_000
+SECTION = 10_000
 
 
 class LiveIndex:
@@ -80,12 +80,12 @@ class LiveIndex:
         self.current()
         indexed = self._indexed
         assert indexed is not None
-        sections = 1 + len(indexed.snapshot) // _SECTION
+        sections = 1 + len(indexed.snapshot) // SECTION
         found = []
         for number in range(sections):
             if not self._database.snapshot(lambda db: agrees(db, refreshed(db, indexed), number, sections)):  # noqa: B023
                 found.append(bounds(indexed, number, sections))
-            compared(_SECTION)
+            compared(SECTION)
         return found
 
     def _refresh(self) -> None:
@@ -119,7 +119,7 @@ class LiveIndex:
             self._verified = time.monotonic()
             signals.reloaded("start")
             return self._database.snapshot(loaded)
-        sections = 1 + len(indexed.snapshot) // _SECTION
+        sections = 1 + len(indexed.snapshot) // SECTION
         if self._verify_interval and time.monotonic() - self._verified > self._verify_interval / sections:
             return self._verify(indexed, sections)
         if not self._changing:

@@ -27,7 +27,7 @@ from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
 
 #: Ids in one statement.
-_BATCH = 5000
+BATCH = 5000
 #: Provider ids whose rows MySQL sends in one text.
 _PACK = 256
 
@@ -134,7 +134,7 @@ def _some(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
     remaining = iter(ids)
-    while batch := list(itertools.islice(remaining, _BATCH)):
+    while batch := list(itertools.islice(remaining, BATCH)):
         yield batch
 
 

@@ -23,11 +23,11 @@ from placement.db.transaction import Reading
 from placement.objects.usage import UNKNOWN_TYPE
 
 #: Providers in one statement; MariaDB makes a table of a list of a thousand or more.
-_MANY = 999
+MANY = 999
 #: Rows of an index up to which all of them are read for a page.
-_FEW = 10_000
+FEW = 10_000
 #: How many consumers a page looks at otherwise.
-_WINDOW = 50_000
+WINDOW = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
     by_holding = wanted.providers is not None and _are_few(db, _held(wanted, sa.select(_A.id)))
     beyond = None
     if not (by_holding or (owned and _are_few(db, sa.select(_C.id).where(*owned)))):
-        beyond = db.execute(_BEYOND, {"after": after, "window": _WINDOW}).scalar()
+        beyond = db.execute(_BEYOND, {"after": after, "window": WINDOW}).scalar()
     conditions = [*owned, *_created(wanted), *_holding(wanted, by_holding)]
     if beyond is not None:
         conditions.append(_C.id < beyond)
@@ -149,8 +149,8 @@ def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
     """
     ordered = sorted(ids)
     counts: dict[int, int] = {}
-    for start in range(0, len(ordered), _MANY):
-        batch = ordered[start : start + _MANY]
+    for start in range(0, len(ordered), MANY):
+        batch = ordered[start : start + MANY]
         wanted = frozenset(batch)
         held = [row for row in db.execute(_HELD.where(_among(batch))) if row.provider in wanted]
         counts |= {row.provider: row.held for row in held if row.first == row.last}
@@ -195,8 +195,8 @@ _BEYOND = _BEYOND.offset(sa.bindparam("window")).limit(1)
 
 def _are_few(db: Reading, rows: sa.Select[Any]) -> bool:
     """Return whether the statement has few rows; it is ended when it has more."""
-    some = rows.limit(_FEW + 1).subquery()
-    return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= _FEW)
+    some = rows.limit(FEW + 1).subquery()
+    return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= FEW)
 
 
 def _held(wanted: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:

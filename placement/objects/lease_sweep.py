@@ -23,9 +23,9 @@ _LONGEST = 5.0
 #: Seconds without another sweep in the process after one that failed, or ended before it was done.
 _PAUSE = 5.0
 #: Attempts of one transaction.
-_ATTEMPTS = 3
+ATTEMPTS = 3
 #: Transactions in a row that find all due consumers locked, until a sweep ends.
-_MOST_IDLE = 50
+MOST_IDLE = 50
 
 
 def sweep(
@@ -50,10 +50,10 @@ def sweep(
     """
     idle = 0
     while database.read(leases.some_due):
-        if most == 0 or idle == _MOST_IDLE or (until is not None and time.monotonic() > until):
+        if most == 0 or idle == MOST_IDLE or (until is not None and time.monotonic() > until):
             return False
         batch = release.BATCH if most is None else min(most, release.BATCH)
-        ended = database.write(lambda db: leases.give_back(db, batch), attempts=_ATTEMPTS)  # noqa: B023
+        ended = database.write(lambda db: leases.give_back(db, batch), attempts=ATTEMPTS)  # noqa: B023
         given_back(ended)
         if most is not None:
             most -= ended

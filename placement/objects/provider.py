@@ -14,7 +14,7 @@ from placement.db.tables import resource_providers
 from placement.db.transaction import Reading
 
 #: Ids in one statement.
-_MANY = 5000
+MANY = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ResourceProvider:
         if not uuids:
             return {}
         texts = list(uuids)
-        batches = [texts[start : start + _MANY] for start in range(0, len(texts), _MANY)]
+        batches = [texts[start : start + MANY] for start in range(0, len(texts), MANY)]
         rows = [row for batch in batches for row in db.execute(_IDS_BY_UUID, {"uuids": batch})]
         return {row.uuid: row.id for row in rows if row.uuid in uuids}
 
@@ -80,7 +80,7 @@ class ResourceProvider:
     def named(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
         """The providers with one of these uuids or names; some collations find other cases, too."""
         texts = list(uuids_or_names)
-        batches = [texts[start : start + _MANY] for start in range(0, len(texts), _MANY)]
+        batches = [texts[start : start + MANY] for start in range(0, len(texts), MANY)]
         found = {row.id: cls(*row) for batch in batches for row in db.execute(_BY_UUID_OR_NAME, {"texts": batch})}
         return list(found.values())
 
@@ -101,7 +101,7 @@ class ResourceProvider:
         if ids is None:
             newest: datetime.datetime | None = db.execute(_NEWEST).scalar()
             return newest
-        batches = [list(ids)[start : start + _MANY] for start in range(0, len(ids), _MANY)]
+        batches = [list(ids)[start : start + MANY] for start in range(0, len(ids), MANY)]
         found = [db.execute(_NEWEST_OF, {"ids": batch}).scalar() for batch in batches]
         return max((date for date in found if date is not None), default=None)
 

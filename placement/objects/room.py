@@ -15,7 +15,7 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.usage import USED
 
 #: Ids in one statement.
-_MANY = 1000
+MANY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Room:
         """The room in all inventories of these providers, by provider uuid and class, in the order of the ids."""
         ordered = sorted(ids)
         rooms: dict[str, dict[str, Self]] = {}
-        for start in range(0, len(ordered), _MANY):
-            batch = ordered[start : start + _MANY]
+        for start in range(0, len(ordered), MANY):
+            batch = ordered[start : start + MANY]
             uuids = {provider.id: provider.uuid for provider in ResourceProvider.of_ids(db, batch)}
             rooms |= {uuid: {} for uuid in uuids.values()}
             for row in db.execute(_INVENTORIES, {"providers": batch}):

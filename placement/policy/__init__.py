@@ -16,7 +16,7 @@ from placement import conf as options
 from placement import errors
 from placement.policy import files
 
-_MOST_VERDICTS = 10_000
+MOST_VERDICTS = 10_000
 #: Characters of the key of a cached verdict: rule, caller and target.
 _LONGEST_KEY = 2_000
 _KIND = re.compile(r"([^\s()]+?):")  # the kind of a check: "role" in "role:admin"
@@ -215,7 +215,7 @@ class Policy:
             refusal = self._verdicts[key]
         except KeyError:
             refusal = self._verdict(rule, caller, target)
-            if self._cacheable and len(self._verdicts) < _MOST_VERDICTS and len(key) <= _LONGEST_KEY:
+            if self._cacheable and len(self._verdicts) < MOST_VERDICTS and len(key) <= _LONGEST_KEY:
                 self._verdicts[key] = refusal
         if refusal is not None:
             raise refusal(rule=rule)

@@ -10,7 +10,7 @@ from placement.doctor.examination import Examination, Subject, examine
 from placement.http.request import Request
 
 #: Seconds after which no further check begins, and a check ends between two of its statements.
-_LONGEST = 10.0
+LONGEST = 10.0
 #: Checks that are made only where they are asked for by their names, and why.
 _LEFT_OUT = {"keystone": "It asks the Identity service, which may take seconds: it is made if it is asked for by name."}
 
@@ -18,6 +18,6 @@ _LEFT_OUT = {"keystone": "It asks the Identity service, which may take seconds: 
 def examined(req: Request, named: Collection[str] = ()) -> Examination:
     """Return what the checks of these names, or all, have found."""
     subject = Subject(
-        req.conf, req.database, req.service.policy.rules, index=req.index, deadline=time.monotonic() + _LONGEST
+        req.conf, req.database, req.service.policy.rules, index=req.index, deadline=time.monotonic() + LONGEST
     )
     return examine(subject, checks.CHECKS, named, _LEFT_OUT)

@@ -241,7 +241,7 @@ def test_a_provider_is_found_by_its_uuid(app, uuids):
 @pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
 def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch, rows, pages):
     """No page is empty where the last one is full."""
-    monkeypatch.setattr("placement.console.handlers.provider._ROWS", rows)
+    monkeypatch.setattr("placement.console.handlers.provider.ROWS", rows)
     address, names, steps = "/providers?class=&name=", [], 0
     while address:
         text = page(app, address)
@@ -435,7 +435,7 @@ def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkey
 
 def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
     everything = told(page(app, "/providers/pool"))
-    monkeypatch.setattr("placement.console.timeline._ROWS", 3)
+    monkeypatch.setattr("placement.console.timeline.ROWS", 3)
     address, found, steps = "/providers/pool", [], 0
     while address:
         text = page(app, address)
@@ -448,7 +448,7 @@ def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
 
 
 def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch):
-    monkeypatch.setattr("placement.console.handlers.event._ROWS", 7)
+    monkeypatch.setattr("placement.console.handlers.event.ROWS", 7)
     listed = web.ask(app, "GET", "/v1/events?limit=1000", {"x-auth-token": "admin"}).json["events"]
     address, heads = "/events", []
     while address:
@@ -523,7 +523,7 @@ def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url,
 
 
 def test_older_events_are_not_followed(app, uuids, monkeypatch):
-    monkeypatch.setattr("placement.console.handlers.event._ROWS", 3)
+    monkeypatch.setattr("placement.console.handlers.event.ROWS", 3)
     first = page(app, "/events?kind=provider")
     assert 'data-follow="/console/events/rows?kind=provider"' in first
     older = html.unescape(re.search(r'rel="next" href="/console([^"]*)"', first)[1])

@@ -17,7 +17,7 @@ from tests.db.galera_pair import Pair
 @pytest.fixture(autouse=True)
 def _no_maintenance(monkeypatch):
     """No test has the statements of the feed's maintenance among its own because it took more than a minute."""
-    monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", 24 * 3600.0)
+    monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", 24 * 3600.0)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def own_insert(backend):
 @pytest.fixture
 def no_pauses(monkeypatch):
     """Attempts follow each other at once."""
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+    monkeypatch.setattr(retry, "LONGEST_PAUSE", 0)
 
 
 @pytest.fixture(scope="session")

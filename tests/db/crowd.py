@@ -280,8 +280,8 @@ class ClaimCrowd(Cloud, Crowd):
 @contextlib.contextmanager
 def waiting_calls(database, monkeypatch):
     """Provide a crowd that guesses from the index as it was when the test read it, with a host for the first calls."""
-    monkeypatch.setattr(claim, "_GUESS_AGE", 3600)
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0)
+    monkeypatch.setattr(claim, "GUESS_AGE", 3600)
+    monkeypatch.setattr(retry, "LONGEST_PAUSE", 0)
     crowd = ClaimCrowd(database)
     crowd.host("first", **{FIRST: 100})
     # The names of the owner have ids, and the process has a writer of the feed, from here on.

@@ -444,7 +444,7 @@ def test_a_bare_metal_write_refuses_a_dry_run(cloud):
 
 
 def test_the_room_of_many_providers_takes_several_statements(cloud, database, monkeypatch):
-    monkeypatch.setattr("placement.objects.room._MANY", 2)
+    monkeypatch.setattr("placement.objects.room.MANY", 2)
     hosts = [f"host_{number}" for number in range(5)]
     for name in hosts:
         cloud.does(provider(name), stock(name, VCPU=8))

@@ -128,7 +128,7 @@ def test_a_consumer_of_several_classes_is_one(database):
 @pytest.mark.parametrize("many", [1, 2, 999])
 def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, many):
     """Providers with ids that follow each other are one range in SQL, others are a list."""
-    monkeypatch.setattr(holders, "_MANY", many)
+    monkeypatch.setattr(holders, "MANY", many)
     furnish(database)
     for name in ("one", "three", "three", "four"):
         claim(database, name)

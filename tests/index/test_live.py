@@ -437,7 +437,7 @@ def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(databas
 
 
 def test_a_large_index_is_compared_in_parts_all_of_them_within_the_interval(database, caplog, clock, monkeypatch):
-    monkeypatch.setattr(live, "_SECTION", 2)
+    monkeypatch.setattr(live, "SECTION", 2)
     names = [f"p{number}" for number in range(7)]
     for name in names:
         create(database, name, VCPU=1)

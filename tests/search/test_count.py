@@ -374,7 +374,7 @@ def test_many_pools_of_many_hosts_are_counted_some_trees_at_once(monkeypatch: py
         return slots, roots
 
     pairs = Sharing.domain
-    monkeypatch.setattr(sharing, "_PAIRS", 400)
+    monkeypatch.setattr(sharing, "PAIRS", 400)
     monkeypatch.setattr(Sharing, "domain", domain)
     assert count(QUERY, snapshot) == everything
     assert sum(lengths) >= 41 * 50

@@ -58,7 +58,7 @@ def test_a_search_finds_and_records_what_any_search_does(case: tuple[World, Sear
 @given(case=similar() | cases())
 def test_a_search_by_kinds_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "_FRUITLESS", 0)
+        patch.setattr(searching, "FRUITLESS", 0)
         check_search(*case)
 
 
@@ -92,7 +92,7 @@ def test_trees_of_many_providers_are_not_compared() -> None:
     assert [snapshot.provider(slot).uuid for slot in small.slots()] == ["small"]
     groups = (Group("_1", {"VCPU": 1}), Group("_2", {"VCPU": 1}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "_FRUITLESS", 0)
+        patch.setattr(searching, "FRUITLESS", 0)
         found = search(SearchQuery(groups, isolate=True), snapshot, 10_000, Budget()).found
     assert found == 63 * 62 + 64 * 63
 

@@ -117,12 +117,12 @@ def pick_requests(draw: st.DrawFn, world: World, queries: list[SearchQuery]) -> 
 
 def few_at_a_time(patch: pytest.MonkeyPatch) -> None:
     """Have samples of one tree, as they are taken of many, and a query narrowed again after each refused tree."""
-    patch.setattr(sample, "_SAMPLE", 1)
-    patch.setattr(sample, "_PER_PICK", 0)
-    patch.setattr(sample, "_GROWTH", 1)
-    patch.setattr(places, "_MANY", 0)
-    patch.setattr(places, "_ENOUGH", -100)
-    patch.setattr(places, "_REFUSED", 1)
+    patch.setattr(sample, "SAMPLE", 1)
+    patch.setattr(sample, "PER_PICK", 0)
+    patch.setattr(sample, "GROWTH", 1)
+    patch.setattr(places, "MANY", 0)
+    patch.setattr(places, "ENOUGH", -100)
+    patch.setattr(places, "REFUSED", 1)
 
 
 def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]) -> None:

@@ -258,7 +258,7 @@ def test_copies_that_a_used_up_pool_cannot_supply_are_refused_at_once() -> None:
 
 
 def test_a_pool_that_is_used_up_is_not_tried_for_each_of_its_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picker_module, "_OPERATIONS_PER_REQUEST", 1000)
+    monkeypatch.setattr(picker_module, "OPERATIONS_PER_REQUEST", 1000)
     world = with_pool(1000, Stock(3))
     picker = Picker(world.snapshot(), settings=Settings(operations=0), seed=1)
     picks = picker.pick([asking(VCPU=1, DISK_GB=1)] * 5)

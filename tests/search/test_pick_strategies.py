@@ -104,8 +104,8 @@ def test_few_of_many_trees_are_scored() -> None:
 
 def test_a_sample_may_have_all_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three trees are more than the sample of one; those that are drawn of their domain are all three."""
-    monkeypatch.setattr(sample_module, "_SAMPLE", 1)
-    monkeypatch.setattr(sample_module, "_PER_PICK", 0)
+    monkeypatch.setattr(sample_module, "SAMPLE", 1)
+    monkeypatch.setattr(sample_module, "PER_PICK", 0)
     world = racks((3,))
     snapshot = world.snapshot()
     narrowed = narrow(TWO.query, snapshot, Budget(), Refusals())
@@ -168,7 +168,7 @@ def test_where_the_rules_leave_few_of_a_sample_all_trees_are_looked_at() -> None
 
 def test_the_budget_of_a_search_is_for_all_requests_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search through many trees is more than a request has for itself, after another one has used up the rest."""
-    monkeypatch.setattr(picker_module, "_OPERATIONS_PER_REQUEST", 100)
+    monkeypatch.setattr(picker_module, "OPERATIONS_PER_REQUEST", 100)
     world = World()
     hard, both = add_hopeless(world), add_devices(world, 500, free=[250])
     settings = Settings(operations=10_000)

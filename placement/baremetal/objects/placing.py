@@ -45,7 +45,7 @@ _FAILED = "Failed to process allocation %(uuid)s: %(reason)s."
 _UNEXPECTED = "Unexpected exception during allocation: %(reason)s"
 
 #: Seconds: how old the snapshot of a first guess may be.
-_GUESS_AGE = 1.0
+GUESS_AGE = 1.0
 
 #: Most requests that lose a node get one in the next round, or the one after it; pauses spread out the others.
 _ROUNDS_WITHOUT_PAUSE = 3
@@ -165,7 +165,7 @@ def _guess(database: Database, index: LiveIndex, request: AllocationRequest) -> 
     Most nodes that were free a moment ago still are, and the rows are read in any case.  A request with a name has no
     guess: the node of that name may be free, and not in this snapshot yet.
     """
-    return database.read(Choice(index.recent(_GUESS_AGE), request.requirements).guess) if request.name is None else None
+    return database.read(Choice(index.recent(GUESS_AGE), request.requirements).guess) if request.name is None else None
 
 
 def _is_decided(

@@ -23,7 +23,7 @@ from placement.v1.schemas import event as schema
 from placement.version_history import OLDEST
 
 _RULE = "placement:v1:events:list"
-_ROWS = 50
+ROWS = 50
 #: Seconds that a page which follows waits for an event; then it asks again.
 _WAIT = 25
 #: The filters of the form besides the kind: parameter, label, hint.
@@ -87,7 +87,7 @@ def _wanted(req: Request, given: dict[str, str]) -> EventFilter:
 
 def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[str, Any]:
     """Return what the rows of events show: those before a mark, or the newest."""
-    following = Following(req.database, wanted, _ROWS)
+    following = Following(req.database, wanted, ROWS)
     # First the position, so that what happens meanwhile is waited for in vain at most.
     position = following.start(schema.NOW)
     after = given.get("after")

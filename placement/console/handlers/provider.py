@@ -27,7 +27,7 @@ from placement.v1.failures import NoSuchProvider
 from placement.version_history import OLDEST
 
 #: Providers on one page of the list, and names that a field suggests.
-_ROWS, _SUGGESTIONS = 50, 500
+ROWS, _SUGGESTIONS = 50, 500
 #: Consumers, and sharing relations, on the page of a provider.
 _HOLDERS, _NAMED = 50, 20
 
@@ -51,8 +51,8 @@ def list_providers(req: Request) -> Reply:
     number = int(req.parameters.get("page", 1))
     snapshot = req.index.current()
     slots = search.find_slots(wanted, snapshot)
-    first = (number - 1) * _ROWS
-    shown = slots[first : first + _ROWS]
+    first = (number - 1) * ROWS
+    shown = slots[first : first + ROWS]
     return pages.show(
         req,
         "providers.html",
@@ -65,7 +65,7 @@ def list_providers(req: Request) -> Reply:
         last=first + len(shown),
         rows=[search.row(snapshot, slot) for slot in shown],
         previous=_page(given, number - 1) if number > 1 else "",
-        next=_page(given, number + 1) if first + _ROWS < len(slots) else "",
+        next=_page(given, number + 1) if first + ROWS < len(slots) else "",
     )
 
 

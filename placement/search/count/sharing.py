@@ -17,7 +17,7 @@ from placement.search.solver.problem import Requirements
 #: Operations to find what one sharing provider reaches, and for so many trees of it one more.
 _REACH, _AT_ONCE = 30, 100
 #: Pairs of a sharing provider and a tree that it reaches: so many are in arrays at once; one operation is for so many.
-_PAIRS, _PAIRS_AT_ONCE = 300_000, 10
+PAIRS, _PAIRS_AT_ONCE = 300_000, 10
 
 
 class Sharing:
@@ -57,7 +57,7 @@ class Sharing:
     @property
     def trees_at_once(self) -> int:
         """The number of trees whose domains are held at once: all sharing providers may reach each of them."""
-        return max(1, _PAIRS // max(1, len(self._providers)))
+        return max(1, PAIRS // max(1, len(self._providers)))
 
     def domain(self, kind: Kind, among: SlotSet) -> tuple[Slots, Slots]:
         """Return each sharing provider that can supply a kind once for each other tree, and the root of that tree.

@@ -26,7 +26,7 @@ from placement.search.refusals import Refusals
 from placement.search.solver.problem import Candidate, TreeProblem
 
 #: Trees are searched one by one until so many have no candidate; then the others are compared with each other.
-_FRUITLESS = 16
+FRUITLESS = 16
 
 #: Returns the first candidates of narrowed trees, so many at most, and records those that have none.
 _Combine = Callable[[Narrowed, int, Budget, Refusals], list[Candidate]]
@@ -169,7 +169,7 @@ class _Trees:
         for problem in self._problems_of(roots):
             yield problem
             yielded += 1
-            if self._fruitless == _FRUITLESS and comparable:
+            if self._fruitless == FRUITLESS and comparable:
                 break
         rest = SlotSet.sparse(roots.slots()[yielded:]) if comparable else EMPTY
         small = of_few_providers(rest, self._narrowed.snapshot.forest)

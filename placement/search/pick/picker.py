@@ -24,7 +24,7 @@ from placement.search.solver.problem import Candidate
 LOG = logging.getLogger(__name__)
 
 #: The operations of one search are for all requests of a call together, and each of them has so many of its own.
-_OPERATIONS_PER_REQUEST = 5_000
+OPERATIONS_PER_REQUEST = 5_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +173,7 @@ class Picker:
     @contextlib.contextmanager
     def _operations(self, budget: Budget) -> Iterator[None]:
         """Have operations for a request: its own, and what earlier ones have left of those for all."""
-        budget.operations = self._spare + _OPERATIONS_PER_REQUEST
+        budget.operations = self._spare + OPERATIONS_PER_REQUEST
         with contextlib.suppress(Exhausted):
             yield
         self._spare = min(self._spare, max(budget.operations, 0))

@@ -30,10 +30,10 @@ from placement.search.solver.problem import Candidate, Requirements
 
 #: After so many refused trees in a row the query is narrowed again, if anything was taken since; the next time after
 #: twice as many.  One mask finds that a shared pool is used up, where each of its trees would be tried.
-_REFUSED = 32
+REFUSED = 32
 #: Only a sample is narrowed if there are so many times as many trees, and if enough of it remain: so many and two for
 #: each pick.
-_MANY, _ENOUGH = 8, 8
+MANY, ENOUGH = 8, 8
 
 
 class Area(NamedTuple):
@@ -103,7 +103,7 @@ class Places:
         #: The roots of trees without a candidate.
         self._refused: set[int] = set()
         #: How many in a row, and how many of them are enough to narrow again.
-        self._misses, self._enough = 0, _REFUSED
+        self._misses, self._enough = 0, REFUSED
         #: The roots of trees that were popped for the present pick.
         self._popped: list[int] = []
         #: What a place has of each resource class.
@@ -126,9 +126,9 @@ class Places:
         """Narrow a sample of the trees, if there are many; all of them, if few of the sample remain."""
         forest = self._overlay.snapshot({}).forest
         size = sample_size(picks)
-        if self._area.within is None and self._strategy.may_sample and forest.all_roots.count > _MANY * size:
+        if self._area.within is None and self._strategy.may_sample and forest.all_roots.count > MANY * size:
             self._narrow(forest.sample(size, self._generator))
-            self._sampled = self.roots.count >= _ENOUGH + 2 * picks
+            self._sampled = self.roots.count >= ENOUGH + 2 * picks
         if not self._sampled:
             self._narrow(self._area.all)
 

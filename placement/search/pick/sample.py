@@ -21,16 +21,16 @@ from placement.search.pick.strategy import Preference, Strategy
 from placement.search.pick.usage import TreeUsage
 
 #: The size of a sample: this, and so many for each pick that is wanted.
-_SAMPLE, _PER_PICK = 64, 4
+SAMPLE, PER_PICK = 64, 4
 #: The same for the number of domains, and for the trees of each domain.
 _DOMAINS, _TREES = 16, 8
 #: When a sample has no room, the next one is so many times as large.
-_GROWTH = 4
+GROWTH = 4
 
 
 def sample_size(picks: int) -> int:
     """Return how many trees are enough to choose from, for so many picks; half of them are a sample of more."""
-    return 2 * (_SAMPLE + _PER_PICK * picks)
+    return 2 * (SAMPLE + PER_PICK * picks)
 
 
 class Sample(NamedTuple):
@@ -71,7 +71,7 @@ class Samples:
         if not len(self._rest):
             return None
         roots = self._draw()
-        self._size *= _GROWTH
+        self._size *= GROWTH
         by_chance = self._strategy.preference == Preference.RANDOM
         return Sample(roots, None if by_chance else TreeUsage(self._narrowed, roots))
 
@@ -91,10 +91,10 @@ class Samples:
     def _of_domains(self) -> Iterator[Slots]:
         """Yield the indexes of some trees of each domain."""
         domains = self._strategy.members(self._narrowed.snapshot)
-        wanted = _DOMAINS + _PER_PICK * self._picks
+        wanted = _DOMAINS + PER_PICK * self._picks
         if len(domains) > wanted:
             domains = [domains[number] for number in self._generator.choice(len(domains), wanted, replace=False)]
-        size = _TREES + _PER_PICK * self._picks // max(len(domains), 1)
+        size = _TREES + PER_PICK * self._picks // max(len(domains), 1)
         rest = SlotSet.sparse(self._rest)
         for domain in domains:
             members = (domain & rest).slots()

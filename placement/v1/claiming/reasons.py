@@ -13,7 +13,7 @@ from placement.v1.claiming.result import Reason
 #: Seconds for which a reason is used again.  To find it takes several times as long as the search that found nothing.
 _AGE = 0.5
 #: Reasons that are remembered.
-_MOST = 100
+MOST = 100
 
 
 class RecentReasons:
@@ -30,7 +30,7 @@ class RecentReasons:
         if request.query_text in recent:
             return recent[request.query_text][1]
         reason = Reason.of(explain(request.query, snapshot, settings))
-        if not reason.found and len(recent) < _MOST:
+        if not reason.found and len(recent) < MOST:
             recent[request.query_text] = now, reason
         self._found = recent
         return reason

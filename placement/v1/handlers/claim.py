@@ -34,7 +34,7 @@ from placement.v1.schemas import claim as schema
 from placement.v1.schemas import claim_query
 
 #: Seconds: how old the snapshot of a guess may be.
-_GUESS_AGE = 0.5
+GUESS_AGE = 0.5
 
 
 class _Shared:
@@ -86,7 +86,7 @@ def _results(req: Request) -> list[ClaimResult]:
 
     call = _guessing_call(req)
     if call is not None:
-        return shared.guessing.carry_out(call, prepare, lambda: req.index.recent(_GUESS_AGE))
+        return shared.guessing.carry_out(call, prepare, lambda: req.index.recent(GUESS_AGE))
     snapshot = req.index.current()
     return prepare(_call(req, snapshot), snapshot).run()
 
@@ -96,7 +96,7 @@ def _guessing_call(req: Request) -> ClaimCall | None:
     if len(req.document["requests"]) == 1:
         # What a query names may have been created since.
         with contextlib.suppress(errors.BadRequest):
-            call = _call(req, req.index.recent(_GUESS_AGE))
+            call = _call(req, req.index.recent(GUESS_AGE))
             return call if call.may_guess else None
     return None
 

@@ -181,7 +181,7 @@ def test_sequencers_at_once_give_each_transaction_one_position(database):
 
 
 def test_more_transactions_than_one_statement_inserts_are_ordered(database, monkeypatch):
-    monkeypatch.setattr("placement.db.event_order._BATCH", 3)
+    monkeypatch.setattr("placement.db.event_order.BATCH", 3)
     chain(database, key(1), 10)
     database.history.order()
     found = rows.in_order(database)
@@ -284,7 +284,7 @@ def test_the_oldest_events_are_removed_if_there_are_too_many(database):
 
 
 def test_pruning_goes_in_steps(database, monkeypatch):
-    monkeypatch.setattr(event_pruning, "_BATCH", 2)
+    monkeypatch.setattr(event_pruning, "BATCH", 2)
     chain(database, key(1), 9)
     database.history.order()
     aged(database, 9, 31)

@@ -200,7 +200,7 @@ def clock(monkeypatch):
     """The feed's clock; there is maintenance with every write."""
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
-    monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", -1.0)
+    monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     return clock
 
 

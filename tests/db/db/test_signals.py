@@ -292,7 +292,7 @@ def test_an_order_after_a_gap_is_logged_and_others_are_not(database, caplog, mon
     chain(database, key(1), 3)
     database.history.order()
     assert caplog.messages == []
-    monkeypatch.setattr(event_order, "_BATCH", 2)
+    monkeypatch.setattr(event_order, "BATCH", 2)
     chain(database, key(2), 3)
     database.history.order()
     [said] = caplog.messages
@@ -323,7 +323,7 @@ def test_pruning_publishes_how_much_was_too_old_and_how_much_too_much(database, 
 
 
 def test_a_history_of_which_only_the_newest_is_left_is_measured(database, received, monkeypatch):
-    monkeypatch.setattr(event_pruning, "_BATCH", 2)
+    monkeypatch.setattr(event_pruning, "BATCH", 2)
     chain(database, key(1), 5)
     database.history.order()
     aged(database, 5, 40)

@@ -176,7 +176,7 @@ NODE = 5
 
 
 def test_a_request_for_a_node(database, budget, monkeypatch):
-    monkeypatch.setattr(placing, "_GUESS_AGE", 3600)  # on a slow machine a newer snapshot would be read
+    monkeypatch.setattr(placing, "GUESS_AGE", 3600)  # on a slow machine a newer snapshot would be read
     client = Client(database)
     for _ in range(3):
         client.node()

@@ -63,7 +63,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///file:/crowd?vfs=memdb&uri=true"])
 def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url):
     """It is one connection, which the maintenance of the feed uses, too."""
-    monkeypatch.setattr(feed, "_MAINTENANCE_INTERVAL", -1.0)
+    monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", PATIENCE)
     with opened(url) as database:
         schema.sync(database.engine)

@@ -659,10 +659,10 @@ def test_an_orphan_is_a_root_afterwards(database, plant, call, doctor):
 
 
 def test_tables_are_read_in_batches(database, plant, monkeypatch):
-    monkeypatch.setattr(examination, "_BATCH", 2)
+    monkeypatch.setattr(examination, "BATCH", 2)
     plant("lost_provider", "lost_class", "idle", "ownerless", "disabled")
     by_batches = examined(database)
-    monkeypatch.setattr(examination, "_BATCH", 1000)
+    monkeypatch.setattr(examination, "BATCH", 1000)
     assert by_batches == examined(database)
 
 
@@ -918,7 +918,7 @@ def test_an_index_that_differs_is_found(database, world):
 
 
 def test_a_worker_shows_its_findings(database, plant, monkeypatch):
-    monkeypatch.setattr(examining, "_LONGEST", 3600.0)
+    monkeypatch.setattr(examining, "LONGEST", 3600.0)
     call = placement(database, LiveIndex(database))
     answer = call("GET", "/v1/doctor")
     assert (answer.status, answer.body["findings"]) == (200, [])
@@ -941,14 +941,14 @@ def test_a_worker_without_a_database_still_looks_at_its_configuration():
 
 
 def test_a_worker_ends_in_time(database, monkeypatch):
-    monkeypatch.setattr(examining, "_LONGEST", 0.0)
+    monkeypatch.setattr(examining, "LONGEST", 0.0)
     answer = placement(database)("GET", "/v1/doctor")
     reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
     assert reasons == {"The time of the request is over. placement-manage doctor has no limit."}
 
 
 def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
-    monkeypatch.setattr(examination, "_BATCH", 1)
+    monkeypatch.setattr(examination, "BATCH", 1)
     plant("lost_provider")
     subject = Subject(web.configuration(), database, deadline=time.monotonic() + 3600)
     batches = subject.ranges(allocations.c.id)

@@ -59,8 +59,8 @@ def pages(database, wanted, limit=100):
 @pytest.fixture
 def small(monkeypatch):
     """A page looks at two consumers; three allocations are many."""
-    monkeypatch.setattr(holders, "_WINDOW", 2)
-    monkeypatch.setattr(holders, "_FEW", 2)
+    monkeypatch.setattr(holders, "WINDOW", 2)
+    monkeypatch.setattr(holders, "FEW", 2)
 
 
 def test_a_list_by_age_looks_at_some_consumers_in_each_page(database, ids, small):

@@ -110,7 +110,7 @@ def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
 
 @pytest.mark.usefixtures("host")
 def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(database, monkeypatch):
-    monkeypatch.setattr(lease_sweep, "_ATTEMPTS", 1000)
+    monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     count, chance, given_back = 40, random.Random(7), []
     signals.leases_expired.connect(given_back.append)
     several = [claimed(database) for _ in range(count)]

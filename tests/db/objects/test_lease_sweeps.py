@@ -156,7 +156,7 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
 def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, monkeypatch):
     """Also through more transactions than may find all due consumers locked."""
     monkeypatch.setattr(release, "BATCH", 1)
-    number = lease_sweep._MOST_IDLE + 1
+    number = lease_sweep.MOST_IDLE + 1
     due(number)
     given_back = []
     assert lease_sweep.sweep(database, given_back=given_back.append)
@@ -201,8 +201,8 @@ def test_the_command_refuses_other_words(run):
 def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 7)
     # None gives up: the others may be slow.
-    monkeypatch.setattr(lease_sweep, "_MOST_IDLE", 1_000_000)
-    monkeypatch.setattr(lease_sweep, "_ATTEMPTS", 1000)
+    monkeypatch.setattr(lease_sweep, "MOST_IDLE", 1_000_000)
+    monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     due(60)
     counted, published = [], []
     signals.leases_expired.connect(published.append)

@@ -222,7 +222,7 @@ def test_the_index_is_not_older_than_what_a_consumer_to_be_moved_was_seen_to_hol
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_request_for_which_others_have_left_no_operations_is_placed_by_the_next_search(cloud, monkeypatch, caplog):
     hosts = [hard_host(cloud, name) for name in "ab"]
-    monkeypatch.setattr(picker, "_OPERATIONS_PER_REQUEST", 1)
+    monkeypatch.setattr(picker, "OPERATIONS_PER_REQUEST", 1)
     # More than the search takes in one tree, and less than in both.
     monkeypatch.setattr(claim, "settings_of", lambda _conf: Settings(operations=450))
     answer = cloud.claim(*[request(f"{HARD}&in_tree_0={host}") for host in hosts])

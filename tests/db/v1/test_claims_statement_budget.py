@@ -36,7 +36,7 @@ def budget(own_insert):
 @pytest.fixture(autouse=True)
 def _no_snapshot_is_too_old(monkeypatch):
     """On a slow machine the index would be read again instead of guessed from, or guessed from twice."""
-    monkeypatch.setattr(claim, "_GUESS_AGE", 3600)
+    monkeypatch.setattr(claim, "GUESS_AGE", 3600)
 
 
 @pytest.fixture

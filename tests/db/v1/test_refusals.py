@@ -100,7 +100,7 @@ def test_a_request_that_fits_is_placed_whatever_was_explained(cloud, clock):
 
 
 def test_a_limited_number_is_remembered_and_none_that_is_old(crowd, clock, monkeypatch):
-    monkeypatch.setattr(reasons, "_MOST", 8)
+    monkeypatch.setattr(reasons, "MOST", 8)
     host = crowd.host("h", VCPU=1)
     amounts = range(2, 11)
     crowd.read()

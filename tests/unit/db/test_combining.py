@@ -282,7 +282,7 @@ def test_those_of_other_keys_are_not_waited_for(make):
 
 
 def test_how_many_there_were_is_remembered_for_a_limited_number_of_keys(make, monkeypatch):
-    monkeypatch.setattr(combining, "_REMEMBERED", 3)
+    monkeypatch.setattr(combining, "REMEMBERED", 3)
     runner, remembered = make(gathering=0.001), []
     for number in range(10):
         runner.works[number, 1] = lambda batch: batch.extend()

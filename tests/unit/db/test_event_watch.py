@@ -29,7 +29,7 @@ class History:
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     monkeypatch.setattr(event_watch, "INTERVAL", 0.01)
-    monkeypatch.setattr(event_watch, "_PAUSE", 0.01)
+    monkeypatch.setattr(event_watch, "PAUSE", 0.01)
 
 
 @pytest.fixture

@@ -64,5 +64,5 @@ def test_a_forked_program_can_run_as_a_child_process(tmp_path):
 
 
 def test_a_forked_program_that_hangs_is_killed(monkeypatch):
-    monkeypatch.setattr(preloaded, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(preloaded, "TIMEOUT", 0.5)
     assert preloaded.service().run([sys.executable, "-c", SLEEPS]).returncode == -signal.SIGKILL
