@@ -15,6 +15,8 @@ docs       examples and blocks of the documents
 histories  bounded runs of jepsen/, which has the long ones
 projects   what other projects' tests use
 
+A test that needs another size or pause sets a public constant of the module, such as ``BATCH``.
+
 model, nonsense and nova hold no tests: models, odd values and replies of nova for the others.
 """
 
