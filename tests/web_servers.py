@@ -15,6 +15,8 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from placement.db import schema
+from placement.db.database import opened
 from tests import children, running
 from tests.running import Options, Service
 from tests.servers import Missing
@@ -71,6 +73,9 @@ def mod_wsgi(
 ) -> Iterator[Service]:
     """The service as etc/apache2/placement-mod-wsgi.conf has Apache start it.  Raises Missing."""
     module, port, directory = _mod_wsgi(), children.free_port(), running.configured(database_url, options)
+    # Alembic looks for its files by access(), too; a schema that is current needs none of them.
+    with opened(database_url) as database:
+        schema.sync(database.engine)
     home, paths = _python()
     packages = "/opt/placement/lib/python3.11/site-packages/placement/wsgi"
     sample = filled(
