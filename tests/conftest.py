@@ -236,11 +236,20 @@ def _new_database(backend):
 
 
 @pytest.fixture(scope="session")
-def synced_database(backend):
-    """The database that `database` returns to one test after the other."""
-    kept = synced.Kept(backend)
+def synced_databases():
+    """Those of `synced_database`, by kind: a fixture with `backend` ends where a test on another kind comes between."""
+    kept = {}
     yield kept
-    kept.drop()
+    for each in kept.values():
+        each.drop()
+
+
+@pytest.fixture(scope="session")
+def synced_database(backend, synced_databases):
+    """The database that `database` returns to one test after the other."""
+    if backend.kind not in synced_databases:
+        synced_databases[backend.kind] = synced.Kept(backend)
+    return synced_databases[backend.kind]
 
 
 @pytest.fixture
