@@ -16,7 +16,7 @@ from placement.index.slots import SlotSet
 from placement.index.snapshot import Provider, Snapshot
 
 #: Arrays are longer than needed, by a constant and a share, so that they need not grow with every new provider.
-_SPARE_SLOTS = 64
+SPARE_SLOTS = 64
 _SPARE_SHARE = 8
 
 Matrix = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ class _Interned:
 
 def slots_for(count: int) -> int:
     """Return the number of slots for so many providers, spare ones included."""
-    return count + count // _SPARE_SHARE + _SPARE_SLOTS
+    return count + count // _SPARE_SHARE + SPARE_SLOTS
 
 
 def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:

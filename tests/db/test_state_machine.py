@@ -359,7 +359,7 @@ else:
                 commits.clear()
                 return answer
 
-            part = 0.5 if backend.kind == servers.SQLite.kind else 0.1
+            part = 0.3 if backend.kind == servers.SQLite.kind else 0.1
             expire = staticmethod(lambda consumer: lease.expire(database, consumer))
             follower = replay.Follower(database)
             run(Everyone, audited_call, part, expire=expire, at_end=staticmethod(follower.check))

@@ -64,7 +64,7 @@ def totals(world: World) -> dict[str, Totals]:
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), world=worlds())
 def test_amounts_are_those_of_the_database(room: int, data: st.DataObject, world: World) -> None:
-    with mock.patch.object(build, "_SPARE_SLOTS", room):
+    with mock.patch.object(build, "SPARE_SLOTS", room):
         snapshot = world.snapshot()
         assert inventories(snapshot) == stocks(world)
         assert snapshot.totals() == totals(world)

@@ -50,7 +50,7 @@ def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
 @given(data=st.data(), world=worlds())
 def test_edited_equals_built(room: int, data: st.DataObject, world: World) -> None:
     # Whether a column has a row for every slot is decided by how many of the slots have the class.
-    with mock.patch.object(build, "_SPARE_SLOTS", room):
+    with mock.patch.object(build, "SPARE_SLOTS", room):
         edited_equals_built(data, world)
 
 
@@ -105,7 +105,7 @@ def test_a_snapshot_grows_beyond_its_room() -> None:
 
 @pytest.mark.parametrize("room", [0, 64], ids=["wide columns", "sparse columns"])
 def test_a_step_size_that_comes_later_counts(room: int) -> None:
-    with mock.patch.object(build, "_SPARE_SLOTS", room):
+    with mock.patch.object(build, "SPARE_SLOTS", room):
         world = World()
         world.host("first", DISK_GB=10)
         snapshot = world.snapshot()

@@ -25,11 +25,11 @@ from placement.index.slots import EMPTY, SlotSet, intersection
 from placement.index.snapshot import Snapshot
 
 #: How many free nodes are looked at first, at random, and then, if there are few.
-_SAMPLE, _LARGER_SAMPLE = 16, 128
+SAMPLE, LARGER_SAMPLE = 16, 128
 #: With more free nodes than this, an indexed query finds those that fit.
-_FEW = 1000
+FEW = 1000
 #: How many rows the indexed query returns at first, and then.
-_FIRST_ROWS, _ALL_ROWS = 200, 2**31 - 1
+FIRST_ROWS, _ALL_ROWS = 200, 2**31 - 1
 #: Nodes in one statement.
 _BATCH = 1000
 
@@ -143,17 +143,17 @@ class Choice:
     def _fitting(self, db: Reading) -> Iterator[list[str]]:
         """Yield the uuids of nodes that fit: of a random sample, then of more and more nodes, and at last of all."""
         order = _random()
-        positions = order.sample(range(len(self._free)), min(len(self._free), _SAMPLE))
+        positions = order.sample(range(len(self._free)), min(len(self._free), SAMPLE))
         yield self._of_slots(db, self._free[positions].tolist())
-        if len(self._free) <= _FEW:
+        if len(self._free) <= FEW:
             others = np.delete(self._free, positions).tolist()
             order.shuffle(others)
-            yield self._of_slots(db, others[:_LARGER_SAMPLE])
-            yield self._of_slots(db, others[_LARGER_SAMPLE:])
+            yield self._of_slots(db, others[:LARGER_SAMPLE])
+            yield self._of_slots(db, others[LARGER_SAMPLE:])
             return
         facts = {"resource_class": self._wanted.resource_class, "owner": self._wanted.owner}
         queries = [_BY_CLASS] if self._wanted.owner is None else [_BY_OWNER, _BY_LESSEE]
-        for most in (_FIRST_ROWS, _ALL_ROWS):
+        for most in (FIRST_ROWS, _ALL_ROWS):
             found = [db.execute(query, {**facts, "most": most}).all() for query in queries]
             yield self._judged(itertools.chain.from_iterable(found))
             queries = [query for query, rows in zip(queries, found, strict=True) if len(rows) == most]

@@ -19,7 +19,7 @@ from placement.v1.schemas import overview as schema
 from placement.v1.schemas.paging import next_page
 
 #: The consumers of so many providers are counted by a statement of their own, and the reply is made at once.
-_MANY = 1000
+MANY = 1000
 
 
 @endpoint(policy="placement:v1:overview:show", query=schema.SHOW, replies=replies.OVERVIEW, may_be_gone=True)
@@ -36,7 +36,7 @@ def show(req: Request) -> Reply:
     consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
     following = next_page(req, "/overview", trees.last and schema.text(trees.last), at=date.precise(at))
     pieces = schema.pieces(snapshot, slots, consumers, following)
-    reply = stream(pieces, JSON) if len(slots) > _MANY else page(b"".join(pieces), JSON)
+    reply = stream(pieces, JSON) if len(slots) > MANY else page(b"".join(pieces), JSON)
     reply.modified = NOW
     return reply
 
@@ -57,7 +57,7 @@ def _past(req: Request, at: datetime.datetime) -> PastState:
 
 def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mapping[int, int]:
     """Return how many consumers hold something on these providers, by the id of the provider."""
-    if len(slots) <= _MANY:
+    if len(slots) <= MANY:
         ids = [snapshot.provider(slot).id for slot in slots]
         return req.read(lambda db: holders.count_by_provider(db, ids))
     counts = req.index.consumers.of(snapshot).tolist()

@@ -42,7 +42,7 @@ def test_the_order_of_candidates_is_no_preference(metal, name):
 @pytest.mark.parametrize("few", [1000, 2])
 def test_nodes_of_other_spellings_and_owners_hide_none(metal, monkeypatch, few):
     """All of a few free nodes are read; of many, a sample, and those that an indexed query finds."""
-    for name, value in {"_SAMPLE": 1, "_LARGER_SAMPLE": 2, "_FIRST_ROWS": 3, "_FEW": few}.items():
+    for name, value in {"SAMPLE": 1, "LARGER_SAMPLE": 2, "FIRST_ROWS": 3, "FEW": few}.items():
         monkeypatch.setattr(candidates, name, value)
     for number in range(50):
         metal.node(resource_class="b-m" if number % 2 else "b.m", owner="you")
@@ -55,7 +55,7 @@ def test_nodes_of_other_spellings_and_owners_hide_none(metal, monkeypatch, few):
 @pytest.mark.parametrize("few", [1000, 2])
 def test_nodes_that_the_request_does_not_name_hide_none(metal, monkeypatch, few):
     """The rows that fit are many, too, and the first of them are of nodes that may not be chosen."""
-    for name, value in {"_SAMPLE": 1, "_LARGER_SAMPLE": 2, "_FIRST_ROWS": 3, "_FEW": few}.items():
+    for name, value in {"SAMPLE": 1, "LARGER_SAMPLE": 2, "FIRST_ROWS": 3, "FEW": few}.items():
         monkeypatch.setattr(candidates, name, value)
     foreign = [metal.node(owner="you") for _ in range(40)]
     mine = [metal.node(owner="me") for _ in range(8)]
