@@ -48,12 +48,12 @@ class ConsumerState:
 
     @classmethod
     def lock_all(cls, db: Transaction, uuids: Collection[str]) -> dict[str, Self]:
-        """Lock the rows of consumers in the order of their uuids, and return those that hold something, by uuid."""
-        if not uuids:
-            return {}
-        for batch in _batches(uuids):
-            db.execute(_LOCK, {"uuids": batch}).all()
-        return cls.read_all(db, uuids)
+        """Lock the rows of consumers in the order of their uuids, and return those that hold something, by uuid.
+
+        A consumer whose row comes after the lock is left out, since others may still change it.
+        """
+        locked = [row.uuid for batch in _batches(uuids) for row in db.execute(_LOCK, {"uuids": batch})]
+        return cls.read_all(db, locked) if locked else {}
 
     def lock_lease(self, db: Transaction) -> None:
         """Lock the row of the consumer, and read the end of its lease: an extension does not move the generation."""
@@ -177,7 +177,7 @@ def _batches(uuids: Collection[str]) -> list[list[str]]:
 
 _A, _C = allocations.c, consumers.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_LOCK = sa.select(_C.id).where(_C.uuid.in_(_UUIDS)).order_by(_C.uuid).with_for_update()
+_LOCK = sa.select(_C.uuid).where(_C.uuid.in_(_UUIDS)).order_by(_C.uuid).with_for_update()
 _LEASE = sa.select(claims.c.expires_at).join(consumers, _C.id == claims.c.consumer_id)
 _LEASE = _LEASE.where(_C.uuid == sa.bindparam("uuid"))
 _HELD = (
