@@ -50,9 +50,14 @@ def test_replaying_the_events_gives_the_state(database, write):
             assert one.request["api"] == api.name
 
 
-@each
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(write, id=write.name, marks=[pytest.mark.long] if at % 10 else [])
+        for at, write in enumerate(write for write in (*ALL, *VARIANTS) if write.changes)
+    ],
+)
 def test_a_write_that_notes_nothing_is_seen(database, write):
-    if not write.changes:
-        pytest.skip("the write changes nothing")
+    """Of each write in a long run, and of every tenth in a short one."""
     told(database, write, silent=True)
     assert replay.differences(replay.replayed(database), replay.read(database)) != {}

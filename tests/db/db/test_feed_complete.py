@@ -27,7 +27,14 @@ from tests.db.writes import ALL, HOST, REFUSED, SAME, VARIANTS, aggregates, clai
 from tests.index.reader import Reader
 
 CHANGING = tuple(write for write in (*ALL, *VARIANTS) if write not in (*REFUSED, *SAME))
-each = pytest.mark.parametrize("write", CHANGING, ids=lambda write: write.name)
+#: That the audit can fail is shown for each write in a long run, and for every tenth in a short one.
+each = pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(write, id=write.name, marks=[pytest.mark.long] if at % 10 else [])
+        for at, write in enumerate(CHANGING)
+    ],
+)
 
 
 def begun(write, database):
