@@ -74,7 +74,7 @@ bench: .venv/service
 servers:
 	-$(SUDO) apt-get update -qq
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy iproute2 chromium libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev \
+		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy iproute2 chromium-headless-shell libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev \
 		libmariadb-dev pkg-config libfaketime systemd
 
 clean:

@@ -10,7 +10,8 @@ from typing import Any
 from tests.children import PATIENCE
 from tests.servers import Missing
 
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+#: The shell without windows takes half of the processor time.
+_PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 @contextlib.contextmanager
