@@ -301,7 +301,7 @@ def test_all_that_clients_of_both_apis_do_leaves_one_truth(service):
     """A node that is created again has a provider whose generation begins anew, so generations prove nothing here."""
     storm = Storm(service.url)
     machines = Machines(storm, 5)
-    churn = Churn(machines, 60 if LONG else 6)
+    churn = Churn(machines, 60 if LONG else 2.5)
     done = churn.run(
         *[churn.allocate] * 4,
         *[churn.delete] * 2,

@@ -25,7 +25,6 @@ from placement.db.tables import (
 from placement.db.transaction import Collision
 from tests.db import sql_hooks
 from tests.db.in_process import placement
-from tests.run_length import LONG
 
 pytestmark = pytest.mark.every_database
 
@@ -185,7 +184,7 @@ def test_a_restored_file(database, cloud, tmp_path):
     assert cloud.aggregates() == AGGREGATES[:1]
 
 
-@pytest.mark.skipif(not LONG, reason="only in long runs: it takes a server of its own")
+@pytest.mark.long  # it takes a server of its own
 @pytest.mark.parametrize("private_server", ["mariadb"], indirect=True)
 def test_a_crash_of_a_server_that_does_not_flush(private_server):
     """The same with commits that the server really loses."""
