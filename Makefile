@@ -91,7 +91,7 @@ clean:
 	@.venv/bin/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-.venv/gates: .venv/pyvenv.cfg
+.venv/gates: .venv/pyvenv.cfg Makefile
 	@echo "Installing tox into .venv ..."
 	@.venv/bin/pip install --quiet --disable-pip-version-check 'tox>=4.22' tox-uv
 	@touch $@

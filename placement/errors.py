@@ -68,7 +68,7 @@ def prefixed(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
 
 
 class SchemaError(Exception):
-    """The schema of the database is not one that a command or the service can work with, or cannot be changed so."""
+    """The schema of the database cannot be used by this command or service, or cannot be changed as asked."""
 
 
 class StartError(Exception):

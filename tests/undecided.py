@@ -19,14 +19,18 @@ def most(judged: int) -> int:
     """Return how many undecided results a session with so many judged ones may have.
 
     The searches of jepsen/checker/linearizable.py are bounded, since their time is exponential in the calls that
-    overlap.  A busy machine makes a run that exceeds the bound now and then; more of them mean that the searches or the
+    overlap.  A busy machine now and then makes a run exceed the bound; more of them mean that the searches or the
     workloads have become worse, and the runs prove less and less.
     """
     return max(2, judged // 5)
 
 
 def record(record_property: Callable[[str, object], None], *reasons: str) -> None:
-    """Record that a test was judged, and why not decided; ``record_property`` is pytest's fixture."""
+    """Record that a test was judged, and the reasons if its result is undecided.
+
+    Args:
+        record_property: The fixture of pytest.
+    """
     record_property(PROPERTY, "; ".join(reasons))
 
 
@@ -47,7 +51,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _results(config: pytest.Config) -> tuple[list[str], int]:
-    """Return a line for each undecided result, the test and the reason, and how many may be; workers have none."""
+    """Return a line (test and reason) for each undecided result, and how many are accepted; workers have no results."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = [report for of in reporter.stats.values() for report in of] if reporter else []
     judged = [

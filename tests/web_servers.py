@@ -41,12 +41,12 @@ _MODULES = Path("/usr/lib/apache2/modules")
 
 
 @contextlib.contextmanager
-def uwsgi(database_url: str, options: Options | None = None) -> Iterator[Service]:
+def uwsgi(database_url: str, options: Options | None = None, processes: int = 2) -> Iterator[Service]:
     """The service as etc/uwsgi/placement.ini starts it; clients speak HTTP to it.  Raises Missing."""
-    yield from running.run(*uwsgi_command(database_url, options))
+    yield from running.run(*uwsgi_command(database_url, options, processes))
 
 
-def uwsgi_command(database_url: str, options: Options | None = None) -> tuple[list[str], int, Path]:
+def uwsgi_command(database_url: str, options: Options | None = None, processes: int = 2) -> tuple[list[str], int, Path]:
     """Return the command that starts uWSGI with etc/uwsgi/placement.ini, its port and its directory.
 
     Raises:
@@ -60,7 +60,7 @@ def uwsgi_command(database_url: str, options: Options | None = None) -> tuple[li
             "virtualenv = /opt/placement": "\npythonpath = ".join([f"virtualenv = {home}", *paths]),
             "127.0.0.1:8778": f"127.0.0.1:{port}",
             "/run/placement": str(directory),
-            "processes = 4": "processes = 2",
+            "processes = 4": f"processes = {processes}",
         },
     )
     (directory / "placement.ini").write_text(sample)
@@ -69,11 +69,14 @@ def uwsgi_command(database_url: str, options: Options | None = None) -> tuple[li
 
 @contextlib.contextmanager
 def mod_wsgi(
-    database_url: str, options: Options | None = None, script: Path = ROOT / "placement" / "wsgi" / "api.py"
+    database_url: str,
+    options: Options | None = None,
+    processes: int = 2,
+    script: Path = ROOT / "placement" / "wsgi" / "api.py",
 ) -> Iterator[Service]:
     """The service as etc/apache2/placement-mod-wsgi.conf has Apache start it.  Raises Missing."""
     module, port, directory = _mod_wsgi(), children.free_port(), running.configured(database_url, options)
-    # Alembic looks for its files by access(), too; a schema that is current needs none of them.
+    # Alembic checks its files by access(), too; with a schema that is current the service starts without alembic.
     with opened(database_url) as database:
         schema.sync(database.engine)
     home, paths = _python()
@@ -87,7 +90,7 @@ def mod_wsgi(
             packages: str(script.parent),
             "python-home=/opt/placement": f"python-home={home} python-path={':'.join(paths)}",
             "user=placement group=placement": f"user=#{os.geteuid() or _NOBODY} group=#{os.getegid() or _NOGROUP}",
-            "processes=4": "processes=2",
+            "processes=4": f"processes={processes}",
         },
     )
     loads = f"LoadModule reqtimeout_module {_MODULES}/mod_reqtimeout.so\n"

@@ -8,7 +8,7 @@ PACKAGES = ("uwsgi>=2.0.26", "mod_wsgi>=5.0", "mysqlclient>=2.2.1")
 
 
 def main() -> None:
-    """Install what is missing; the output of a failed compilation is shown in CI only, which needs all of them."""
+    """Install what is missing or too old; only CI, which needs all of them, shows the output of a failed build."""
     for package in PACKAGES:
         command = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, package]
         done = subprocess.run(command, capture_output=True, text=True)

@@ -29,8 +29,8 @@ def running_cluster(request: pytest.FixtureRequest, name: str, *args: Any, **opt
 def assert_nothing_violated(result: Result, record_property: Callable[[str, object], None], *doubts: str) -> None:
     """Fail the test if something is violated.
 
-    Where a search found no verdict, nothing is known to be wrong, and nothing to be right: that is recorded, and other
-    doubts that a test has about the result.
+    Where a search found no verdict, nothing is known to be wrong or right.  That is recorded, with any other doubts of
+    the test.
     """
     assert list(result.violations) == [], result.path
     reasons = [*doubts, *(one.sentence for one in result.undecided)]

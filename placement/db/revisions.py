@@ -1,6 +1,7 @@
-"""The revisions of the schema, by alembic.
+"""The revisions of the schema, kept by alembic.
 
-``schema`` imports this where it is needed: importing alembic takes a tenth of a start, and a current schema needs none.
+``schema`` imports this module only where it needs it: importing alembic takes a tenth of a start, and a schema that is
+current needs no alembic.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from placement import errors
 
 
 def upgrade(connection: Connection, revision: str) -> None:
-    """Raises SchemaError: a revision refuses some rows."""
+    """Upgrade to the revision; raises SchemaError if there is none such, or a revision refuses some rows."""
     with _refusals():
         command.upgrade(configuration(connection), revision)
 
 
 def downgrade(connection: Connection, revision: str) -> None:
-    """Raises SchemaError: there is no such revision."""
+    """Downgrade to the revision; raises SchemaError if there is none such."""
     with _refusals():
         command.downgrade(configuration(connection), revision)
 
 
 def stamp(connection: Connection, revision: str) -> None:
-    """Record the revision in the place of the one that is recorded."""
+    """Record the revision in place of the recorded one; raises SchemaError if there is none such."""
     with _refusals():
         command.stamp(configuration(connection), revision, purge=True)
 
@@ -43,13 +44,15 @@ def check(revision: str) -> None:
 
 
 def known() -> set[str]:
-    """Return all of them."""
-    return {script.revision for script in _scripts().walk_revisions()}
+    """Return the ids of all revisions."""
+    with _refusals():
+        return {script.revision for script in _scripts().walk_revisions()}
 
 
 def beyond(revision: str) -> set[str]:
-    """Return those that come after this one."""
-    return {script.revision for script in _scripts().iterate_revisions("head", revision)}
+    """Return the ids of the revisions after this one."""
+    with _refusals():
+        return {script.revision for script in _scripts().iterate_revisions("head", revision)}
 
 
 def configuration(connection: Connection | None = None) -> Config:

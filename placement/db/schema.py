@@ -6,7 +6,6 @@ import contextlib
 import enum
 import logging
 from collections.abc import Iterator
-from types import ModuleType
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -18,7 +17,7 @@ from placement.db.driver_errors import ErrorClass
 
 LOG = logging.getLogger(__name__)
 
-#: The newest revision, which the tables of placement.db.tables are those of.
+#: The newest revision: the schema that placement.db.tables describes.
 HEAD = "e7a1c93f04b6"
 #: The newest revisions of other Placement implementations: of current releases, and of older ones.
 COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
@@ -65,7 +64,9 @@ def sync(engine: Engine, revision: str = "head") -> None:
         if _state(found) is State.UNKNOWN:
             raise UnknownRevision(_FINDINGS[State.UNKNOWN] % {"version": found})
         if (found, revision) != (HEAD, "head"):
-            _revisions().upgrade(connection, revision)
+            from placement.db import revisions  # imports alembic
+
+            revisions.upgrade(connection, revision)
 
 
 def release(
@@ -89,6 +90,8 @@ def release(
         SchemaError: A process wrote a short time ago, rows of the Bare Metal API or ends of claims would be lost, or
             the database has no schema, or one of an unknown revision.
     """
+    from placement.db import revisions
+
     with _exclusively(engine) as connection:
         found = _version(connection)
         if _state(found) in (State.MISSING, State.UNKNOWN):
@@ -99,8 +102,8 @@ def release(
             _refuse_with_baremetal(connection)
         if not discard_leases:
             _refuse_with_leases(connection)
-        if found in _revisions().beyond(revision):
-            _revisions().downgrade(connection, revision)
+        if found in revisions.beyond(revision):
+            revisions.downgrade(connection, revision)
         tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
 
 
@@ -116,9 +119,11 @@ def stamp(engine: Engine, revision: str) -> None:
     Raises:
         SchemaError: There is no such revision.
     """
-    _revisions().check(revision)  # before the purge of the old one, which MySQL does not roll back
+    from placement.db import revisions
+
+    revisions.check(revision)  # before the purge of the old one, which MySQL does not roll back
     with _exclusively(engine) as connection:
-        _revisions().stamp(connection, revision)
+        revisions.stamp(connection, revision)
 
 
 def state(engine: Engine) -> State:
@@ -157,7 +162,9 @@ def _state(found: str | None) -> State:
         return State.MISSING
     if found == HEAD:
         return State.CURRENT
-    return State.OLDER if found in _revisions().known() else State.UNKNOWN
+    from placement.db import revisions
+
+    return State.OLDER if found in revisions.known() else State.UNKNOWN
 
 
 def _version(connection: Connection) -> str | None:
@@ -167,12 +174,6 @@ def _version(connection: Connection) -> str | None:
     return connection.execute(
         sa.select(sa.column("version_num", sa.String)).select_from(sa.table("alembic_version"))
     ).scalar()
-
-
-def _revisions() -> ModuleType:
-    from placement.db import revisions
-
-    return revisions
 
 
 def _refuse_unversioned(connection: Connection) -> None:

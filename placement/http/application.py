@@ -98,6 +98,7 @@ class Application:
 
 @functools.cache
 def _mapper(api: Api) -> routes.Mapper:
+    """Return the mapper of the paths of an API.  It is slow to make, and tests make many applications."""
     mapper = routes.Mapper(controller_scan=None, explicit=True)
     for path in api.routes:
         mapper.connect(path, requirements=dict(api.patterns))

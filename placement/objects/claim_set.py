@@ -98,7 +98,7 @@ class ClaimSet:
             NoAllocations: It has none.
             Collision: For the history it has to be read once more.
         """
-        before = ConsumerState.lock_all(db, [consumer_uuid]).get(consumer_uuid) if db.has_history else None
+        before = ConsumerState.lock(db, consumer_uuid) if db.has_history else None
         consumer = Consumer.delete_row(db, consumer_uuid, None if before is None else before.held_on)
         if not consumer.held_on:
             raise errors.NoAllocations(uuid=consumer_uuid)

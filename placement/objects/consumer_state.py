@@ -47,17 +47,18 @@ class ConsumerState:
     held_on: set[int] = field(default_factory=set)
 
     @classmethod
-    def lock_all(cls, db: Transaction, uuids: Collection[str]) -> dict[str, Self]:
-        """Lock the rows of consumers in the order of their uuids, and return those that hold something, by uuid.
+    def lock(cls, db: Transaction, uuid: str) -> Self | None:
+        """Lock the row of a consumer, and return what it holds; None if it has no row or holds nothing.
 
-        A consumer whose row comes after the lock is left out, since others may still change it.
+        A row that is inserted after the lock is not read, since others may still change it.
         """
-        locked = [row.uuid for batch in _batches(uuids) for row in db.execute(_LOCK, {"uuids": batch})]
-        return cls.read_all(db, locked) if locked else {}
+        if not db.execute(_LOCK, {"uuid": uuid}).all():
+            return None
+        return cls.read_all(db, [uuid]).get(uuid)
 
     def lock_lease(self, db: Transaction) -> None:
         """Lock the row of the consumer, and read the end of its lease: an extension does not move the generation."""
-        db.execute(_LOCK, {"uuids": [self.uuid]}).all()
+        db.execute(_LOCK, {"uuid": self.uuid}).all()
         self.lease = db.execute(_LEASE, {"uuid": self.uuid}).scalar()
 
     @classmethod
@@ -177,7 +178,7 @@ def _batches(uuids: Collection[str]) -> list[list[str]]:
 
 _A, _C = allocations.c, consumers.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_LOCK = sa.select(_C.uuid).where(_C.uuid.in_(_UUIDS)).order_by(_C.uuid).with_for_update()
+_LOCK = sa.select(_C.id).where(_C.uuid == sa.bindparam("uuid")).with_for_update()
 _LEASE = sa.select(claims.c.expires_at).join(consumers, _C.id == claims.c.consumer_id)
 _LEASE = _LEASE.where(_C.uuid == sa.bindparam("uuid"))
 _HELD = (

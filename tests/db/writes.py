@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+
+import pytest
 
 from placement.db.feed import GONE, NAMES, SHAPE, USAGE
 from tests.db import baremetal_writes, claim_writes
@@ -348,3 +351,11 @@ SAME = (
     *baremetal_writes.SAME,
     *(write for write in claim_writes.CLAIMS if not write.changes),
 )
+
+
+def every_tenth(writes: Iterable[Write]) -> list[object]:
+    """Return the writes as parameters of a test: a short run has every tenth of them, a long one all."""
+    return [
+        pytest.param(write, id=write.name, marks=[pytest.mark.long] if at % 10 else [])
+        for at, write in enumerate(writes)
+    ]

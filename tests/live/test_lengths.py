@@ -39,9 +39,13 @@ def started(backend):
 
         def start(name):
             if name not in known:
-                begin = running.embedded if name == "embedded" else getattr(web_servers, name)
-                behind = name in ("mod_proxy_uwsgi", "haproxy")
-                known[name] = stack.enter_context(begin(start("uwsgi") if behind else url))
+                if name == "embedded":
+                    begun = running.embedded(url)
+                elif name in ("mod_proxy_uwsgi", "haproxy"):
+                    begun = getattr(web_servers, name)(start("uwsgi"))
+                else:
+                    begun = getattr(web_servers, name)(url, processes=1)
+                known[name] = stack.enter_context(begun)
             return known[name]
 
         with running.embedded(url) as service:

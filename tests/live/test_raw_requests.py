@@ -68,8 +68,11 @@ def started(backend):
                         "DEFAULT": {"log_file": log, "use_stderr": False},
                         "oslo_middleware": {"enable_proxy_headers_parsing": True},
                     }
-                    begin = running.embedded if name == "embedded" else getattr(web_servers, name)
-                    service = stack.enter_context(begin(url, options))
+                    if name == "embedded":
+                        begun = running.embedded(url, options)
+                    else:
+                        begun = getattr(web_servers, name)(url, options, processes=1)
+                    service = stack.enter_context(begun)
                 known[name] = service, log
             return known[name]
 

@@ -26,7 +26,7 @@ TOKEN = b"X-Auth-Token: admin\r\n"
 @pytest.fixture(scope="module")
 def uwsgi(backend):
     url = backend.create_database()
-    with web_servers.uwsgi(url) as service:
+    with web_servers.uwsgi(url, processes=1) as service:
         yield service
     backend.drop_database(url)
 

@@ -50,7 +50,7 @@ def test_workers_share_neither_connections_nor_writers(databases, flags):
 def test_processes_of_mod_wsgi_share_neither_connections_nor_writers(databases):
     options = {"probe": {"databases": ",".join(databases)}, **OPTIONS}
     script = Path(__file__).with_name("probe.py")
-    with web_servers.mod_wsgi(databases[0], options, script) as service:
+    with web_servers.mod_wsgi(databases[0], options, script=script) as service:
         workers = [looked_at(service, place) for place, _ in enumerate(databases)]
     assert_nothing_was_shared(databases, workers)
 

@@ -441,8 +441,8 @@ def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm):
     end = time.monotonic() + (60 if LONG else 2.5)
 
     def repeat(work, seed):
-        chance = random.Random(seed)
-        while time.monotonic() < end:
+        chance, calls = random.Random(seed), itertools.count()
+        while next(calls) < 5 or time.monotonic() < end:
             work(chance)
 
     def bear(chance):

@@ -12,7 +12,7 @@ from placement.db.transaction import Transaction
 from tests.db import replay
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
-from tests.db.writes import ALL, REFUSED, VARIANTS
+from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
 
 each = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 
@@ -50,14 +50,7 @@ def test_replaying_the_events_gives_the_state(database, write):
             assert one.request["api"] == api.name
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        pytest.param(write, id=write.name, marks=[pytest.mark.long] if at % 10 else [])
-        for at, write in enumerate(write for write in (*ALL, *VARIANTS) if write.changes)
-    ],
-)
+@pytest.mark.parametrize("write", every_tenth(write for write in (*ALL, *VARIANTS) if write.changes))
 def test_a_write_that_notes_nothing_is_seen(database, write):
-    """Of each write in a long run, and of every tenth in a short one."""
     told(database, write, silent=True)
     assert replay.differences(replay.replayed(database), replay.read(database)) != {}

@@ -23,18 +23,11 @@ from tests.db import sql_hooks
 from tests.db.feed_audit import audited
 from tests.db.in_process import placement
 from tests.db.scenarios import Names, Write
-from tests.db.writes import ALL, HOST, REFUSED, SAME, VARIANTS, aggregates, claim, traits
+from tests.db.writes import ALL, HOST, REFUSED, SAME, VARIANTS, aggregates, claim, every_tenth, traits
 from tests.index.reader import Reader
 
 CHANGING = tuple(write for write in (*ALL, *VARIANTS) if write not in (*REFUSED, *SAME))
-#: That the audit can fail is shown for each write in a long run, and for every tenth in a short one.
-each = pytest.mark.parametrize(
-    "write",
-    [
-        pytest.param(write, id=write.name, marks=[pytest.mark.long] if at % 10 else [])
-        for at, write in enumerate(CHANGING)
-    ],
-)
+each = pytest.mark.parametrize("write", every_tenth(CHANGING))
 
 
 def begun(write, database):

@@ -117,7 +117,7 @@ def test_a_consumer_that_moved_is_given_back_where_it_is_now(cloud):
 
 @pytest.mark.parametrize("cloud", [True], ids=["history"], indirect=True)
 def test_a_consumer_that_comes_after_the_lock_is_given_back_as_it_is_by_then(cloud):
-    """Its row is not there to be locked, and others can still move it once it was read."""
+    """Its row was not there to be locked, so others can still move it after it is read."""
     (here, there), consumer, earlier = cloud.hosts, str(uuid.uuid4()), []
 
     def follows_the_lock(statement):

@@ -122,7 +122,7 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
         done = set()
         for consumer in chance.sample(several, count):
             time.sleep(0.01)
-            until(lambda: decided(work, consumer, done), f"{work} collides in each attempt")  # noqa: B023
+            until(lambda: decided(work, consumer, done), f"{consumer} collides in each attempt")  # noqa: B023
         return done
 
     def decided(work, consumer, done):

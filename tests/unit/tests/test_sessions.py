@@ -1,4 +1,4 @@
-"""jepsen/tests and tests are two sessions of pytest; who asks for one of both is told so."""
+"""jepsen/tests and tests need a session of pytest each; who asks for both in one is told so."""
 
 import os
 import subprocess
@@ -17,4 +17,4 @@ def test_both_in_one_session_are_an_error_of_one_line(places):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert done.stderr.strip() == ("ERROR: jepsen/tests and tests are two sessions of pytest: make jepsen, make test")
+    assert done.stderr.strip() == "ERROR: jepsen/tests and tests need a session of pytest each: make jepsen, make test"
