@@ -153,10 +153,12 @@ def _present(db: Connection, objects: Collection[Any]) -> dict[Any, int | None]:
 def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> list[tuple[Numbered, int]]:
     """Return the transactions of some writers after a number of each, with the numbers of their events."""
     later = sa.or_(*(sa.and_(events.c.writer_id == writer, events.c.seq > seq) for writer, seq in behind))
+    # SQLite has one writer at a time, and numbers rows as they are inserted.  Its clock has only milliseconds.
+    place = sa.literal_column("events.rowid" if db.dialect.name == "sqlite" else "0").label("place")
     query = (
         sa.select(
             *(events.c.writer_id, events.c.seq, events.c.ordinal, events.c.at, events.c.kind, events.c.uuid),
-            *(events.c.before_generation, events.c.generation),
+            *(events.c.before_generation, events.c.generation, place),
         )
         .where(later)
         .order_by(events.c.writer_id, events.c.seq, events.c.ordinal)
@@ -167,7 +169,7 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> list[tup
         length = 0
         for row in rows:
             if not length:
-                at = row.at
+                at, first = row.at, row.place
             length += 1
             if row.uuid is None or (row.before_generation is None and row.generation is None):
                 continue
@@ -177,7 +179,7 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> list[tup
             steps[key] = GenerationStep(key, before, row.generation)
         # An object that is created and deleted again leaves nothing.
         lasting = tuple(step for step in steps.values() if step.before is not None or step.after is not None)
-        found.append((Numbered(writer, seq, at, lasting), length))
+        found.append((Numbered(writer, seq, at, lasting, first), length))
     return found
 
 

@@ -36,12 +36,16 @@ class GenerationStep:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A transaction by its writer and number, with one step at most for each object."""
+    """A transaction by its writer and number, with one step at most for each object.
+
+    ``place`` is its place among all transactions, where the database has one writer at a time; else it is 0 in each.
+    """
 
     writer: int
     seq: int
     at: datetime.datetime
     steps: tuple[GenerationStep, ...]
+    place: int = 0
 
 
 #: Returns the states of objects after all transactions; without those that are not known.
@@ -91,13 +95,13 @@ def _is_circle(steps: Sequence[GenerationStep]) -> bool:
 
 
 def _by_time(transactions: Iterable[Numbered]) -> list[Numbered]:
-    """Return transactions by time, those of a writer in the order of their numbers."""
+    """Return transactions by place and time, those of a writer in the order of their numbers."""
     latest: dict[int, datetime.datetime] = {}
     timed = []
     for transaction in sorted(transactions, key=lambda one: (one.writer, one.seq)):
         at = latest[transaction.writer] = max(transaction.at, latest.get(transaction.writer, transaction.at))
-        timed.append((at, transaction.writer, transaction.seq, transaction))
-    timed.sort(key=lambda one: one[:3])
+        timed.append((transaction.place, at, transaction.writer, transaction.seq, transaction))
+    timed.sort(key=lambda one: one[:4])
     return [transaction for *_, transaction in timed]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -19,7 +20,7 @@ from placement.db.history import HistorySettings
 from placement.db.tables import change_writers, event_order, events
 from tests import web
 from tests.db import event_rows as rows
-from tests.db import interleaving
+from tests.db import interleaving, replay
 from tests.db.event_rows import aged, chain, key, write
 from tests.db.in_process import placement
 
@@ -80,6 +81,21 @@ def test_a_transaction_that_is_rolled_back_has_no_events(database):
         database.write(work)
     database.history.order()
     assert rows.in_order(database) == []
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_writes_of_one_millisecond_have_the_order_of_their_commits(database):
+    """Moves have no generations."""
+    with opened(database.url) as other:
+        calls = [placement(database), placement(other)]
+        roots = [str(uuid.uuid4()) for _ in range(3)]
+        for name in roots:
+            assert calls[0]("POST", "/resource_providers", body={"uuid": name, "name": name}).status == 200
+        for number in range(6):
+            body = {"name": roots[0], "parent_provider_uuid": roots[1 + number % 2]}
+            assert calls[number % 2]("PUT", f"/resource_providers/{roots[0]}", body=body).status == 200
+    database.write(lambda db: db.execute(sa.update(events).values(at=datetime.datetime(2026, 1, 1))))
+    assert replay.untruths(database) == []
 
 
 def test_generations_tell_the_order_where_clocks_do_not(database):
