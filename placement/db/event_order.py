@@ -154,7 +154,7 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> list[tup
     """Return the transactions of some writers after a number of each, with the numbers of their events."""
     later = sa.or_(*(sa.and_(events.c.writer_id == writer, events.c.seq > seq) for writer, seq in behind))
     # SQLite has one writer at a time, and numbers rows as they are inserted.  Its clock has only milliseconds.
-    place = sa.literal_column("events.rowid" if db.dialect.name == "sqlite" else "0").label("place")
+    place: sa.Label[int] = sa.literal_column("events.rowid" if db.dialect.name == "sqlite" else "0").label("place")
     query = (
         sa.select(
             *(events.c.writer_id, events.c.seq, events.c.ordinal, events.c.at, events.c.kind, events.c.uuid),
