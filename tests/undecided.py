@@ -16,11 +16,14 @@ PROPERTY = "undecided"
 
 
 def most(judged: int) -> int:
-    """Return how many undecided results a session with so many judged ones may have.
+    """Return how many undecided results are accepted in a session.
 
     The searches of jepsen/checker/linearizable.py are bounded, since their time is exponential in the calls that
     overlap.  A busy machine now and then makes a run exceed the bound; more of them mean that the searches or the
     workloads have become worse, and the runs prove less and less.
+
+    Args:
+        judged: The tests of the session that were judged, undecided ones included.
     """
     return max(2, judged // 5)
 

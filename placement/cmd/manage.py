@@ -161,9 +161,7 @@ def release(conf: cfg.ConfigOpts) -> int:
 def sweep_names(conf: cfg.ConfigOpts) -> int:
     """Remove the names that an earlier sweep marked, mark those that are unused now, and print the numbers."""
     with program.connected(conf) as database, Progress("db sweep"):
-        if schema.state(database.reading_engine) is not schema.State.CURRENT:
-            print(f"{PROG}: {schema.finding(database.reading_engine)}", file=sys.stderr)
-            return 1
+        schema.require_current(database.reading_engine)
         swept = sweep.sweep(database, conf.command.grace)
     print(framed(("Table", "Removed", "Marked"), *((of.table, of.removed, of.marked) for of in swept)))
     return 0

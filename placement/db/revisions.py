@@ -20,19 +20,19 @@ from placement import errors
 
 
 def upgrade(connection: Connection, revision: str) -> None:
-    """Upgrade to the revision; raises SchemaError if there is none such, or a revision refuses some rows."""
+    """Upgrade to the revision; raises SchemaError if it does not exist, or if one on the way refuses some rows."""
     with _refusals():
         command.upgrade(configuration(connection), revision)
 
 
 def downgrade(connection: Connection, revision: str) -> None:
-    """Downgrade to the revision; raises SchemaError if there is none such."""
+    """Downgrade to the revision; raises SchemaError if it does not exist."""
     with _refusals():
         command.downgrade(configuration(connection), revision)
 
 
 def stamp(connection: Connection, revision: str) -> None:
-    """Record the revision in place of the recorded one; raises SchemaError if there is none such."""
+    """Replace the recorded revision by this one; raises SchemaError if it does not exist."""
     with _refusals():
         command.stamp(configuration(connection), revision, purge=True)
 

@@ -21,7 +21,7 @@ TESTS = """
 
 @pytest.fixture
 def session(pytester, monkeypatch):
-    """A function that runs tests, of which some are undecided, with this many processes of pytest-xdist."""
+    """Run a session of ``judged`` tests, ``count`` of them undecided, in this number of processes of pytest-xdist."""
     # Else each process loads all plugins that are installed.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
