@@ -81,6 +81,24 @@ def test_a_server_in_one_process_has_no_thread_that_is_not_its_own(database_url)
         assert threads(service.pid) == 1 + 8  # one that accepts, and those of --threads
 
 
+#: What uWSGI logs as it starts: its first hook, its workers, and the first of them that has loaded the service.
+MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI app 0 "]
+
+
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+@pytest.mark.parametrize("moment", [pytest.param(text, id=text.strip()) for text in MOMENTS])
+def test_a_stop_while_it_starts_ends_it(database_url, moment, send):
+    """uWSGI alone would ignore SIGTERM until its workers have begun, and then wait for a worker that loads for ever."""
+    argv, _, directory = web_servers.uwsgi_command(database_url, OPTIONS)
+    log, environment = directory / "log", {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+    master = children.Child(argv, log, signal.SIGTERM, env=environment)
+    master.wait_until(lambda: moment in log.read_text())
+    send(master.pid, signal.SIGTERM)
+    until(lambda: master.ended, log.read_text())
+    until(lambda: not children.descendants(master.pid))
+    master.kill()
+
+
 @pytest.mark.parametrize("_time", range(20 if LONG else 2))
 def test_a_stop_under_load_ends_and_answers_whom_it_has_begun_to_serve(uwsgi, database_url, _time):
     """Claims wait for the lock of another writer when the signal comes, and have it afterwards."""
