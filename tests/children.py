@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import select
 import shutil
 import signal
@@ -150,9 +151,12 @@ class Child:
         If it takes too long, kill it and raise with the end of its log.
         """
         if self._note.exists():
+            deadline = time.monotonic() + PATIENCE
+            # uWSGI's master ignores SIGTERM until all its workers have begun, and the first of them may have answered.
+            while ignores(self.pid, self._stop_with) and time.monotonic() < deadline:
+                time.sleep(0.02)
             begun = self._descendants()
             os.kill(self.pid, self._stop_with)
-            deadline = time.monotonic() + PATIENCE
             while not (ended := self.ended) and time.monotonic() < deadline:
                 time.sleep(0.02)
             self._kill(begun)
@@ -237,6 +241,14 @@ def stopped(pid: int) -> bool:
         with contextlib.suppress(OSError):
             states.append(task.read_text().rpartition(")")[2].split()[0])
     return all(state in "TtZX" for state in states)
+
+
+def ignores(pid: int, number: int) -> bool:
+    """Whether the process ignores the signal."""
+    with contextlib.suppress(OSError):
+        [ignored] = re.findall(r"SigIgn:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+        return bool(int(ignored, 16) >> (number - 1) & 1)
+    return False
 
 
 def send(pid: int, number: int) -> None:
