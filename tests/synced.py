@@ -48,16 +48,29 @@ class Kept:
             for table in (provider_changes, change_writers):
                 connection.execute(sa.delete(table))
             self._at_first = {table: _rows(connection, table) for table in metadata.sorted_tables}
+        others = [table for table, rows in self._at_first.items() if not rows]
+        #: The names of the tables without rows at first that have some now.
+        self._filled = sa.union_all(
+            *(sa.select(sa.literal(table.name)).where(sa.exists(sa.select(1).select_from(table))) for table in others)
+        )
 
     def _empty(self) -> bool:
         """Delete rows that are not of a new database; return whether those of a new one are complete."""
         with self.database.engine.begin() as connection:
-            connection.execute(sa.update(resource_providers).values(root_provider_id=None, parent_provider_id=None))
-            for table, rows in reversed(self._at_first.items()):
-                key = table.primary_key.columns[0]
-                new = key.not_in([getattr(row, key.name) for row in rows]) if rows else sa.true()
-                connection.execute(sa.delete(table).where(new))
-            return all(_rows(connection, table) == rows for table, rows in self._at_first.items() if rows)
+            filled = set(connection.scalars(self._filled))
+            if resource_providers.name in filled:
+                unrelated = {"root_provider_id": None, "parent_provider_id": None}
+                connection.execute(sa.update(resource_providers).values(unrelated))
+            complete = True
+            for table, first in reversed(self._at_first.items()):
+                present = _rows(connection, table) if first else []
+                if present != first:
+                    key = table.primary_key.columns[0]
+                    connection.execute(sa.delete(table).where(key.not_in([getattr(row, key.name) for row in first])))
+                    complete = complete and _rows(connection, table) == first
+                elif table.name in filled:
+                    connection.execute(sa.delete(table))
+            return complete
 
 
 def _rows(connection: sa.Connection, table: sa.Table) -> list[sa.Row[Any]]:
