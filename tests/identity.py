@@ -36,6 +36,10 @@ key_repository = {directory}/keys
 key_repository = {directory}/keys
 [identity]
 password_hash_rounds = 4
+# A token takes 60 queries.  Keystone is one process here, so what it keeps in memory is never stale.
+[cache]
+enabled = true
+backend = dogpile.cache.memory
 """
 
 

@@ -80,18 +80,15 @@ def trial(write, database):
 
 
 WRITES = [*writes.ALL, *writes.DRY_RUNS]
-each_write = pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
 #: The second one reads before it writes.
 FIRST = [write for write in WRITES if LONG or write.name in ("create a provider", "allocate where no node is free")]
 
 
-@each_write
-def test_faults_that_pass_are_not_noticed(trial, backend):
-    """A lost connection, then a deadlock, a timeout or a serialization failure, at a statement; these at COMMIT too.
-
-    In a long run all of them, one after another.
-    """
+@pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
+def test_a_database_that_fails_is_not_noticed_or_reported(trial, backend):
     each_step_fails(trial, backend)
+    a_connection_lost_with_commit_leaves_it_open(trial)
+    faults_that_stay_are_conflict_or_unavailable(trial, backend)
 
 
 @pytest.mark.parametrize("write", FIRST, ids=lambda write: write.name)
@@ -101,6 +98,11 @@ def test_faults_that_pass_are_not_noticed_in_a_new_process(write, database, back
 
 
 def each_step_fails(trial, backend):
+    """A fault that passes is not noticed.
+
+    A lost connection, then a deadlock, a timeout or a serialization failure, at a statement; these at COMMIT too.  In a
+    long run all of them, one after another.
+    """
     for at, step in enumerate(trial.steps, 1):
         losses = [[loss] for loss in faults.LOSSES] if step != "COMMIT" else [[]]
         collisions = faults.collisions(backend.kind)
@@ -110,8 +112,7 @@ def each_step_fails(trial, backend):
             assert trial.run(at, *loss, *collisions) == trial.write.status
 
 
-@each_write
-def test_a_connection_lost_with_commit_leaves_it_open(trial):
+def a_connection_lost_with_commit_leaves_it_open(trial):
     """The request is not repeated, since it may have taken effect.  Only what precedes its transaction is.
 
     The connection is lost on its way there, and on its way back.
@@ -123,8 +124,7 @@ def test_a_connection_lost_with_commit_leaves_it_open(trial):
             assert 503 in statuses
 
 
-@each_write
-def test_faults_that_stay_are_answered_as_conflict_or_unavailable(trial, backend):
+def faults_that_stay_are_conflict_or_unavailable(trial, backend):
     """A conflict if every attempt collides, unavailable if the database stays away; and nothing has changed."""
     deadlock = faults.collisions(backend.kind)[0]
     places = range(1, len(trial.steps) + 1)
