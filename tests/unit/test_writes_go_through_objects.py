@@ -18,6 +18,9 @@ from placement.objects.claim_set import ClaimSet
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
+#: In one process, which parses the package once.
+pytestmark = pytest.mark.xdist_group("sources")
+
 ROOT = Path(placement.__file__).parent
 #: Methods that do one part of a change; the methods of locked providers and claim sets call them.
 PARTIAL_CHANGES = {

@@ -85,7 +85,7 @@ FIRST = [write for write in WRITES if LONG or write.name in ("create a provider"
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
-def test_a_database_that_fails_is_not_noticed_or_reported(trial, backend):
+def test_a_write_beside_faults_is_answered_truly(trial, backend):
     each_step_fails(trial, backend)
     a_connection_lost_with_commit_leaves_it_open(trial)
     faults_that_stay_are_conflict_or_unavailable(trial, backend)
