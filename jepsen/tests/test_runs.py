@@ -8,7 +8,8 @@ from jepsen.run import Plan
 from jepsen.tests.running import assert_a_run_violates_nothing
 from tests.run_length import LONG
 
-SECONDS, PEACE, SEEDS = (60.0, 3.0, 3) if LONG else (5.0, 0.5, 1)
+#: Seconds for each nemesis of a run, and without one at the end.
+EACH, PEACE, SEEDS = (20.0, 3.0, 3) if LONG else (2.5, 0.5, 1)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -28,4 +29,4 @@ SECONDS, PEACE, SEEDS = (60.0, 3.0, 3) if LONG else (5.0, 0.5, 1)
     ],
 )
 def test_no_invariant_is_violated(request, name, workloads, nemeses, seed):
-    assert_a_run_violates_nothing(request, name, Plan(workloads, nemeses, SECONDS, seed, PEACE))
+    assert_a_run_violates_nothing(request, name, Plan(workloads, nemeses, EACH * len(nemeses), seed, PEACE))

@@ -39,7 +39,7 @@ def test_single_claims_take_all_there_is(storm, round_):
     def fill(chance):
         strategy = chance.choice(STRATEGIES)
         for amount in (3, 2, 1):
-            while True:
+            for _ in range(12 * 5 + 1):
                 asked = request(hosts.query(amount))
                 [result] = results([storm.ask(*claiming(asked, strategy=strategy))])
                 yield amount, result
