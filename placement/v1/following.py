@@ -16,8 +16,9 @@ from placement.v1.schemas import event as schema
 
 #: The media type of a stream.
 EVENT_STREAM = "text/event-stream"
-#: Seconds after which a stream ends, so that its thread serves others; clients come again by themselves.
-_LONGEST_STREAM = 240.0
+#: Seconds after which a stream ends, so that its thread serves others; clients come again by themselves.  It is less
+#: than worker-reload-mercy and harakiri of etc/uwsgi/placement.ini, after which uWSGI kills the worker.
+LONGEST_STREAM = 75.0
 #: Seconds without an event after which a stream says that it is alive.
 _HEARTBEAT = 15.0
 #: Milliseconds after which a client comes again.
@@ -92,7 +93,7 @@ class Stream:
             self._watch.leave()
 
     def _made(self) -> Iterator[bytes]:
-        until = time.monotonic() + _LONGEST_STREAM
+        until = time.monotonic() + LONGEST_STREAM
         yield b"retry: %d\n\n" % _RETRY
         said = time.monotonic()
         try:
