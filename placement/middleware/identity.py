@@ -23,6 +23,7 @@ class Identity:
         # No layer further in needs the token.  What the context does not have cannot get into a log.
         context = RequestContext.from_environ(environ, auth_token=None, **_ids(environ), overwrite=True)
         if context.user_id is None or not _printable(context):
+            anonymous(environ)  # the newest context is that of the log
             return respond(Unauthenticated(), environ, start_response)
         environ[CONTEXT] = context
         return self._application(environ, start_response)
