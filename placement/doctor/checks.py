@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.doctor import configuration, data, database, feed, index, leases, server, trees
+from placement.doctor import configuration, data, database, feed, index, leases, rows, server, trees
 from placement.doctor.examination import Check
 
 CONFIGURATION, DATABASE, DATA = "configuration", "database", "data"
@@ -30,11 +30,15 @@ CHECKS: tuple[Check, ...] = (
     Check("parents", trees.parents, DATA),
     Check("roots", trees.roots, DATA),
     Check("provider_names", data.same_names, DATA),
+    Check("incomplete_providers", rows.incomplete_providers, DATA),
     Check("disabled_providers", data.disabled, DATA),
+    Check("impossible_inventories", rows.impossible_inventories, DATA),
+    Check("lost_inventories", rows.lost_inventories, DATA),
     Check("idle_consumers", data.idle_consumers, DATA),
     Check("consumers_without_owner", data.without_owner, DATA),
     Check("lost_allocations", data.lost_allocations, DATA),
     Check("allocations_without_consumer", data.without_consumer, DATA),
+    Check("repeated_allocations", rows.repeated_allocations, DATA),
     Check("over_commitment", data.over_commitment, DATA),
 )
 NAMES: tuple[str, ...] = tuple(check.name for check in CHECKS)

@@ -206,6 +206,38 @@ def disabled(db, world):
         )
 
 
+def incomplete(db, world):
+    _set(db, HOST, name=None)
+    _set(db, OTHER, generation=None)
+
+
+def impossible(db, world):
+    """Each number of its own kind, a ratio that is not finite among them."""
+    numbers = [
+        {"step_size": 0},
+        {"allocation_ratio": 0.0},
+        {"total": -8},
+        {"reserved": -1, "min_unit": 0, "max_unit": 0},
+    ]
+    for values, provider in zip(numbers, world, strict=True):
+        of_class = (tables.inventories.c.resource_provider_id == world[provider]) & (
+            tables.inventories.c.resource_class_id >= standard.FIRST_CUSTOM_ID
+        )
+        assert db.execute(sa.update(tables.inventories).where(of_class).values(values)).rowcount == 1
+
+
+def lost_inventory(db, world):
+    numbers = {"total": 8, "reserved": 0, "min_unit": 1, "max_unit": 8, "step_size": 1, "allocation_ratio": 1.0}
+    for place in ((NOWHERE, 0), (world[HOST], NO_CLASS)):
+        of = dict(zip(("resource_provider_id", "resource_class_id"), place, strict=True))
+        db.execute(sa.insert(tables.inventories).values(numbers | of))
+
+
+def repeated(db, world):
+    """Three times, which is one place."""
+    db.execute(sa.insert(allocations), [allocation(ONE, world[HOST])] * 2)
+
+
 WRITER = 2**21
 
 
@@ -265,6 +297,28 @@ PLANTS = {
         (loop, "parents", Severity.ERROR, False, [f"{GRANDCHILD} ({GRANDCHILD}) below {CHILD}"]),
         (own_parent, "parents", Severity.ERROR, False, [f"{OTHER} ({OTHER}) below {OTHER}"]),
         (same_names, "provider_names", Severity.WARNING, False, [f"Compute-1 ({HOST}), compute-1 ({OTHER})"]),
+        (incomplete, "incomplete_providers", Severity.WARNING, False, [f"{HOST}): name", f"{OTHER}): generation"]),
+        (
+            impossible,
+            "impossible_inventories",
+            Severity.WARNING,
+            False,
+            ["CUSTOM_FPGA, step_size", "FPGA, allocation_ratio", "FPGA, total", "FPGA, reserved, min_unit, max_unit"],
+        ),
+        (
+            lost_inventory,
+            "lost_inventories",
+            Severity.WARNING,
+            False,
+            [f"provider with the id {NOWHERE}", f"class with the id {NO_CLASS}"],
+        ),
+        (
+            repeated,
+            "repeated_allocations",
+            Severity.WARNING,
+            False,
+            [f"consumer {ONE}: provider {HOST}, class VCPU"],
+        ),
         (disabled, "disabled_providers", Severity.INFO, False, [f"{HOST} ({HOST}): 3 consumers"]),
         (gap, "feed_gaps", Severity.WARNING, False, [f"writer {WRITER}: 9 to 10", f"writer {WRITER}: 12"]),
         (expired_writer, "expired_writers", Severity.INFO, True, [f"writer {WRITER}"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 
 import pytest
@@ -135,6 +136,7 @@ class TestMetrics:
 
     @pytest.mark.parametrize("below", ["", "/below"])
     def test_one_that_cannot_be_written_to_is_found(self, configured, tmp_path_factory, below):
+        importlib.import_module("prometheus_client")  # the other user may be unable to read it
         directory = tmp_path_factory.mktemp("metrics")
         directory.chmod(0o555)
         above = [parent for parent in directory.parents if parent.is_relative_to(tmp_path_factory.getbasetemp().parent)]
