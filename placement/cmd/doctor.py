@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 
 from oslo_config import cfg
 
-from placement import deploy
+from placement import deploy, errors
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import stacked
+from placement.db.connect import connect
 from placement.db.database import Database
 from placement.doctor import checks
 from placement.doctor.document import document
@@ -60,6 +61,18 @@ def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
     arguments = conf.command
     if arguments.yes and not arguments.fix:
         refuse("--yes is for --fix: it mends what --fix shows")
+    try:
+        return _examine_and_mend(conf, arguments)
+    except errors.Unavailable:
+        # Its reason may be among what is wrong with the configuration.
+        without = [check.name for check in checks.CHECKS if check.about == checks.CONFIGURATION]
+        named = [name for name in without if name in arguments.check or not arguments.check]
+        if named:
+            _show(arguments, _examined(conf, connect(conf), named))
+        raise
+
+
+def _examine_and_mend(conf: cfg.ConfigOpts, arguments: argparse.Namespace) -> int:
     with program.connected(conf) as database:
         examination = _examined(conf, database, arguments.check)
         mended: list[Mended] = []
@@ -68,11 +81,15 @@ def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
         if arguments.yes:
             mended = [(fix, places, _mend(conf, database, fix)) for fix, places, _ in mended]
             examination = _examined(conf, database, arguments.check)
-    if arguments.json:
-        print(json.dumps(_document(examination, mended if arguments.fix else None), indent=2))
-    else:
-        print(_as_table(examination, mended if arguments.fix else None))
+    _show(arguments, examination, mended if arguments.fix else None)
     return _CODES[examination.worst]
+
+
+def _show(arguments: argparse.Namespace, examination: Examination, mended: Sequence[Mended] | None = None) -> None:
+    if arguments.json:
+        print(json.dumps(_document(examination, mended), indent=2))
+    else:
+        print(_as_table(examination, mended))
 
 
 def _examined(conf: cfg.ConfigOpts, database: Database, named: Collection[str]) -> Examination:

@@ -409,6 +409,21 @@ def doctor(tmp_path, database, in_process):
     return doctor
 
 
+@pytest.mark.parametrize("named", [[], ["options"], ["clock"]], ids=str)
+def test_without_a_database_the_configuration_is_examined(tmp_path, in_process, named):
+    path = tmp_path / "placement.conf"
+    path.write_text(
+        "[placement_database]\nconnection = mysql+pymysql://placement@127.0.0.1:1/placement\nmax_retries = 0\n"
+        "[api]\nauth_strategy = noauth2\nno_such_option = 1\n"
+    )
+    path.chmod(0o600)
+    words = [word for name in named for word in ("--check", name)]
+    ran = in_process(manage, "--config-file", str(path), "doctor", "--json", *words)
+    assert (ran.code, "The database cannot be reached" in ran.err) == (1, True)
+    found = json.loads(ran.out)["findings"] if ran.out else []
+    assert [each["check"] for each in found] == ([] if named == ["clock"] else ["options"])
+
+
 FIXABLE = [name for name, (_, _, _, fixable, _) in PLANTS.items() if fixable]
 
 
