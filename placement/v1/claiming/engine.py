@@ -226,24 +226,32 @@ class Claiming:
     def _write(self, chosen: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
         """Claim the places, and return whether each of them was taken and nothing given back for it."""
         size = len(chosen) if self._together else BATCH
-        existing: list[str] = []
         complete = True
         for start in range(0, len(chosen), size or 1):
-            batch = chosen[start : start + size]
-            written = self._written(batch, skip_locked=skip_locked)
-            for place, outcome in zip(batch, written, strict=True):
-                if isinstance(outcome, TakenPlace):
-                    self._end_taken(place, outcome)
-                    # What a consumer that moved gave back is room for those without a place.
-                    complete = complete and not outcome.moved
-                    continue
-                complete = False
-                if isinstance(outcome, errors.ConsumerGenerationConflict):
-                    existing.append(place.request.consumer)
-                elif not isinstance(outcome, errors.AllocationsChanged):
-                    self._conditions.note_failed(place)
+            batch = [place for place in chosen[start : start + size] if place.request.consumer in self._open]
+            if batch:
+                complete &= self._write_batch(batch, skip_locked=skip_locked)
+        return complete
+
+    def _write_batch(self, batch: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
+        """Claim places by one transaction, and return the same as ``_write``."""
+        complete, existing = True, False
+        written = self._written(batch, skip_locked=skip_locked)
+        for place, outcome in zip(batch, written, strict=True):
+            if isinstance(outcome, TakenPlace):
+                self._end_taken(place, outcome)
+                # What a consumer that moved gave back is room for those without a place.
+                complete = complete and not outcome.moved
+                continue
+            complete = False
+            if isinstance(outcome, errors.ConsumerGenerationConflict):
+                existing = True
+            elif not isinstance(outcome, errors.AllocationsChanged):
+                self._conditions.note_failed(place)
         if existing:
-            self._end_held(existing)
+            # In a call that is repeated, others hold something, too, also those for which no place was found: without
+            # this, each round would end as many of them as there is room for once more.
+            self._end_held(self._open)
         return complete
 
     def _written(self, batch: Sequence[ChosenPlace], *, unchanged: bool = False, skip_locked: bool) -> list[Written]:

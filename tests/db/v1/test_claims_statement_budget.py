@@ -9,6 +9,7 @@ import uuid
 
 import pytest
 
+from placement.v1.claiming import engine
 from placement.v1.handlers import claim
 from tests.db.claim_writes import claims, request
 from tests.db.faults import Plan, planted
@@ -88,3 +89,28 @@ def test_many_consumers_take_hardly_more_than_one(database, service, names):
     statements = plan.counted
     # One more for the ids of the consumers' rows, and one because many events have an INSERT of their own everywhere.
     assert len(statements) <= REFRESH + CLAIM + 2, "\n".join(statements)
+
+
+@pytest.mark.parametrize("new", [0, 4])
+@pytest.mark.parametrize("alike", [True, False], ids=["equal queries", "different queries"])
+def test_a_repeated_call_reads_once_what_its_consumers_hold(database, service, names, monkeypatch, alike, new):
+    """Little room is left, so each search finds places for few of the consumers that hold something already."""
+    monkeypatch.setattr(engine, "BATCH", 3)
+    roomy = stock("host", 1, VCPU=44, MEMORY_MB=4096, DISK_GB=100)
+    assert service(*names.fill(roomy)).status == 200
+    query = "resources=VCPU:1,MEMORY_MB:{}&in_tree=$host"
+    entries = [
+        request(f"consumer_{number}") | {"query": query.format(1 if alike else 1 + number)}
+        for number in range(40 + new)
+    ]
+    assert outcomes(service(*names.fill(claims(*entries[:40])))) == ["claimed"] * 40
+    plan = Plan()
+    planted(database, plan)
+    assert outcomes(service(*names.fill(claims(*entries)))) == ["held"] * 40 + ["claimed"] * new
+    # The first transaction is refused after its first statement; one more reads what is held.
+    claimed_then = 2 * (CLAIM + 2) + REFRESH if new else 1
+    assert len(plan.counted) <= REFRESH + 2 + claimed_then, "\n".join(plan.counted)
+
+
+def outcomes(answer):
+    return [one["outcome"] for one in answer.body["results"]]
