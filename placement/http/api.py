@@ -78,6 +78,7 @@ class Api:
         headers: Sent with every reply of the API, errors included, that has none of the name (in lower case).
         strict_bodies: Whether a body must have the content type of JSON (docs: api-content-type).  An API that takes
             it with any takes an empty body for ``{}``.
+        strict_queries: Whether an endpoint that declares no query refuses every parameter; else it ignores them.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Api:
     has_pages: bool = False
     headers: Headers = ()
     strict_bodies: bool = True
+    strict_queries: bool = False
 
     def __post_init__(self) -> None:
         if self.prefix and (not self.prefix.startswith("/") or self.prefix.endswith("/")):

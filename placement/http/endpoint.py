@@ -31,13 +31,15 @@ from placement.http import dry_run as dry_runs
 from placement.http.environ import API, ROUTE
 from placement.http.request import Request
 from placement.http.response import JSON, Reply
-from placement.schemas.declarations import SchemaType
+from placement.schemas.declarations import Object, SchemaType
 from placement.schemas.document import Body, Query
 from placement.schemas.success import Replies
 from placement.version_history import OLDEST, Version
 
 Handler = Callable[..., Reply]
 Target = Callable[[Request], Mapping[str, Any]]
+
+_NO_PARAMETERS = Query(Object())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ class Endpoint:
         policy: The rule that the caller must satisfy; None for no rule.
         target: Returns what the rule is asked about; None for the caller's own project and user.
         path: Judges the values in the path; called as the handler is, and raises a Failure.
-        query: The schema of the query; None ignores the query.
+        query: The schema of the query; None for no parameters, which the API then ignores or refuses.
         body: The schema of the JSON body; None reads no body, and asks for no Content-Type.
         limits: For each kind of entries, how many the document has.  ``max_<kind>_per_request`` is the option with
             the limit.
@@ -150,12 +152,13 @@ class Endpoint:
         """Check path, query and body, and leave the query and the body in the request."""
         if self.path is not None:
             self.path(req, **path_values)
-        if self.query is not None:
+        query = _NO_PARAMETERS if self.query is None and req.environ[API].strict_queries else self.query
+        if query is not None:
             pairs = req.pairs()
             if self.dry_run is not None:
                 # It is a parameter of every write, and of no schema.
                 pairs = [(name, value) for name, value in pairs if name != dry_runs.PARAMETER]
-            req.parameters = self.query.validate(pairs, req.version)
+            req.parameters = query.validate(pairs, req.version)
         if self.body is None:
             return
         try:

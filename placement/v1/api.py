@@ -66,4 +66,5 @@ V1 = Api(
         failures.InvalidPeriod,
     ),
     anonymous_is_admin=True,
+    strict_queries=True,
 )

@@ -1,0 +1,34 @@
+"""Every route of the API below /v1, those that will be added included."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from placement.routes import PLACEMENT
+from placement.v1.api import TABLE, V1
+from tests import web
+
+ROUTES = [(method, path) for path, methods in TABLE.items() for method in methods]
+CONSUMER = "5d8a3c1e-6a0b-4a52-9d53-3f6a55f0c7a1"
+REQUEST = {"consumer": CONSUMER, "consumer_type": "T", "project_id": "p", "user_id": "u", "query": "resources=VCPU:1"}
+BODIES = {"/claims": {"requests": [REQUEST]}, "/claims/{consumer}/extend": {"expires_in": 60}}
+
+
+@pytest.fixture(scope="module")
+def app():
+    return web.mounted(PLACEMENT, V1)
+
+
+@pytest.mark.parametrize("parameter", ["dryrun", "colour", "limit2"])
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_a_parameter_that_a_route_does_not_have_is_refused(app, method, path, parameter):
+    named = path.format(consumer=CONSUMER, provider="host1", object="host1")
+    body = json.dumps(BODIES[path]).encode() if method == "POST" else None
+    headers = {"content-type": "application/json"} if body else {}
+    answer = web.ask(app, method, f"/v1{named}?{parameter}=1", headers, body)
+    assert answer.status_int == 400
+    [error] = answer.json["errors"]
+    assert "Invalid query string parameters" in error["detail"]
+    assert f"'{parameter}'" in error["detail"]
