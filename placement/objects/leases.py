@@ -10,13 +10,12 @@ on it.  So of an extension and the end of the time exactly one takes effect, and
 from __future__ import annotations
 
 import datetime
-import logging
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
 
-from placement import errors, signals
+from placement import errors
 from placement.db.clock import CLOCK
 from placement.db.events import CONSUMER, Pair, Path
 from placement.db.tables import LEASE_IS_OVER, allocations, claims, consumers, touch_of, touched
@@ -24,8 +23,6 @@ from placement.db.transaction import Prerequisite, Reading, Transaction
 from placement.objects import release
 from placement.objects.consumer import Consumer
 from placement.objects.consumer_state import ConsumerState, written
-
-LOG = logging.getLogger(__name__)
 
 #: The generation in rows that only have an end: no consumer has it, so no mappings are shown.
 _NO_GENERATION = -1
@@ -102,16 +99,7 @@ def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
 
 def _end_due(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
     # An extension may have been committed before the lock was ours.
-    ending = [consumer for consumer in release.lock(db, uuids, skip_locked=skip_locked) if consumer.is_over]
-    release.end(db, ending, reason="expired")
-    if ending:
-        db.on_commit(lambda: _publish(len(ending)))
-    return len(ending)
-
-
-def _publish(ended: int) -> None:
-    LOG.info("Gave back what %d expired leases held.", ended)
-    signals.leases_expired(ended)
+    return release.end_over(db, release.lock(db, uuids, skip_locked=skip_locked))
 
 
 def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:

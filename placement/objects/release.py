@@ -6,17 +6,21 @@ Providers are not locked, since giving back only makes room (placement/objects/c
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
+from placement import signals
 from placement.db.events import CONSUMER
 from placement.db.tables import consumers
 from placement.db.transaction import Transaction
 from placement.objects import allocation_rows
 from placement.objects.consumer import Consumer
 from placement.objects.consumer_state import ConsumerState, note_end
+
+LOG = logging.getLogger(__name__)
 
 #: Consumers that one transaction releases; MariaDB makes a table of a list of a thousand or more.
 BATCH = 500
@@ -36,19 +40,37 @@ def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) 
 def release(db: Transaction, generations: Mapping[str, int | None], ids: Mapping[str, int] | None = None) -> list[str]:
     """End consumers that hold something, and return their uuids.
 
+    Those whose lease is over hold nothing, as for all who ask; what is left of them is given back beside.
+
     Args:
         generations: By uuid, the generation that the consumer must have; None for any.
         ids: By uuid, the id that its row must have; None for any.
     """
+    locked = lock(db, generations)
+    end_over(db, locked)
     ending = [
         consumer
-        for consumer in lock(db, generations)
-        if consumer.held_on
+        for consumer in locked
+        if consumer.exists
         and generations[consumer.uuid] in (None, consumer.generation)
         and (ids is None or ids[consumer.uuid] == consumer.id)
     ]
     end(db, ending)
     return [consumer.uuid for consumer in ending]
+
+
+def end_over(db: Transaction, locked: Collection[Consumer]) -> int:
+    """End those of these locked consumers whose lease is over, and return their number."""
+    ending = [consumer for consumer in locked if consumer.is_over]
+    if ending:
+        end(db, ending, reason="expired")
+        db.on_commit(lambda: _publish_expired(len(ending)))
+    return len(ending)
+
+
+def _publish_expired(ended: int) -> None:
+    LOG.info("Gave back what %d expired leases held.", ended)
+    signals.leases_expired(ended)
 
 
 def end(db: Transaction, ending: Collection[Consumer], *, reason: str | None = None) -> None:

@@ -113,9 +113,12 @@ class HeldOtherwise(errors.Conflict):
 
 
 class NothingNamed(errors.BadRequest):
-    """A release names neither consumers nor conditions, or both."""
+    """A release names neither consumers nor conditions, or both; or it has a limit without conditions."""
 
-    template = "A release names either consumers or conditions about them: at least one, and not both."
+    template = (
+        "A release names either consumers or conditions about them: at least one, and not both.  A limit is only for "
+        "conditions."
+    )
 
 
 class NothingPlaced(errors.Conflict):

@@ -17,7 +17,7 @@ def release(req: Request) -> Reply:
     """Release all that several consumers hold: those that are named, or those that meet every condition."""
     named = req.parameters.all("consumer")
     by_conditions = any(name in schema.CONDITION_NAMES for name in req.parameters)
-    if bool(named) == by_conditions:
+    if bool(named) == by_conditions or (named and "limit" in req.parameters):
         raise NothingNamed()
     for uuid in named:
         check_uuid(uuid)

@@ -60,6 +60,18 @@ def test_it_cannot_be_moved_and_keeps_nobody_away(cloud, over):
     assert outcomes(with_it) == [(409, "refused")]
 
 
+@pytest.mark.parametrize("dry", ["", "&dry_run=true"], ids=["released", "tried"])
+def test_its_release_finds_nothing_and_gives_it_back_as_expired(cloud, over, dry):
+    assert cloud("GET", f"/v1/claims/{over['consumer']}").status == 404
+    answer = cloud("DELETE", f"/v1/claims?consumer={over['consumer']}{dry}").body
+    shown = answer["dry_run"]["body"] if dry else answer
+    assert shown == {"released": [], "missing": [over["consumer"]], "complete": True}
+    assert cloud.count(claims) == (1 if dry else 0)
+    if not dry:
+        newest = cloud("GET", f"/v1/events?consumer={over['consumer']}").body["events"][-1]
+        assert newest["changes"]["reason"] == [None, "expired"]
+
+
 def test_an_extension_counts_from_the_attempt_that_is_committed(cloud, monkeypatch):
     """The new end is over before the reply is read, as where the database was stalled: nothing ends unanswered."""
     cloud.host("h", VCPU=2)
