@@ -59,7 +59,7 @@ V1 = Api(
     rules=policy.RULES,
     failures=(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
-        failures.UnknownCheck,
+        *(failures.UnknownCheck, failures.ClassNamedTwice),
         *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
         *(failures.InvalidPosition, failures.PositionLost, failures.TimeUnknown, failures.TooManyChanges),

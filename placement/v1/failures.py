@@ -19,6 +19,13 @@ class UnknownProvider(errors.BadRequest):
     template = "The parameter %(parameter)s names no resource provider by uuid or name: %(provider)s"
 
 
+class ClassNamedTwice(errors.BadRequest):
+    """A value of a query states two amounts of one resource class."""
+
+    code = errors.QUERY_BAD_VALUE
+    template = "The parameter %(parameter)s names the resource class %(name)s twice."
+
+
 class InvalidClaim(errors.BadRequest):
     """A request of a call contradicts itself or another one."""
 

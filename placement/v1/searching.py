@@ -17,8 +17,9 @@ from placement.search.query import parse
 from placement.search.query.existence import unknown_traits
 from placement.search.query.query import SearchQuery
 from placement.v1 import lookup
+from placement.v1.failures import ClassNamedTwice
 
-_IN_TREE = "in_tree"
+_IN_TREE, _RESOURCES = "in_tree", "resources"
 
 
 def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
@@ -29,7 +30,8 @@ def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
 def parsed(parameters: Parameters, snapshot: Snapshot, conf: cfg.ConfigOpts) -> SearchQuery:
     """Return the query that parameters make, read as the newest version of /allocation_candidates reads it.
 
-    ``in_tree`` takes names of providers, too.  Whether classes and traits exist is not checked.
+    ``in_tree`` takes names of providers, too, and a class is named once in a value of ``resources``.  Whether classes
+    and traits exist is not checked.
 
     Raises:
         errors.BadRequest: For the first mistake in the query.
@@ -39,8 +41,21 @@ def parsed(parameters: Parameters, snapshot: Snapshot, conf: cfg.ConfigOpts) -> 
         for name, value in parameters.items()
     ]
     query = parse.search_query(Parameters(pairs), mv.LATEST)
+    for name, value in pairs:
+        if name.startswith(_RESOURCES):
+            _check_classes(name, value)
     check_demands(query, conf)
     return query
+
+
+def _check_classes(parameter: str, value: str) -> None:
+    """Raise ClassNamedTwice if a value names a class twice; Placement takes its last amount."""
+    seen = set()
+    for piece in value.split(","):
+        name = piece.partition(":")[0]
+        if name in seen:
+            raise ClassNamedTwice(parameter=parameter, name=name)
+        seen.add(name)
 
 
 def _uuid(snapshot: Snapshot, parameter: str, ident: str) -> str:
