@@ -24,11 +24,12 @@ from placement import errors
 from placement.baremetal import versions
 from placement.baremetal.failures import NodeNotFound
 from placement.baremetal.objects.locked_node import LockedNode
-from placement.baremetal.objects.node import Node, canonical
+from placement.baremetal.objects.node import Node
 from placement.baremetal.objects.record import Record
 from placement.db.transaction import Reading, Transaction
 from placement.http.environ import CONTEXT
 from placement.http.request import Request
+from placement.uuids import canonical
 
 Target = Mapping[str, Any]
 

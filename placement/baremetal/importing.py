@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.baremetal.objects import holding, states
 from placement.baremetal.objects.locked_node import LockedNode
-from placement.baremetal.objects.node import Node, canonical, traits_of
+from placement.baremetal.objects.node import Node, traits_of
 from placement.baremetal.objects.record import ACTIVE, Record
 from placement.baremetal.schemas import free_form
 from placement.db.database import Database
@@ -25,6 +25,7 @@ from placement.db.tables import allocations, baremetal_nodes, resource_providers
 from placement.db.transaction import Reading, Transaction
 from placement.objects.consumer import Owner
 from placement.objects.trait import Trait
+from placement.uuids import canonical
 
 Document = Mapping[str, Any]
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oslo_config import cfg
 
-from placement.baremetal.objects.node import canonical
 from placement.cmd import consumer_reports, program
 from placement.cmd.consumer_reports import Release
 from placement.cmd.ironic import Ironic, Unreadable
@@ -26,6 +25,7 @@ from placement.objects.usage import UNKNOWN_TYPE
 from placement.orphans import comparison, consumers, releasing
 from placement.orphans.comparison import DiscrepancyKind, Review
 from placement.orphans.expected import BAREMETAL, INSTANCE, MIGRATION, Expected, InvalidNames, named
+from placement.uuids import canonical
 
 #: The exit code if something was found that is to be mended.
 FOUND = 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid as uuid_module
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from placement.http.response import Reply, newest, no_content, ok
 from placement.objects.allocation import ConsumerAllocations, ConsumerShare, ProviderAllocations
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
-from placement.objects.consumer import check_uuid
+from placement.objects.consumer import canonical_uuid
 from placement.objects.joint_claims import joint_write
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
@@ -34,7 +33,7 @@ def show(req: Request, consumer_uuid: str) -> Reply:
 
 def _check_uuid(_req: Request, consumer_uuid: str) -> None:
     """Refuse a path that names no consumer."""
-    check_uuid(consumer_uuid)
+    canonical_uuid(consumer_uuid)
 
 
 @endpoint(
@@ -46,7 +45,7 @@ def _check_uuid(_req: Request, consumer_uuid: str) -> None:
 )
 def replace(req: Request, consumer_uuid: str) -> Reply:
     """Replace all allocations of the consumer."""
-    consumer = str(uuid_module.UUID(consumer_uuid))
+    consumer = canonical_uuid(consumer_uuid)
     wanted = claims({consumer: req.document}, req.conf.placement)
     with errors.prefixed(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
         _place(req, wanted)

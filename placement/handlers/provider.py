@@ -19,6 +19,7 @@ from placement.schemas import provider as schema
 from placement.schemas.replies import provider as replies
 from placement.search.find import find_providers
 from placement.search.query import existence, parse
+from placement.uuids import canonical
 
 _LINKS = (
     ("inventories", mv.INITIAL),
@@ -48,7 +49,7 @@ def list_providers(req: Request) -> Reply:
 def create(req: Request) -> Reply:
     """Create a provider, as a root or as the child of another."""
     body = req.document
-    uuid = str(uuid_module.UUID(body["uuid"])) if "uuid" in body else str(uuid_module.uuid4())
+    uuid = canonical(body.get("uuid", "")) or str(uuid_module.uuid4())
     parent_uuid = body.get("parent_provider_uuid")
     provider = req.write(
         lambda db: LockedProvider.create(db, uuid=uuid, name=body["name"], parent_uuid=parent_uuid).record,

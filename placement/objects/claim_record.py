@@ -24,7 +24,7 @@ from placement.db.tables import (
     users,
 )
 from placement.db.transaction import Reading, Transaction
-from placement.objects.consumer_state import written
+from placement.objects.consumer_state import stored_uuids, written
 from placement.objects.provider import GENERATION
 from placement.objects.usage import UNKNOWN_TYPE
 
@@ -135,6 +135,11 @@ class HeldClaim:
                 held.provider_names[row.provider] = row.name
                 held.provider_generations[row.provider] = row.provider_generation
         return found
+
+    @classmethod
+    def of_spelling(cls, db: Reading, text: str) -> Self | None:
+        """Return what the consumer holds whose uuid a text spells; None if that is nothing, or its time is over."""
+        return next(iter(cls.of_consumers(db, [*stored_uuids(db, [text]).values()]).values()), None)
 
     @classmethod
     def _of_row(cls, row: Any) -> Self:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from oslo_utils import uuidutils
 
 from placement import errors
 from placement.db import dialects, names
@@ -32,6 +31,7 @@ from placement.db.tables import (
 )
 from placement.db.transaction import Collision, Reading, Transaction
 from placement.objects.provider import ResourceProvider
+from placement.uuids import canonical
 
 #: Names that are looked up by the statement that reads consumers; more of them have statements of their own.
 _FEW_NAMES = 8
@@ -39,10 +39,12 @@ _FEW_NAMES = 8
 _FEW_PROVIDERS = 100
 
 
-def check_uuid(text: str) -> None:
-    """Raise MalformedConsumerUuid unless the text can be the uuid of a consumer."""
-    if not uuidutils.is_uuid_like(text):
+def canonical_uuid(text: str) -> str:
+    """Return the canonical form of the uuid of a consumer; raises MalformedConsumerUuid."""
+    found = canonical(text)
+    if found is None:
         raise errors.MalformedConsumerUuid(uuid=text)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

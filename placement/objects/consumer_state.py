@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -22,6 +23,7 @@ from placement.db.tables import (
 )
 from placement.db.transaction import Reading, Transaction
 from placement.objects.claim import Claim
+from placement.uuids import spellings
 
 #: An amount of one class on one provider, by the provider's uuid and the name of the class.
 _Key = tuple[str, str]
@@ -78,6 +80,22 @@ class ConsumerState:
                     key = row.provider, row.resource_class
                     state.held[key] = state.held.get(key, 0) + row.used
         return found
+
+
+def stored_uuids(db: Reading, texts: Collection[str]) -> dict[str, str]:
+    """Return, for each text that spells the uuid of a consumer, that uuid in the form in which its row has it.
+
+    Of two consumers whose uuids differ in their spelling only, the one that is spelled exactly so goes first.  Where
+    there is no row it is the canonical form.
+    """
+    wanted = {text: spellings(text) for text in texts}
+    rows = db.execute(_STORED, {"uuids": sorted({*itertools.chain(*wanted.values())})})
+    stored = {row.uuid for row in rows}
+    in_any_case = {uuid.lower(): uuid for uuid in stored}  # some collations find it in another case, too
+    return {
+        text: next((each for each in forms if each in stored), in_any_case.get(forms[-1], forms[-1]))
+        for text, forms in wanted.items()
+    }
 
 
 #: A consumer that holds nothing.
@@ -178,6 +196,7 @@ def _batches(uuids: Collection[str]) -> list[list[str]]:
 
 _A, _C = allocations.c, consumers.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_STORED = sa.select(_C.uuid).where(_C.uuid.in_(_UUIDS))
 _LOCK = sa.select(_C.id).where(_C.uuid == sa.bindparam("uuid")).with_for_update()
 _LEASE = sa.select(claims.c.expires_at).join(consumers, _C.id == claims.c.consumer_id)
 _LEASE = _LEASE.where(_C.uuid == sa.bindparam("uuid"))

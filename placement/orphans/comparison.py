@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from placement.baremetal.objects.node import canonical
 from placement.objects.hosts import Tree
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.orphans.consumers import AgedHolder
 from placement.orphans.expected import INSTANCE, Expected, NovaServer
+from placement.uuids import canonical
 
 
 class DiscrepancyKind(enum.StrEnum):

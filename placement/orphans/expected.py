@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from placement.baremetal.objects.node import canonical
 from placement.orphans import flavors
 from placement.orphans.flavors import FlavorDemand
+from placement.uuids import canonical
 
 INSTANCE, MIGRATION, BAREMETAL = "INSTANCE", "MIGRATION", "BAREMETAL"
 _NODE = "OS-EXT-SRV-ATTR:hypervisor_hostname"

@@ -85,18 +85,24 @@ class Parameters:
 
 
 class Query(_Document):
-    """The query string of a request; uuids have the form with dashes.
+    """The query string of a request.
 
     Args:
         schema_type: The parameters, as an object with the value of each that counts.
         repeated: Parameters whose values all count, with the first version in which they do; suffixes of groups are
             left out.
+        formats: Those of its uuids.
     """
 
-    formats = validator.STRICT
-
-    def __init__(self, schema_type: Object, repeated: Mapping[str, Version] | None = None) -> None:
+    def __init__(
+        self,
+        schema_type: Object,
+        repeated: Mapping[str, Version] | None = None,
+        *,
+        formats: validator.Formats = validator.STRICT,
+    ) -> None:
         super().__init__(schema_type)
+        self.formats = formats
         self._fields = schema_type.fields
         self._repeated = repeated or {}
 

@@ -6,16 +6,20 @@ from placement import errors
 from placement.db.database import Database
 from placement.index.snapshot import Snapshot
 from placement.search.query import existence
+from placement.uuids import canonical
 from placement.v1.failures import NoSuchProvider, UnknownProvider
 
 
 def find(snapshot: Snapshot, ident: str) -> int | None:
-    """Return the slot of the provider with exactly this uuid or, if there is none, exactly this name; else None.
+    """Return the slot of the provider with exactly this uuid, exactly this name, or this uuid in another spelling.
 
-    A uuid goes first: a provider whose name is the uuid of another one is found by its own uuid only.
+    The first of these that there is goes first: a provider whose name is the uuid of another one is found by its own
+    uuid only.  None if there is none.
     """
     slot = snapshot.by_uuid.get(ident)
-    return snapshot.by_name.get(ident) if slot is None else slot
+    if slot is None:
+        slot = snapshot.by_name.get(ident)
+    return snapshot.by_uuid.get(canonical(ident) or ident) if slot is None else slot
 
 
 def of_path(snapshot: Snapshot, ident: str) -> int:

@@ -11,6 +11,7 @@ from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.transaction import Transaction
 from placement.objects import holders, release
+from placement.objects.consumer_state import stored_uuids
 from placement.objects.holders import ConsumerFilter
 
 
@@ -27,7 +28,10 @@ class Released:
 
 
 def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> Released:
-    """Release the consumers of these uuids; what was not done before the deadline of a request is left."""
+    """Release the consumers of these uuids, in any spelling; what was not done before the deadline is left.
+
+    The result has each consumer once, in the form that is stored.
+    """
     deadline = retry.new_deadline()
     done = Released()
     named = [*dict.fromkeys(uuids)]
@@ -36,9 +40,11 @@ def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> 
             done.complete = False
             break
         batch = named[start : start + release.BATCH]
-        ended = frozenset(_write(database, dict.fromkeys(batch)))
-        done.released += [uuid for uuid in batch if uuid in ended]
-        done.missing += [uuid for uuid in batch if uuid not in ended]
+        stored = database.read(lambda db: stored_uuids(db, batch))  # noqa: B023
+        shown = [uuid for uuid in dict.fromkeys(stored[text] for text in batch) if uuid not in done.released]
+        ended = frozenset(_write(database, dict.fromkeys(shown)))
+        done.released += [uuid for uuid in shown if uuid in ended]
+        done.missing += [uuid for uuid in shown if uuid not in ended and uuid not in done.missing]
     return done
 
 

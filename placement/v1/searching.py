@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from oslo_config import cfg
-from oslo_utils import uuidutils
 
 from placement import microversion as mv
 from placement.conf.searches import check_demands
@@ -16,6 +15,7 @@ from placement.search.explain.mistakes import Names
 from placement.search.query import parse
 from placement.search.query.existence import unknown_traits
 from placement.search.query.query import SearchQuery
+from placement.uuids import is_uuid
 from placement.v1 import lookup
 from placement.v1.failures import ClassNamedTwice
 
@@ -60,7 +60,7 @@ def _check_classes(parameter: str, value: str) -> None:
 
 def _uuid(snapshot: Snapshot, parameter: str, ident: str) -> str:
     """Return the uuid of a provider; a uuid that no provider has is kept, as the search does."""
-    if lookup.find(snapshot, ident) is None and uuidutils.is_uuid_like(ident.strip()):
+    if lookup.find(snapshot, ident) is None and is_uuid(ident.strip()):
         return ident
     return snapshot.provider(lookup.of_parameter(snapshot, parameter, ident)).uuid
 

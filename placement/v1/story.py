@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
-
 from placement.db.transaction import Reading
 from placement.http.request import Request
 from placement.objects import event
 from placement.objects.event import EventFilter
 from placement.schemas.document import Parameters
+from placement.uuids import is_uuid, spellings
 from placement.v1 import lookup
 from placement.v1.failures import UnknownProvider
 from placement.v1.schemas import event as schema
@@ -65,9 +64,7 @@ def of_parameter(req: Request, ident: str) -> str:
 
 def _as_written(db: Reading, ident: str) -> str | None:
     """Return a uuid as it is written in the database, else in the form with dashes; None if it is none."""
-    try:
-        canonical = str(uuid.UUID(ident))
-    except ValueError:
+    if not is_uuid(ident):
         return None
-    spellings = dict.fromkeys((ident, canonical))
-    return next(filter(None, (event.written(db, spelling) for spelling in spellings)), canonical)
+    forms = spellings(ident)
+    return next(filter(None, (event.written(db, form) for form in forms)), forms[-1])

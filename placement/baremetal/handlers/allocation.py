@@ -7,7 +7,6 @@ import uuid as uuid_module
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from oslo_utils import uuidutils
 from sqlalchemy.engine import Row
 
 from placement import errors, signals
@@ -39,6 +38,7 @@ from placement.http.failures import MethodNotAllowed
 from placement.http.request import Request
 from placement.http.response import Reply, created, no_content, ok
 from placement.objects.consumer import Owner
+from placement.uuids import canonical, is_uuid
 
 Result = TypeVar("Result")
 
@@ -107,14 +107,14 @@ def _checked(req: Request, document: dict[str, Any]) -> AllocationRequest:
         raise schema.InvalidName(verb="create", name=name)
     if not document.get("resource_class") and not document.get("node"):
         raise ResourceClassMissing()
-    if uuid is not None and not uuidutils.is_uuid_like(uuid):
+    if uuid is not None and not is_uuid(uuid):
         raise schema.InvalidUuid(uuid=uuid)
     schema.check_count("traits", len(traits), schema.MAX_TRAITS)
     schema.check_traits(traits)
     extra = document.get("extra") or {}
     free_form.check("extra", extra)
     return AllocationRequest(
-        uuid=str(uuid_module.UUID(uuid) if uuid else uuid_module.uuid4()),
+        uuid=canonical(uuid or "") or str(uuid_module.uuid4()),
         name=name,
         resource_class=document.get("resource_class") or "",
         traits=traits,

@@ -17,12 +17,13 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from placement.baremetal.objects.node import Node, canonical, inventory_class
+from placement.baremetal.objects.node import Node, inventory_class
 from placement.baremetal.objects.states import AVAILABLE, is_available
 from placement.db.tables import allocations, baremetal_nodes, resource_providers
 from placement.db.transaction import Reading
 from placement.index.slots import EMPTY, SlotSet, intersection
 from placement.index.snapshot import Snapshot
+from placement.uuids import canonical
 
 #: How many free nodes are looked at first, at random, and then, if there are few.
 SAMPLE, LARGER_SAMPLE = 16, 128

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import uuid as uuid_module
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import os_resource_classes
 import sqlalchemy as sa
-from oslo_utils import uuidutils
 
 from placement.baremetal import failures
 from placement.baremetal.objects import states
@@ -23,16 +21,12 @@ from placement.db.tables import (
     traits,
 )
 from placement.db.transaction import Reading
+from placement.uuids import canonical
 
 #: The class of the unit of a node that has no resource class.
 UNCLASSIFIED = "CUSTOM_BAREMETAL_UNCLASSIFIED"
 #: Uuids in one statement.
 _MANY = 5000
-
-
-def canonical(ident: str) -> str | None:
-    """Return the uuid that a text spells, in the form in which it is stored; None for a text that is no uuid."""
-    return str(uuid_module.UUID(ident)) if uuidutils.is_uuid_like(ident) else None
 
 
 def inventory_class(resource_class: str | None) -> str:

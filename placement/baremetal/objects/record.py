@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import datetime
 import functools
-import uuid as uuid_module
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import sqlalchemy as sa
-from oslo_utils import uuidutils
 
 from placement.baremetal.failures import (
     NodeHasNoRecord,
@@ -26,6 +24,7 @@ from placement.baremetal.failures import (
 )
 from placement.db.tables import RECORD_IS_LIVE, baremetal_allocations, utcnow
 from placement.db.transaction import Reading, Transaction
+from placement.uuids import canonical
 
 ALLOCATING, ACTIVE, ERROR = "allocating", "active", "error"
 
@@ -87,10 +86,8 @@ class Record:
 
     @classmethod
     def _found(cls, db: Reading, select: sa.Select[Any], ident: str) -> Self | None:
-        if uuidutils.is_uuid_like(ident):
-            column, key = _R.uuid, str(uuid_module.UUID(ident))
-        else:
-            column, key = _R.name, ident
+        uuid = canonical(ident)
+        column, key = (_R.name, ident) if uuid is None else (_R.uuid, uuid)
         row = db.execute(select.where(column == sa.bindparam("key")), {"key": key}).first()
         return None if row is None else cls(*row)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import os_traits
-from oslo_utils import uuidutils
 from sqlalchemy.engine import Row
 
 from placement import errors
@@ -23,6 +22,7 @@ from placement.baremetal.versions import Version
 from placement.http.request import Request
 from placement.schemas.declarations import ANYTHING, Array, Field, JSONSchema, Object, SchemaType, nullable, string
 from placement.schemas.document import Body
+from placement.uuids import is_uuid
 
 _STANDARD_TRAITS = frozenset(os_traits.get_traits())
 _CUSTOM_TRAIT = re.compile(r"CUSTOM_[A-Z0-9_]+")
@@ -101,7 +101,7 @@ UPDATE = patch(_PatchValue())
 
 def check_ident(ident: str) -> None:
     """Raise InvalidIdent unless this can be the uuid or the name of a node or an allocation."""
-    if not is_name(ident) and not uuidutils.is_uuid_like(ident):
+    if not is_name(ident) and not is_uuid(ident):
         raise InvalidIdent(ident=ident)
 
 

@@ -11,7 +11,7 @@ from oslo_utils import strutils
 from placement import errors
 from placement.baremetal import json_patch
 from placement.baremetal.failures import NotInThisVersion
-from placement.baremetal.objects.node import Node, canonical
+from placement.baremetal.objects.node import Node
 from placement.baremetal.schemas import free_form
 from placement.baremetal.schemas.name import is_name
 from placement.baremetal.schemas.node_fields import FIELDS, UPDATABLE
@@ -19,6 +19,7 @@ from placement.baremetal.schemas.patch import patch
 from placement.baremetal.versions import Version
 from placement.schemas.declarations import ANYTHING, Field, Object, required
 from placement.schemas.document import Body
+from placement.uuids import canonical
 
 _RESERVED = ("maintenance", "management", "states", "vendor_passthru", "detail", "validate")
 

@@ -9,12 +9,12 @@ from placement import errors
 from placement.baremetal import versions
 from placement.baremetal.failures import NotInThisVersion
 from placement.baremetal.objects import states
-from placement.baremetal.objects.node import canonical
 from placement.baremetal.objects.node_page import COLUMNS, NodeFilter, NodePage
 from placement.baremetal.schemas.node import InvalidNodeValue, NoChassis, check_visible, truth, uuid_of
 from placement.baremetal.schemas.node_fields import FIELDS, SHORT, visible
 from placement.baremetal.schemas.query import PAGING, Arguments, Paging
 from placement.baremetal.versions import Version
+from placement.uuids import canonical
 
 
 class InvalidProvisionState(errors.BadRequest):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from oslo_utils import uuidutils
-
 from placement import errors
+from placement.uuids import is_uuid
 
 #: The most items of one page, and their number where the client states none.
 MAX_LIMIT = 1000
@@ -121,7 +120,7 @@ class Arguments:
             BadRequest: A value is not of its type.
         """
         marker, direction = self.get("marker"), self.get("sort_dir") if "sort_dir" in self else "asc"
-        if marker is not None and not uuidutils.is_uuid_like(marker):
+        if marker is not None and not is_uuid(marker):
             raise InvalidMarker(marker=marker)
         if direction not in ("asc", "desc"):
             raise InvalidSortDirection(direction=direction)

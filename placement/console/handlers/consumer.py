@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,6 +18,7 @@ from placement.objects import holders
 from placement.objects.claim_record import HeldClaim
 from placement.objects.event import EventFilter
 from placement.schemas.document import Parameters
+from placement.uuids import canonical, spellings
 from placement.v1.failures import NothingKnown
 from placement.v1.schemas import consumer as schema
 from placement.version_history import OLDEST
@@ -62,12 +62,11 @@ def list_consumers(req: Request) -> Reply:
 @endpoint(policy="placement:v1:claims:show", query=timeline.QUERY, negotiates=False)
 def show(req: Request, consumer: str) -> Reply:
     """Show a consumer: what it holds on which providers, until when, and its history; also one that is gone."""
-    try:
-        named = str(uuid.UUID(consumer))
-    except ValueError:
-        raise NothingKnown(object=consumer) from None
-    held = req.read(lambda db: HeldClaim.of_consumers(db, [named])).get(named)
-    told = timeline.of(req, EventFilter(uuids=(named,), kinds=(CONSUMER,)))
+    named = canonical(consumer)
+    if named is None:
+        raise NothingKnown(object=consumer)
+    held = req.read(lambda db: HeldClaim.of_spelling(db, consumer))
+    told = timeline.of(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
     if held is not None:
         return pages.show(req, "consumer.html", page="consumers", held=held, timeline=told)
     if told is None or told.is_empty:

@@ -17,6 +17,7 @@ from placement.http.response import Reply
 from placement.objects.event import MARK, EventFilter
 from placement.schemas.declarations import IDENTIFIER, UUID, Field, Object, string
 from placement.schemas.document import Query
+from placement.schemas.validator import LENIENT
 from placement.v1 import story
 from placement.v1.following import Following
 from placement.v1.schemas import event as schema
@@ -41,7 +42,8 @@ _LIST = Query(
         Field("project", IDENTIFIER, since=OLDEST),
         Field("after", _MARK, since=OLDEST),
         Field("position", _MARK, since=OLDEST),
-    )
+    ),
+    formats=LENIENT,
 )
 
 

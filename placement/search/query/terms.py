@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from oslo_utils import uuidutils
-
 from placement import errors
 from placement import microversion as mv
 from placement.microversion import Version
 from placement.search.query.query import NameCondition
+from placement.uuids import is_uuid
 
 #: An amount that no inventory can supply, in place of every greater amount: it fits into 64 bits with room for sums.
 TOO_MUCH = 2**31
@@ -171,7 +170,7 @@ def _aggregates(value: str) -> frozenset[str]:
     else:
         uuids = [unsigned]
     for uuid in uuids:
-        if not uuidutils.is_uuid_like(uuid):
+        if not is_uuid(uuid):
             raise errors.InvalidQuery(reason=f"Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}")
     return frozenset(uuids)
 
@@ -181,7 +180,7 @@ def in_tree(values: Iterable[str]) -> str | None:
     uuid = None
     for value in values:
         uuid = value.strip()
-        if not uuidutils.is_uuid_like(uuid):
+        if not is_uuid(uuid):
             raise errors.InvalidQuery(reason=f"Expected 'in_tree' parameter to be a format of uuid. Got: {uuid}")
     return uuid
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import uuid
 import weakref
 from typing import Any
 
@@ -19,7 +18,8 @@ from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects import leases
 from placement.objects.claim_record import HeldClaim
-from placement.objects.consumer import Owner, check_uuid
+from placement.objects.consumer import Owner, canonical_uuid
+from placement.objects.consumer_state import stored_uuids
 from placement.search.pick.strategy import Preference, Strategy
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
@@ -103,14 +103,13 @@ def _guessing_call(req: Request) -> ClaimCall | None:
 
 def _check_uuid(_req: Request, consumer: str) -> None:
     """Refuse a path that names no consumer."""
-    check_uuid(consumer)
+    canonical_uuid(consumer)
 
 
 @endpoint(policy="placement:v1:claims:show", path=_check_uuid, replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer: str) -> Reply:
     """Show what a consumer holds, and when that ends."""
-    named = _uuid(consumer)
-    return _present(req.read(lambda db: HeldClaim.of_consumers(db, [named])).get(named), named)
+    return _present(req.read(lambda db: HeldClaim.of_spelling(db, consumer)), consumer)
 
 
 @endpoint(
@@ -122,26 +121,26 @@ def show(req: Request, consumer: str) -> Reply:
 )
 def extend(req: Request, consumer: str) -> Reply:
     """Give what a consumer holds an end so many seconds from now, or none."""
-    named = _uuid(consumer)
 
     def work(db: Transaction) -> HeldClaim:
+        named = stored_uuids(db, [consumer])[consumer]
         try:
             leases.extend(db, named, req.document["expires_in"])
         except errors.NoAllocations:
-            raise NothingHeld(consumer=named) from None
+            raise NothingHeld(consumer=canonical_uuid(consumer)) from None
         held = HeldClaim.of_consumers(db, [named]).get(named)
         if held is None:
             # The database was stalled until the new end was over, too: it counts from the next attempt on.
             raise Collision
         return held
 
-    return _present(req.write(work), named)
+    return _present(req.write(work), consumer)
 
 
 def _present(held: HeldClaim | None, consumer: str) -> Reply:
     """Return the reply about a consumer; raises NothingHeld if it holds nothing."""
     if held is None:
-        raise NothingHeld(consumer=consumer)
+        raise NothingHeld(consumer=canonical_uuid(consumer))
     return ok(schema.document(held), modified=NOW)
 
 
@@ -166,8 +165,8 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
         all_or_nothing=document.get("all_or_nothing", False),
         expires_in=document.get("expires_in"),
         sets_end="expires_in" in document,
-        apart_from=frozenset(map(_uuid, document.get("apart_from", ()))),
-        together_with=frozenset(map(_uuid, document.get("together_with", ()))),
+        apart_from=frozenset(map(canonical_uuid, document.get("apart_from", ()))),
+        together_with=frozenset(map(canonical_uuid, document.get("together_with", ()))),
         dry_run=req.dry_run is not None,
     )
 
@@ -180,7 +179,7 @@ def _request(given: dict[str, Any], number: int, queries: _Queries) -> ClaimRequ
         raise InvalidClaim(number=number, reason="a consumer_generation other than null needs keep: false")
     query, text = queries.of(given["query"], number)
     return ClaimRequest(
-        consumer=_uuid(given["consumer"]),
+        consumer=canonical_uuid(given["consumer"]),
         owner=Owner(given["project_id"], given["user_id"], given["consumer_type"]),
         query=query,
         query_text=text,
@@ -221,8 +220,3 @@ def _strategy(given: Any) -> Strategy:
     if isinstance(given, str):
         return Strategy(Preference(given))
     return Strategy(spread_over=given["spread_over"])
-
-
-def _uuid(text: str) -> str:
-    """Return a uuid in the form with dashes."""
-    return str(uuid.UUID(text))

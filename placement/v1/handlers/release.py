@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, ok
-from placement.objects.consumer import check_uuid
+from placement.objects.consumer import canonical_uuid
 from placement.v1.failures import NothingNamed
 from placement.v1.releasing import release_matching, release_named
 from placement.v1.schemas import release as schema
@@ -20,7 +20,7 @@ def release(req: Request) -> Reply:
     if bool(named) == by_conditions or (named and "limit" in req.parameters):
         raise NothingNamed()
     for uuid in named:
-        check_uuid(uuid)
+        canonical_uuid(uuid)  # the schema is about the last value only
     if named:
         released = release_named(req.writes_to, named)
     else:

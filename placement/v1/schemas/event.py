@@ -21,6 +21,8 @@ from placement.schemas.declarations import (
 )
 from placement.schemas.document import Parameters, Query
 from placement.schemas.success import ok
+from placement.schemas.validator import LENIENT
+from placement.uuids import spellings
 from placement.v1.failures import InvalidEventFilter
 from placement.v1.schemas.date import DATE, moment, precise
 
@@ -46,7 +48,8 @@ LIST = Query(
         Field("since", DATE, text="Not before this date (UTC), or not longer ago than this age: 90m."),
         _LIMIT,
         Field("wait", string(pattern="^([0-9]|[1-5][0-9]|60)$"), text="Seconds to wait for an event."),
-    )
+    ),
+    formats=LENIENT,
 )
 STORY = Query(
     Object(
@@ -101,17 +104,13 @@ def event_filter(parameters: Parameters, provider: str | None) -> EventFilter:
         kinds = tuple(each for each in (PROVIDER, NODE) if kind in (None, each))
         if not kinds:
             raise InvalidEventFilter(reason=f"events of a provider are of the kinds {PROVIDER} and {NODE}")
+    uuids = (provider,) if provider is not None else () if consumer is None else spellings(consumer)
     return EventFilter(
-        uuids=_spellings(consumer) if provider is None else (provider,),
+        uuids=uuids,
         kinds=kinds,
         project=parameters.get("project"),
         since=since and moment("since", since),
     )
-
-
-def _spellings(consumer: str | None) -> tuple[str, ...]:
-    """Return a uuid as it was given, and in lower case: ``PUT /allocations`` writes it so, and ``POST`` as it came."""
-    return () if consumer is None else tuple(dict.fromkeys((consumer, consumer.lower())))
 
 
 def document(event: Event) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from placement.schemas import success
 from placement.schemas.declarations import UUID, Array, Field, Object, boolean, string
 from placement.schemas.document import Query
+from placement.schemas.validator import LENIENT
 from placement.v1.releasing import Released
 from placement.v1.schemas.consumer import CONDITIONS
 from placement.version_history import OLDEST
@@ -25,6 +26,7 @@ QUERY = Query(
         ),
     ),
     repeated={"consumer": OLDEST},
+    formats=LENIENT,
 )
 #: The parameters that are conditions.
 CONDITION_NAMES = frozenset(field.name for field in CONDITIONS)

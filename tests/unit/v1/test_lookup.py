@@ -34,8 +34,13 @@ def test_a_uuid_goes_before_an_equal_name(snapshot):
 
 def test_a_name_is_compared_exactly(snapshot):
     assert snapshot.provider(lookup.of_parameter(snapshot, "root", "rack 1/node é")).uuid == ONE
-    for other in ("Rack 1/node é", "rack 1/node e", "rack 1/node é ", TWO.upper(), "", "None"):
+    for other in ("Rack 1/node é", "rack 1/node e", "rack 1/node é ", "", "None"):
         assert lookup.find(snapshot, other) is None
+
+
+def test_a_uuid_is_found_in_each_spelling(snapshot):
+    for spelled in (TWO.upper(), TWO.replace("-", ""), f"{{{TWO}}}", f"urn:uuid:{TWO}"):
+        assert snapshot.provider(lookup.of_path(snapshot, spelled)).uuid == TWO
 
 
 class CountedProviders(list):
