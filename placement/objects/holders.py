@@ -59,7 +59,8 @@ class HeldAmounts:
     """What a consumer holds on one provider."""
 
     provider: str
-    name: str | None
+    #: That of the provider, which is nothing of the consumer's.
+    name: str | None = field(compare=False)
     #: Amounts by class.
     resources: dict[str, int] = field(default_factory=dict)
 
@@ -79,8 +80,8 @@ class Holder:
     created_at: datetime.datetime | None
     #: When its claim ends, by the clock of the database: naive, UTC; None for never.
     expires_at: datetime.datetime | None
-    #: When its row was last written: naive, UTC.
-    updated_at: datetime.datetime | None = None
+    #: When its row was last written: naive, UTC; also by a claim that only relies on what it holds.
+    updated_at: datetime.datetime | None = field(default=None, compare=False)
     #: By provider uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
     #: Whether it holds anything, also of a provider or a class that does not exist.
@@ -120,9 +121,24 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
     conditions = [*owned, *_created(wanted), *_holding(wanted, by_holding)]
     if beyond is not None:
         conditions.append(_C.id < beyond)
+    found = _read(db, conditions, limit + 1, after)
+    shown = found[:limit]
+    following = None if beyond is None else beyond - 1
+    if len(found) > limit:
+        following = shown[-1].id
+    return ConsumerPage([holder for holder in shown if holder.holds], following)
+
+
+def of_uuids(db: Reading, uuids: Collection[str]) -> dict[str, Holder]:
+    """Return those of the consumers that have a row, by uuid."""
+    found = _read(db, [_C.uuid.in_(list(uuids))], len(uuids), 0) if uuids else []
+    return {holder.uuid: holder for holder in found}
+
+
+def _read(db: Reading, conditions: Iterable[sa.ColumnElement[bool]], limit: int, after: int) -> list[Holder]:
+    """Return consumers in the order of their ids, by one statement, so that all that one holds is of one moment."""
     found: dict[int, Holder] = {}
-    # One statement, so that all that a consumer holds is of one moment.
-    for row in db.execute(_statement(conditions, limit + 1), {"after": after}):
+    for row in db.execute(_statement(conditions, limit), {"after": after}):
         holder = found.get(row.id)
         if holder is None:
             holder = found[row.id] = Holder(
@@ -133,11 +149,7 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
         if row.provider is not None and row.resource_class is not None:
             held = holder.held.setdefault(row.provider, HeldAmounts(row.provider, row.name))
             held.resources[row.resource_class] = row.used
-    shown = [*found.values()][:limit]
-    following = None if beyond is None else beyond - 1
-    if len(found) > limit:
-        following = shown[-1].id
-    return ConsumerPage([holder for holder in shown if holder.holds], following)
+    return [*found.values()]
 
 
 def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:

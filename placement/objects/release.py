@@ -7,7 +7,7 @@ Providers are not locked, since giving back only makes room (placement/objects/c
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,9 +16,10 @@ from placement import signals
 from placement.db.events import CONSUMER
 from placement.db.tables import consumers
 from placement.db.transaction import Transaction
-from placement.objects import allocation_rows
+from placement.objects import allocation_rows, holders
 from placement.objects.consumer import Consumer
 from placement.objects.consumer_state import ConsumerState, note_end
+from placement.objects.holders import Holder
 
 LOG = logging.getLogger(__name__)
 
@@ -37,24 +38,30 @@ def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) 
     return [*Consumer.read_all(db, locked).values()] if locked else []
 
 
-def release(db: Transaction, generations: Mapping[str, int | None], ids: Mapping[str, int] | None = None) -> list[str]:
-    """End consumers that hold something, and return their uuids.
+def release(db: Transaction, uuids: Collection[str]) -> list[str]:
+    """End those of the consumers that hold something, and return their uuids."""
+    return _end_holding(db, lock(db, uuids))
+
+
+def release_unchanged(db: Transaction, read: Iterable[Holder]) -> list[str]:
+    """End those of the consumers that are what they were when they were read, and return their uuids.
+
+    All that was read is compared.  A uuid and a generation are no identity: a consumer that ended, and that another
+    project has created again, begins with the same generation.  Neither is an id: SQLite uses the highest one again.
+    """
+    expected = {holder.uuid: holder for holder in read}
+    locked = lock(db, expected)
+    present = holders.of_uuids(db, [consumer.uuid for consumer in locked])
+    return _end_holding(db, [one for one in locked if expected.get(one.uuid) == present.get(one.uuid)])
+
+
+def _end_holding(db: Transaction, locked: Collection[Consumer]) -> list[str]:
+    """End locked consumers that hold something.
 
     Those whose lease is over hold nothing, as for all who ask; what is left of them is given back beside.
-
-    Args:
-        generations: By uuid, the generation that the consumer must have; None for any.
-        ids: By uuid, the id that its row must have; None for any.
     """
-    locked = lock(db, generations)
     end_over(db, locked)
-    ending = [
-        consumer
-        for consumer in locked
-        if consumer.exists
-        and generations[consumer.uuid] in (None, consumer.generation)
-        and (ids is None or ids[consumer.uuid] == consumer.id)
-    ]
+    ending = [consumer for consumer in locked if consumer.held_on and not consumer.is_over]
     end(db, ending)
     return [consumer.uuid for consumer in ending]
 

@@ -73,9 +73,6 @@ def give_back(
     """
     for start in range(0, len(consumers), release.BATCH):
         batch = consumers[start : start + release.BATCH]
-        generations: dict[str, int | None] = {one.holder.uuid: one.holder.generation for one in batch}
-        # One that ended and came back may have the same generation.
-        ids = {one.holder.uuid: one.holder.id for one in batch}
-        released += database.write(lambda db: release.release(db, generations, ids))  # noqa: B023
-        tried.update(generations)
+        released += database.write(lambda db: release.release_unchanged(db, [one.holder for one in batch]))  # noqa: B023
+        tried.update(one.holder.uuid for one in batch)
         advance(len(batch))

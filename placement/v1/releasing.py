@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from placement import signals
@@ -42,7 +42,7 @@ def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> 
         batch = named[start : start + release.BATCH]
         stored = database.read(lambda db: stored_uuids(db, batch))  # noqa: B023
         shown = [uuid for uuid in dict.fromkeys(stored[text] for text in batch) if uuid not in done.released]
-        ended = frozenset(_write(database, dict.fromkeys(shown)))
+        ended = frozenset(_write(database, lambda db: release.release(db, shown)))  # noqa: B023
         done.released += [uuid for uuid in shown if uuid in ended]
         done.missing += [uuid for uuid in shown if uuid not in ended and uuid not in done.missing]
     return done
@@ -63,7 +63,7 @@ def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter
     while (size := min(release.BATCH, most - len(done.released))) and not retry.is_over(deadline):
         page = database.read(lambda db: holders.page(db, wanted, size, after))  # noqa: B023
         if page.holders:
-            ended = _write(database, {holder.uuid: holder.generation for holder in page.holders})
+            ended = _write(database, lambda db: release.release_unchanged(db, page.holders))  # noqa: B023
             done.released += ended
             done.complete &= len(ended) == len(page.holders)
         if page.next is None:
@@ -73,9 +73,9 @@ def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter
     return done
 
 
-def _write(database: Database | DryRun[object], generations: Mapping[str, int | None]) -> list[str]:
+def _write(database: Database | DryRun[object], end: Callable[[Transaction], list[str]]) -> list[str]:
     def work(db: Transaction) -> list[str]:
-        released = release.release(db, generations)
+        released = end(db)
         db.on_commit(lambda: signals.consumers_released(len(released)))
         return released
 

@@ -117,6 +117,26 @@ def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_
     assert (done.released, done.complete) == (changed, True)
 
 
+@pytest.mark.every_database
+def test_a_consumer_that_ended_and_came_back_is_another_one(database, consumers, monkeypatch):
+    """It has the uuid and the generation that were read and, where ids are used again, the id."""
+    page, again = holders.page, []
+
+    def then_changed(*arguments):
+        found = page(*arguments)
+        newest = consumers[-1]
+        if not again and newest in {holder.uuid for holder in found.holders}:
+            again.append(newest)
+            database.write(lambda db: ClaimSet.release(db, newest))
+            place(database, again, 5, project="blue")
+        return found
+
+    monkeypatch.setattr(holders, "page", then_changed)
+    done = release_matching(database, RED, 100)
+    assert sorted([*done.released, *again]) == sorted(consumers)
+    assert (done.complete, used(database)) == (False, 5)
+
+
 def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkeypatch):
     clock = Clock(1000.0)
     monkeypatch.setattr(retry, "time", clock)
