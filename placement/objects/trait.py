@@ -128,7 +128,8 @@ class Trait:
         # A transaction that gives the trait to a provider meanwhile collides with this one: a foreign key refers to it.
         if db.execute(_IN_USE, {"trait": deleted.id}).first() is not None:
             raise errors.TraitInUse(name=name)
-        db.execute(_DELETE, {"trait": deleted.id})
+        if not db.execute(_DELETE, {"trait": deleted.id}).rowcount:
+            raise errors.TraitNotFound(name=name)  # another transaction has deleted it since
         db.note(TRAIT, name, {("name",): (name, None)})
         db.changed(feed.NO_PROVIDER, feed.NAMES)
 

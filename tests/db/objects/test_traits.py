@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from placement.db.database import opened
+from placement.db.history import HistorySettings
+from placement.objects import event
+from placement.objects.event import EventFilter
+from tests.db import interleaving
 from tests.db.in_process import placement
 
 
@@ -41,3 +46,26 @@ def test_summaries_show_traits_in_the_order_of_their_ids(database):
         assert service("PUT", f"{path}/traits", 39, body).status == 200
         assert service("DELETE", f"/traits/{names[0]}").status == 204
         names.append(names.pop(0))
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("path", ["/traits/CUSTOM_ONCE", "/resource_classes/CUSTOM_ONCE"])
+def test_of_two_deletions_of_a_name_one_finds_it(database, path):
+    """The other one commits right before ours deletes the row, or locks it."""
+    service = placement(database)
+    assert service("PUT", path, 39).status == 201
+    table = path.split("/")[1]
+
+    def writes(statement):
+        return table in statement and (statement.startswith("DELETE") or "FOR UPDATE" in statement)
+
+    statuses = []
+    with opened(database.url, history=HistorySettings()) as elsewhere:
+        others = placement(elsewhere)
+        with interleaving.just_before(database, writes, lambda: statuses.append(others("DELETE", path, 39).status)):
+            statuses.append(service("DELETE", path, 39).status)
+    assert statuses == [204, 404]
+    database.history.order()
+    found = database.snapshot(lambda db: event.page(db, EventFilter(), 10)).events
+    assert [one.changes["name"] for one in found] == [[None, "CUSTOM_ONCE"], ["CUSTOM_ONCE", None]]
