@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from placement.console.views import timeline
 from placement.console.views.timeline import TimelineEntry
-from placement.db.tables import utcnow
 from placement.http.request import Request
 from placement.objects.event import MARK, EventFilter
 from placement.schemas.declarations import Field, Object, string
@@ -47,5 +46,5 @@ def of(req: Request, wanted: EventFilter) -> Timeline | None:
         return None
     after = req.parameters.get("after")
     page = Following(req.database, wanted, ROWS).page(after, newest_first=True)
-    entries = timeline.entries(page.events, req.index.current(), utcnow())
+    entries = timeline.entries(page.events, req.index.current(), req.now())
     return Timeline(entries, page.mark if page.more else None, after is None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from placement.http import urlencoded
 from placement.http.environ import CONTEXT, SEARCH, SERVICE, VERSION
 from placement.http.service import Service
 from placement.index.live import LiveIndex
+from placement.objects import leases
 from placement.schemas.document import Parameters
 from placement.version_history import Version
 
@@ -141,6 +143,10 @@ class Request(webob.Request):
     def read(self, work: Callable[[Reading], Result]) -> Result:
         """Return what ``work(db)`` returns; each statement sees what is committed when it runs."""
         return self.service.database.read(work)
+
+    def now(self) -> datetime.datetime:
+        """Return the time of the database's clock: UTC, naive; what is asked for by its age is compared with it."""
+        return self.read(leases.now)
 
     def write(
         self,

@@ -47,7 +47,7 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         InvalidDate, InvalidEventFilter: As the schema does.
     """
     named = parameters.get("provider")
-    return schema.event_filter(parameters, None if named is None else of_parameter(req, named))
+    return schema.event_filter(req, parameters, None if named is None else of_parameter(req, named))
 
 
 def of_parameter(req: Request, ident: str) -> str:

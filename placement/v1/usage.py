@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 
-from placement.db.tables import utcnow
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 from placement.objects.usage_sample import UsageSample
@@ -31,14 +30,14 @@ def over_time(
     """
     found = req.read(lambda db: UsageSample.between(db, since, until, most, resource_class))
     if present:
-        for name, sample in _present(req.index.current(), resource_class).items():
+        for name, sample in _present(req.index.current(), resource_class, req.now()).items():
             found.setdefault(name, []).append(sample)
     return dict(sorted(found.items()))
 
 
-def _present(snapshot: Snapshot, resource_class: str | None) -> dict[str, UsageSample]:
+def _present(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:
     """Return the present usage, as a sample would have it."""
-    now, found = utcnow(), {}
+    found = {}
     for class_id, column in snapshot.columns.items():
         name = snapshot.class_names.get(class_id)
         if name is None or resource_class not in (None, name) or not len(column.inventories().slots):

@@ -51,7 +51,7 @@ def list_consumers(req: Request) -> Reply:
         "classes": class_names(req.index.current()),
     }
     try:
-        wanted = schema.consumer_filter(_valid(given), req.index.current)
+        wanted = schema.consumer_filter(req, _valid(given))
     except errors.BadRequest as refused:
         return pages.show(req, "consumers.html", 400, sentence=refused.sentence, found=[], next="", **shown)
     found = req.read(lambda db: holders.page(db, wanted, _ROWS, int(given.get("after", 0))))

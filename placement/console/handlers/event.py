@@ -10,7 +10,6 @@ from placement.console import pages
 from placement.console.views import timeline
 from placement.console.views.query_form import without_blanks
 from placement.db.events import KINDS
-from placement.db.tables import utcnow
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
@@ -96,7 +95,7 @@ def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[st
     page = following.page(after, newest_first=True)
     filters = {name: value for name, value in given.items() if name not in ("after", "position")}
     return {
-        "entries": timeline.entries(page.events, req.index.current(), utcnow()),
+        "entries": timeline.entries(page.events, req.index.current(), req.now()),
         "position": position,
         "next": urlencode({**filters, "after": page.mark}) if page.more else "",
         "newest": urlencode(filters),

@@ -6,7 +6,6 @@ import datetime
 
 from placement.console import pages
 from placement.console.views.usage_chart import UsageChart
-from placement.db.tables import utcnow
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
@@ -32,7 +31,7 @@ _SHOW = Query(
 def show(req: Request) -> Reply:
     """Show what was used of each class, or of one, over a day, a week or a month."""
     period, chosen = req.parameters.get("period", "day"), req.parameters.get("class")
-    until = utcnow()
+    until = req.now()
     since = until - datetime.timedelta(days=_PERIODS[period])
     found = usage.over_time(req, since, until, _SAMPLES, resource_class=chosen)
     return pages.show(

@@ -21,7 +21,7 @@ def _project(req: Request) -> dict[str, Any]:
 @endpoint(policy="placement:v1:consumers:list", target=_project, query=schema.LIST, replies=replies.CONSUMERS)
 def list_consumers(req: Request) -> Reply:
     """List the consumers that meet every condition, with all that they hold, a page at a time."""
-    wanted = schema.consumer_filter(req.parameters, req.index.current)
+    wanted = schema.consumer_filter(req, req.parameters)
     limit, after = consumers_of_page(req)
     shown = req.read(lambda db: holders.page(db, wanted, limit, after))
     documents = [schema.document(holder) for holder in shown.holders]

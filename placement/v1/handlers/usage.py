@@ -13,7 +13,7 @@ from placement.v1.schemas import usage as schema
 def show(req: Request) -> Reply:
     """Show what all providers together had of each class over time, and what was used of it."""
     parameters = req.parameters
-    since, until, present = schema.period(parameters)
+    since, until, present = schema.period(parameters, req.now())
     named = parameters.get("class")
     most = int(parameters.get("limit", schema.USUAL))
     found = usage.over_time(req, since, until, most, resource_class=named, present=present)

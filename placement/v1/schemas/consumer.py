@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 from placement.objects.holders import ConsumerFilter, Holder
 from placement.schemas.declarations import IDENTIFIER, Field, Object, string
@@ -34,12 +34,12 @@ CONDITIONS = (
 LIST = Query(Object(*CONDITIONS, *paging.OF_CONSUMERS))
 
 
-def consumer_filter(parameters: Parameters, current: Callable[[], Snapshot]) -> ConsumerFilter:
+def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
     """Return which consumers a query asks for.
 
     Args:
-        parameters: The query.
-        current: Returns the providers; it is called if the query names a provider or a class.
+        req: The request.  Its index is read if the query names a provider or a class.
+        parameters: Its query.
 
     Raises:
         UnknownProvider, UnknownResourceClass, InvalidDate: The query names what does not exist.
@@ -47,7 +47,7 @@ def consumer_filter(parameters: Parameters, current: Callable[[], Snapshot]) -> 
     providers: list[int] | None = None
     resource_class = None
     if "provider" in parameters or "class" in parameters:
-        snapshot = current()
+        snapshot = req.index.current()
         if (ident := parameters.get("provider")) is not None:
             providers = [snapshot.provider(lookup.of_parameter(snapshot, "provider", ident)).id]
         if (name := lookup.resource_class(snapshot, parameters.get("class"))) is not None:
@@ -58,8 +58,8 @@ def consumer_filter(parameters: Parameters, current: Callable[[], Snapshot]) -> 
         project=parameters.get("project"),
         user=parameters.get("user"),
         consumer_type=parameters.get("type"),
-        created_before=older and moment("older_than", older),
-        created_after=newer and moment("newer_than", newer),
+        created_before=older and moment("older_than", older, req.now),
+        created_after=newer and moment("newer_than", newer, req.now),
         providers=providers,
         resource_class=resource_class,
     )

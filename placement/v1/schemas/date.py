@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Callable
 
-from placement.db.tables import utcnow
 from placement.schemas.declarations import string
 from placement.v1.failures import InvalidDate
 
@@ -26,18 +26,19 @@ def precise(moment: datetime.datetime | None) -> str | None:
     return None if moment is None else f"{moment.isoformat(timespec='microseconds')}Z"
 
 
-def moment(parameter: str, value: str) -> datetime.datetime:
+def moment(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> datetime.datetime:
     """Return the moment (naive, UTC) that a parameter names: a date, or how long ago it was.
 
     Args:
         parameter: The name of the parameter.
         value: Conforms to ``DATE``.
+        now: Returns the time by the database's clock (naive, UTC); it is called for an age only.
 
     Raises:
         InvalidDate: There is no such date.
     """
     if re.fullmatch(_AGE, value):
-        return utcnow() - datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
+        return now() - datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
     try:
         return datetime.datetime.fromisoformat(value).replace(tzinfo=None)
     except ValueError:

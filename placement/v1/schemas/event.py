@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placement.db.events import KINDS, NODE, PROVIDER
+from placement.http.request import Request
 from placement.objects.event import MARK, Event, EventFilter
 from placement.schemas.declarations import (
     ANYTHING,
@@ -85,11 +86,12 @@ STORY_REPLIES = ok(
 )
 
 
-def event_filter(parameters: Parameters, provider: str | None) -> EventFilter:
+def event_filter(req: Request, parameters: Parameters, provider: str | None) -> EventFilter:
     """Return which events a query asks for.
 
     Args:
-        parameters: The query.
+        req: The request.
+        parameters: Its query.
         provider: The uuid of the provider that it names.
 
     Raises:
@@ -109,7 +111,7 @@ def event_filter(parameters: Parameters, provider: str | None) -> EventFilter:
         uuids=uuids,
         kinds=kinds,
         project=parameters.get("project"),
-        since=since and moment("since", since),
+        since=since and moment("since", since, req.now),
     )
 
 

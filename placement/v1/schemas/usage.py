@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from placement.db.tables import utcnow
 from placement.objects.usage_sample import UsageSample
 from placement.schemas.declarations import IDENTIFIER, Array, Field, Object, integer, string
 from placement.schemas.document import Parameters, Query
@@ -39,16 +38,20 @@ _SAMPLE = Object(
 REPLIES = ok(Object(Field("classes", by_class(Array(_SAMPLE)), required=True)))
 
 
-def period(parameters: Parameters) -> tuple[datetime.datetime, datetime.datetime, bool]:
+def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.datetime, datetime.datetime, bool]:
     """Return beginning and end (naive, UTC), and whether the present is a part of it.
+
+    Args:
+        parameters: The query.
+        now: The time by the database's clock (naive, UTC).
 
     Raises:
         InvalidDate: There is no such date.
         InvalidPeriod: It ends before it begins.
     """
-    now, given, named = utcnow(), parameters.get("until"), parameters.get("since")
-    until = now if given is None else moment("until", given)
-    since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else moment("since", named)
+    given, named = parameters.get("until"), parameters.get("since")
+    until = now if given is None else moment("until", given, lambda: now)
+    since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else moment("since", named, lambda: now)
     if since >= until:
         raise InvalidPeriod(since=date(since), until=date(until))
     return since, until, until >= now

@@ -7,11 +7,12 @@ import datetime
 import pytest
 
 from placement import errors
-from placement.db.tables import utcnow
 from placement.v1.failures import InvalidDate
 from placement.v1.schemas import consumer
 from placement.v1.schemas.date import date, moment
 from placement.version_history import OLDEST
+
+NOW = datetime.datetime(2026, 11, 20, 8, 11, 35)
 
 
 def validate(text):
@@ -30,7 +31,7 @@ def validate(text):
 )
 def test_a_date_is_utc(text, expected):
     validate(text)
-    assert moment("older_than", text) == expected
+    assert moment("older_than", text, lambda: NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,16 +39,14 @@ def test_a_date_is_utc(text, expected):
 )
 def test_an_age_is_subtracted_from_now(text, seconds):
     validate(text)
-    before = utcnow()
-    found = moment("older_than", text) + datetime.timedelta(seconds=seconds)
-    assert before <= found <= utcnow()
+    assert moment("older_than", text, lambda: NOW) == NOW - datetime.timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("text", ["2026-02-30", "2026-13-01", "0000-01-01", "2026-11-20T25:00"])
 def test_a_date_that_does_not_exist_is_refused(text):
     validate(text)
     with pytest.raises(InvalidDate, match=f"The parameter older_than is no date: {text}"):
-        moment("older_than", text)
+        moment("older_than", text, lambda: NOW)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""Ages in queries are counted back from the time of the database's clock: the clocks of hosts may be wrong."""
+
+from __future__ import annotations
+
+import datetime
+from types import SimpleNamespace
+
+import pytest
+
+from placement.db import tables
+from tests.db.in_process import placement
+
+HOST, CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c1", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c2"
+
+
+@pytest.fixture
+def service(database, monkeypatch):
+    """A service with a consumer that was created a moment ago, on a host whose clock is 40 days ahead since then."""
+    service = placement(database)
+    assert service("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    assert service("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status == 200
+    owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
+    body = {"allocations": {HOST: {"resources": {"VCPU": 1}}}, **owner}
+    assert service("PUT", f"/allocations/{CONSUMER}", 39, body).status == 204
+
+    def ahead(zone):
+        return datetime.datetime.now(zone) + datetime.timedelta(days=40)
+
+    monkeypatch.setattr(tables, "datetime", SimpleNamespace(datetime=SimpleNamespace(now=ahead), UTC=datetime.UTC))
+    return service
+
+
+def test_a_young_consumer_is_not_released_for_its_age(service):
+    assert service("DELETE", "/v1/claims?project=p&older_than=30d", 39).body["released"] == []
+    listed = service("GET", "/v1/consumers?newer_than=1d", 39).body["consumers"]
+    assert [one["uuid"] for one in listed] == [CONSUMER]
+
+
+def test_events_and_usage_of_the_last_day_are_there(service):
+    found = service("GET", f"/v1/events?consumer={CONSUMER}&since=1d", 39).body["events"]
+    assert [one["uuid"] for one in found] == [CONSUMER]
+    [present] = service("GET", "/v1/usage?class=VCPU", 39).body["classes"]["VCPU"]
+    now = datetime.datetime.now(datetime.UTC)
+    assert abs(datetime.datetime.fromisoformat(present["at"]) - now) < datetime.timedelta(days=1)
+
+
+def test_the_past_of_an_age_is_not_that_of_another_day(service):
+    assert service("GET", "/v1/overview?at=30d", 39).status == 410
