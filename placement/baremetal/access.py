@@ -208,5 +208,5 @@ def _project(req: Request) -> str | None:
 
 
 def _target(**projects: str | None) -> Target:
-    """Return the target of a rule.  oslo.policy takes a value of None for the project of callers that have none."""
-    return {name: project for name, project in projects.items() if project is not None}
+    """Return the target of a rule."""
+    return projects

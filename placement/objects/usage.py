@@ -42,7 +42,7 @@ class Usage:
     @staticmethod
     def of_project(db: Reading, project: str, user: str | None = None) -> dict[str, int]:
         """Amounts by class that all consumers of the project hold, or those of a user in it."""
-        rows = db.execute(_filtered(_AMOUNTS, project, user).group_by(resource_classes.c.name))
+        rows = _owned(db, _AMOUNTS.group_by(resource_classes.c.name), project, user)
         return {row.resource_class: int(row.used) for row in rows}
 
     @classmethod
@@ -54,7 +54,7 @@ class Usage:
         Args:
             consumer_type: One type, ``unknown``, or ``all`` for the sum over all types; None gives each type.
         """
-        amounts, counts = _filtered(_AMOUNTS, project, user), _filtered(_COUNTS, project, user)
+        amounts, counts = _AMOUNTS.group_by(resource_classes.c.name), _COUNTS
         grouping = [] if consumer_type == ALL_TYPES else [consumer_types.c.name]
         label: sa.ColumnElement[str] = sa.func.coalesce(consumer_types.c.name, UNKNOWN_TYPE)
         if consumer_type == ALL_TYPES:
@@ -65,9 +65,9 @@ class Usage:
             wanted = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
             amounts, counts = amounts.where(wanted), counts.where(wanted)
         resources: dict[str, dict[str, int]] = {}
-        for row in db.execute(amounts.add_columns(label.label("type")).group_by(resource_classes.c.name, *grouping)):
+        for row in _owned(db, amounts.add_columns(label.label("type")).group_by(*grouping), project, user):
             resources.setdefault(row.type, {})[row.resource_class] = int(row.used)
-        rows = db.execute(counts.add_columns(label.label("type")).group_by(*grouping))
+        rows = _owned(db, counts.add_columns(label.label("type")).group_by(*grouping), project, user)
         count = {row.type: row.consumers for row in rows}
         return {name: cls(count.get(name, 0), held) for name, held in resources.items()}
 
@@ -102,6 +102,11 @@ _AMOUNTS = sa.select(resource_classes.c.name.label("resource_class"), sa.func.su
 _COUNTS = sa.select(sa.func.count(sa.distinct(_A.consumer_id)).label("consumers")).select_from(_BY_PROJECT)
 
 
-def _filtered(query: sa.Select[Any], project: str, user: str | None) -> sa.Select[Any]:
-    query = query.where(projects.c.external_id == project)
-    return query if user is None else query.where(users.c.external_id == user)
+def _owned(db: Reading, query: sa.Select[Any], project: str, user: str | None) -> list[sa.Row[Any]]:
+    """Return the rows about consumers of exactly this project, and of exactly this user if one is named."""
+    wanted = {projects.c.external_id: project} | ({} if user is None else {users.c.external_id: user})
+    query = query.where(*(column == text for column, text in wanted.items())).group_by(*wanted)
+    rows = db.execute(query.add_columns(*wanted))
+    texts = (*wanted.values(),)
+    # Some collations find a text in another case, and with spaces at its end.
+    return [row for row in rows if tuple(row[-len(texts) :]) == texts]

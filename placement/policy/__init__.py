@@ -206,10 +206,14 @@ class Policy:
         self._verdicts: dict[str, type[errors.Forbidden] | None] = {}
 
     def authorize(self, rule: str, context: RequestContext, target: Mapping[str, Any] | None = None) -> None:
-        """Raise Forbidden unless ``rule`` allows the caller to act on ``target``; None is the caller's own project."""
-        caller = dict(context.to_policy_values())
+        """Raise Forbidden unless ``rule`` allows the caller to act on ``target``; None is the caller's own project.
+
+        What is None of a caller or a target is missing, and equals nothing.
+        """
         if target is None:
             target = {"project_id": context.project_id, "user_id": context.user_id}
+        # oslo.policy compares texts: what is None would be that of a project named None.
+        caller, target = _present(context.to_policy_values()), _present(target)
         key = f"{rule} {caller} {target}"
         try:
             refusal = self._verdicts[key]
@@ -228,6 +232,10 @@ class Policy:
         except policy.InvalidScope:
             return errors.WrongScope
         return None
+
+
+def _present(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _self_contained(enforcer: policy.Enforcer) -> bool:

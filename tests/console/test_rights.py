@@ -215,6 +215,15 @@ def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_o
     shown = web.ask(app, "GET", "/console/events?project=blue", reader).text
     assert CONSUMER in shown
     assert "Aggregates added" not in shown
+    # A blank value is no project, and what is missing is not the project named None.
+    for token, query, status in (
+        ("caller:blue", "project=blue&project=", 200),
+        ("caller:blue", "project=red&project=", 403),
+        ("caller:None", "project=red&project=", 403),
+        ("caller:None", "", 403),
+    ):
+        identity = {"x-auth-token": token, "x-roles": "reader"}
+        assert web.ask(app, "GET", f"/console/events?{query}", identity).status_int == status
 
 
 @pytest.fixture(scope="module")

@@ -47,14 +47,22 @@ _LIST = Query(
 
 
 def _project(req: Request) -> dict[str, Any]:
-    """Return what the rule is asked about, as the API does."""
-    return {"project_id": (req.unchecked_parameter("project") or "").strip() or None}
+    """Return what the rule is asked about: the project whose events are listed."""
+    try:
+        return {"project_id": _given(req).get("project")}
+    except errors.InvalidQuery:
+        return {}
+
+
+def _given(req: Request) -> dict[str, str]:
+    """Return the conditions; raises InvalidQuery."""
+    return dict(without_blanks(req.pairs()))
 
 
 @endpoint(policy=_RULE, target=_project, negotiates=False)
 def list_events(req: Request) -> Reply:
     """List the events that meet every condition, the newest first."""
-    given = dict(without_blanks(req.pairs()))
+    given = _given(req)
     shown: dict[str, Any] = {
         "page": "events",
         "kinds": KINDS,
@@ -71,7 +79,7 @@ def list_events(req: Request) -> Reply:
 @endpoint(policy=_RULE, target=_project, negotiates=False)
 def follow(req: Request) -> Reply:
     """Wait for an event after a position, if there is a place among those that wait; show the newest events."""
-    given = dict(without_blanks(req.pairs()))
+    given = _given(req)
     wanted = _wanted(req, given)
     Following(req.database, wanted, 1).wait(given.pop("position", None), _WAIT)
     return pages.show(req, "event_rows.html", **_newest(req, wanted, given))

@@ -90,6 +90,23 @@ def test_a_reader_may_list_the_usages_of_its_own_project(either):
     assert allows(either, USAGES, caller("service"), {"project_id": "q"})
 
 
+def test_a_target_that_is_missing_is_no_project_named_none(either):
+    """oslo.policy compares texts, and that of what is missing is None."""
+    assert not allows(either, USAGES, caller("reader", project_id="None"), {"project_id": None})
+    assert allows(either, USAGES, caller("reader", project_id="None"), {"project_id": "None"})
+
+
+def test_a_caller_without_a_project_is_not_of_the_project_named_none(tmp_path):
+    rule = "placement:v1:consumers:list"
+    path = tmp_path / "policy.yaml"
+    path.write_text(f'"{rule}": "role:reader and project_id:%(project_id)s"')
+    rules = [oslo_policy.RuleDefault(rule, "role:admin")]
+    policy = Policy(web.configuration(oslo_policy__policy_file=str(path)), rules)
+    assert not allows(policy, rule, caller("reader", project_id=None), {"project_id": "None"})
+    assert not allows(policy, rule, caller("reader", project_id=None))
+    assert allows(policy, rule, caller("reader"), {"project_id": "p"})
+
+
 def test_a_refusal_names_the_rule(secure):
     with pytest.raises(errors.PolicyForbids) as refusal:
         secure.authorize(RESHAPE, caller("admin"))
