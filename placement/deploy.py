@@ -32,6 +32,7 @@ from placement.middleware.internal_errors import InternalErrors
 from placement.middleware.lease_sweeps import lease_sweeps
 from placement.middleware.mount import Dispatch, Mount
 from placement.middleware.negotiation import Negotiation
+from placement.middleware.own_origin import OwnOrigin
 from placement.middleware.profiler import profiled, traced
 from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
@@ -52,6 +53,7 @@ LAYERS: Layers = (
     HttpSyntax,
     Health,
     cross_origin,  # before authentication, so that a browser may read a 401
+    OwnOrigin,  # before a password is checked, so that no page can guess it
     Authentication,
     InternalErrors,  # before the version is negotiated: a reply of 500 states none
     lease_sweeps,  # inside of health checks, which must not wait for a database

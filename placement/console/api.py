@@ -10,7 +10,6 @@ from placement.console.handlers import asset, consumer, doctor, event, overview,
 from placement.console.pages import ErrorPages
 from placement.http.api import Api, Table
 from placement.http.versioning import Unversioned
-from placement.middleware.own_origin import own_origin
 from placement.v1.api import PROVIDER
 
 TABLE: Table = {
@@ -59,7 +58,6 @@ CONSOLE = Api(
         ("referrer-policy", "same-origin"),
         ("x-content-type-options", "nosniff"),
     ),
-    layers=(own_origin,),
     anonymous_is_admin=True,
     has_pages=True,
 )

@@ -6,18 +6,36 @@ from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from placement.http import origin
+from placement.http.environ import API
 from placement.http.failures import ForeignPage, respond
 from placement.http.service import Service
 
 _SAFE = ("GET", "HEAD")
 
 
-def own_origin(application: WSGIApplication, _service: Service) -> WSGIApplication:
-    """Return the application; requests that are no reads are refused where a page of another origin sends them."""
+class OwnOrigin:
+    """Refuses a request that is no read, has what a browser adds by itself, and is of a page of another origin.
 
-    def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] in _SAFE or origin.is_own(environ):
-            return application(environ, start_response)
+    A browser adds the name and the password of HTTP Basic to each request for this service, also to a form of any page.
+    With noauth2 it needs to add nothing to requests for an API with pages.  A token is added by no browser.
+
+    A page of an origin in ``[cors]allowed_origin`` may write.  ``*`` allows none to: it would be every page there is.
+    """
+
+    def __init__(self, application: WSGIApplication, service: Service) -> None:
+        self._application = application
+        self._allowed = {*(service.conf.cors.allowed_origin or ())} - {"*"}
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Return the reply of the application, or 403."""
+        if environ["REQUEST_METHOD"] in _SAFE or not _guarded(environ) or self._is_trusted(environ):
+            return self._application(environ, start_response)
         return respond(ForeignPage(), environ, start_response)
 
-    return checked
+    def _is_trusted(self, environ: WSGIEnvironment) -> bool:
+        return origin.is_own(environ) or environ.get("HTTP_ORIGIN") in self._allowed
+
+
+def _guarded(environ: WSGIEnvironment) -> bool:
+    has_password: bool = environ.get("HTTP_AUTHORIZATION", "").strip()[:5].lower() == "basic"
+    return has_password or environ[API].has_pages

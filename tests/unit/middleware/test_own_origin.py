@@ -1,0 +1,70 @@
+"""Pages of other origins cannot write with the password that a browser keeps (docs: api-authentication)."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+
+import bcrypt
+import pytest
+
+from placement import routes
+from placement.baremetal.api import BAREMETAL
+from placement.http.endpoint import endpoint
+from placement.http.response import ok
+from tests import web
+
+PASSWORD = {"authorization": "basic " + base64.b64encode(b"u:p").decode(), "host": "here:8778"}
+FOREIGN = {"sec-fetch-site": "cross-site", "origin": "https://example.org"}
+
+
+@endpoint()
+def write(_req):
+    return ok("written")
+
+
+TABLE = {"/v1/thing": dict.fromkeys(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"), write)}
+APIS = [dataclasses.replace(api, routes=TABLE) for api in (routes.PLACEMENT, BAREMETAL)]
+
+
+def serve(tmp_path, **options):
+    file = tmp_path / "passwords"
+    file.write_text(f"u:{bcrypt.hashpw(b'p', bcrypt.gensalt(4)).decode()}\n")
+    options |= {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}
+    return web.mounted(*APIS, conf=web.configuration(**options))
+
+
+@pytest.mark.parametrize("path", ["/v1/thing", "/baremetal/v1/thing"])
+def test_a_page_of_another_origin_reads_and_does_not_write(tmp_path, path):
+    app = serve(tmp_path)
+    for headers in (FOREIGN, {"origin": "null"}, {"sec-fetch-site": "same-site"}):
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            answer = web.ask(app, method, path, PASSWORD | headers)
+            assert answer.status_int == 403
+            assert "A page of another origin sent this request." in answer.text
+        assert web.ask(app, "GET", path, PASSWORD | headers).status_int == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/thing", "/baremetal/v1/thing"])
+@pytest.mark.parametrize("headers", [{}, {"origin": "http://here:8778"}, {"sec-fetch-site": "same-origin"}])
+def test_a_client_that_is_no_browser_writes_and_so_does_a_page_of_the_service(tmp_path, path, headers):
+    assert web.ask(serve(tmp_path), "POST", path, PASSWORD | headers).status_int == 200
+
+
+def test_a_page_learns_nothing_of_a_password(tmp_path):
+    wrong = PASSWORD | {"authorization": "Basic " + base64.b64encode(b"u:q").decode()}
+    assert web.ask(serve(tmp_path), "POST", "/v1/thing", wrong | FOREIGN).status_int == 403
+
+
+@pytest.mark.parametrize(
+    ("allowed", "status"), [("https://example.org", 200), ("https://example.com", 403), ("*", 403)]
+)
+def test_a_page_of_an_origin_that_is_allowed_by_name_writes(tmp_path, allowed, status):
+    app = serve(tmp_path, cors__allowed_origin=[allowed])
+    assert web.ask(app, "POST", "/v1/thing", PASSWORD | FOREIGN).status_int == status
+
+
+def test_a_token_is_added_by_no_browser():
+    app = web.mounted(*APIS)
+    for path in ("/v1/thing", "/baremetal/v1/thing"):
+        assert web.ask(app, "POST", path, {"x-auth-token": "admin", **FOREIGN}).status_int == 200
