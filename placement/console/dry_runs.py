@@ -13,7 +13,7 @@ from placement.console.views import commands
 from placement.console.views.dry_run import DryRunAnswer
 from placement.handlers import allocation
 from placement.handlers import inventory as inventories
-from placement.http import body, dry_run, urlencoded
+from placement.http import body, dry_run
 from placement.http.api import Api
 from placement.http.endpoint import Endpoint
 from placement.http.environ import API, ROUTE, VERSION
@@ -29,9 +29,11 @@ def form_of(req: Request) -> Parameters:
 
     Raises:
         InvalidQuery: They are not UTF-8, or hold NUL.
+        TooLarge: They have more bytes than the service reads, or are too many.
     """
-    content = body.read(req.environ, req.conf.api.max_request_body_size)
-    return Parameters(urlencoded.pairs(content, "ascii", "field"))
+    options = req.conf.api
+    content = body.read(req.environ, options.max_request_body_size)
+    return Parameters(body.parse_form(content, options.max_request_body_values))
 
 
 def claim(req: Request, consumer: str, document: Any) -> DryRunAnswer:

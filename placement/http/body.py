@@ -1,4 +1,7 @@
-"""The body of a request: its bytes, and the JSON value that they spell."""
+"""The body of a request: its bytes, and the JSON value or the form that they spell.
+
+Every limit is applied before what it bounds is made of the bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from typing import Any, NoReturn
 from wsgiref.types import WSGIEnvironment
 
 from placement import errors
+from placement.http import urlencoded
 
+#: How deeply lists and objects may be nested.  What is valid has less; the libraries that validate and encode recurse.
+DEEPEST = 100
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -40,21 +46,35 @@ def read(environ: WSGIEnvironment, most: int) -> bytes:
     return content
 
 
-def parse_json(content: bytes, most: int | None = None) -> Any:
+def parse_form(content: bytes, most: int) -> list[tuple[str, str]]:
+    """Return the fields of a form, in order.
+
+    Args:
+        most: How many fields and escaped bytes the form may hold.
+
+    Raises:
+        InvalidQuery: A name or a value is not UTF-8, or holds NUL.
+        TooManyValues: The form holds more than ``most``.
+    """
+    _check_count(content, (b"&", b"%"), most)
+    return urlencoded.pairs(content, "ascii", "field")
+
+
+def parse_json(content: bytes, most: int) -> Any:
     """Return the value of a JSON text.
 
     The parser is stricter than the standard module: it refuses NaN and Infinity, which are not JSON, and NUL and single
     surrogates in strings, which no database can hold.
 
     Args:
-        most: How many values the text may hold; None for any number.
+        most: How many values the text may hold.
 
     Raises:
-        MalformedJSON: The text is not JSON, or holds a string that cannot be stored.
+        MalformedJSON: The text is not JSON, is nested too deeply, or holds a string that cannot be stored.
         TooManyValues: The text holds more than ``most`` values.
     """
-    if most is not None and len(content) > most:
-        _check_count(content, most)
+    # A value is the first of a list or an object, or follows a comma.
+    _check_count(content, (b",", b"[", b"{"), most)
     try:
         text = content.decode()
         value = _DECODER.decode(text) if not text.startswith(_BOM) else json.loads(text)  # which names the mistake
@@ -62,19 +82,20 @@ def parse_json(content: bytes, most: int | None = None) -> Any:
         # The error itself holds the whole text.
         raise errors.MalformedJSON(reason=str(error)) from None
     except RecursionError:
-        raise errors.MalformedJSON(reason="nested too deeply") from None
+        raise errors.MalformedJSON(reason=_TOO_DEEP) from None
+    if content.count(b"[") + content.count(b"{") > DEEPEST and isinstance(value, (dict, list)):
+        _refuse_deep(value)
     if b"\\u" in content:
         _refuse_unstorable(value)
     return value
 
 
-def _check_count(content: bytes, most: int) -> None:
-    """Refuse a text of too many values before any is made: 16 MiB of empty objects take 400 MB.
+def _check_count(content: bytes, signs: tuple[bytes, ...], most: int) -> None:
+    """Refuse a body of too many values before any is made: 16 MiB of empty objects take 400 MB, of fields 900 MB.
 
-    A value is the first of a list or an object, or follows a comma.  Commas and brackets inside of strings count, too:
-    no request of this service needs so many.
+    The signs begin a value, or end it.  Those inside of strings count, too: no request of this service needs so many.
     """
-    if sum(map(content.count, (b",", b"[", b"{"))) > most:
+    if len(content) > most and sum(map(content.count, signs)) > most:
         raise errors.TooManyValues(most=most)
 
 
@@ -85,6 +106,18 @@ def _no_constant(name: str) -> NoReturn:
 #: ``json.loads`` makes a new one for each call that has options.
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 _BOM = "\ufeff"
+_TOO_DEEP = "nested too deeply"
+
+
+def _refuse_deep(value: dict[str, Any] | list[Any]) -> None:
+    """Look at every list and object, level by level: the client chooses the depth."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        members = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [member for inside in members for member in inside if isinstance(member, (dict, list))]
+        if not level:
+            return
+    raise errors.MalformedJSON(reason=_TOO_DEEP)
 
 
 def _refuse_unstorable(value: Any) -> None:

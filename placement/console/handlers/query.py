@@ -65,7 +65,7 @@ def try_claim(req: Request) -> Reply:
     consumer = str(uuid.uuid4())
     if choice := ChoiceForm.of(form):
         return _page(req, dry_runs.choice(req, choice.claims(_pairs(req), {"consumer": consumer, **owner})), choice)
-    claim = parse_json(str(form.get("claim", "")).encode())
+    claim = parse_json(str(form.get("claim", "")).encode(), req.conf.api.max_request_body_values)
     if not isinstance(claim, dict):
         raise errors.MalformedJSON(reason="a claim is an object")
     return _page(req, dry_runs.claim(req, consumer, {**claim, **owner}))

@@ -34,6 +34,8 @@ Document = dict[str, Any]
 
 #: Ten years, in seconds.
 LONGEST = 315_360_000
+#: Characters of a query, as many as an address may have by default: one of 16 MiB has millions of parameters.
+_LONGEST_QUERY = 28 * 1024
 
 _TEXTS = Array(string(minLength=1))
 _SUFFIX = "^([a-zA-Z0-9_-]{1,64})?$"
@@ -54,7 +56,7 @@ _REQUEST = Object(
     Field("consumer_type", string(pattern=RESOURCE_CLASS_NAME, minLength=1, maxLength=255), required=True),
     Field("project_id", IDENTIFIER, required=True),
     Field("user_id", IDENTIFIER, required=True),
-    Field("query", OneOf((string(), _QUERY_OBJECT)), required=True),
+    Field("query", OneOf((string(maxLength=_LONGEST_QUERY), _QUERY_OBJECT)), required=True),
     Field("count", integer(minimum=1, maximum=10_000)),
     Field("keep", boolean()),
     Field("consumer_generation", nullable(integer())),

@@ -10,14 +10,15 @@ import webob
 from hypothesis import strategies as st
 
 from placement import errors
-from placement import microversion as mv
 from placement.http import body
-from placement.http.body import parse_json
-from placement.schemas import provider as schema
 from tests import json_strategies
 
 #: The largest number of bytes that are read of a body without a length.
 MOST = 40
+
+
+def parse_json(text):
+    return body.parse_json(text, 500_000)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +85,37 @@ def test_a_string_is_accepted_if_it_can_be_stored(text):
             parse_json(json.dumps([text]).encode())
 
 
-@pytest.mark.parametrize("depth", [800, 100_000])
-def test_a_deeply_nested_body_is_a_bad_request(depth):
-    deep = b'{"name": ' + b"[" * depth + b"]" * depth + b"}"
-    with pytest.raises(errors.BadRequest):
-        schema.CREATE.validate(parse_json(deep), mv.LATEST)
+@pytest.mark.parametrize("opened", [b"[", b'{"a": '])
+@pytest.mark.parametrize("depth", [body.DEEPEST, 500, 100_000])
+def test_a_deeply_nested_body_is_refused(depth, opened):
+    deep = b'{"name": ' + opened * depth + b"1" + (b"]" if opened == b"[" else b"}") * depth + b"}"
+    with pytest.raises(errors.MalformedJSON, match="nested too deeply"):
+        parse_json(deep)
+
+
+def test_a_body_may_be_as_deep_as_the_limit_and_much_wider():
+    deep = b"[" * body.DEEPEST + b"]" * body.DEEPEST
+    assert json.dumps(parse_json(b"[" * (body.DEEPEST - 1) + b"[]," * 500 + b"[]" + b"]" * (body.DEEPEST - 1)))
+    assert parse_json(deep) == json.loads(deep)
+
+
+# --- forms ---
+
+
+def test_a_form_is_names_and_values_in_order():
+    assert body.parse_form(b"b=1&a=x+y&b=%E2%98%83&c", MOST) == [
+        ("b", "1"),
+        ("a", "x y"),
+        ("b", "\N{SNOWMAN}"),
+        ("c", ""),
+    ]
+
+
+@pytest.mark.parametrize("sign", [b"&a", b"%41"])
+def test_a_form_has_so_many_fields_and_escapes(sign):
+    assert body.parse_form(b"a" + sign * MOST, MOST)
+    with pytest.raises(errors.TooManyValues, match=f"may hold {MOST} values at most"):
+        body.parse_form(b"a" + sign * (MOST + 1), MOST)
 
 
 # --- bytes ---

@@ -13,6 +13,7 @@ from placement import errors
 from placement import microversion as mv
 from placement.search.query import parse
 from placement.v1.claiming.request import canonical
+from placement.v1.schemas import claim as claim_schema
 from placement.v1.schemas import claim_query
 from tests.strategies import search_queries, worlds
 
@@ -84,3 +85,14 @@ def _any_order(items, order):
     items = [*items]
     order.shuffle(items)
     return items
+
+
+@pytest.mark.parametrize(("length", "status"), [(28 * 1024, "valid"), (28 * 1024 + 1, "too long")])
+def test_a_text_is_as_long_as_in_an_address(length, status):
+    request = {"consumer": A, "consumer_type": "JOB", "project_id": "p", "user_id": "u"}
+    document = {"requests": [request | {"query": ("resources=VCPU:2&" + "a&" * length)[:length]}]}
+    if status == "valid":
+        assert claim_schema.CREATE.validate(document, mv.LATEST)
+    else:
+        with pytest.raises(errors.BadRequest):
+            claim_schema.CREATE.validate(document, mv.LATEST)
