@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jsonpatch
@@ -12,6 +14,25 @@ from jsonpointer import JsonPointer, JsonPointerException
 from placement import errors
 
 Operation = Mapping[str, Any]
+
+#: Operations of one patch.  A client sends one for each value that it changes, tens of them at most.
+MOST_OPERATIONS = 1000
+#: Bytes of their values as JSON, in sum; a node stores a quarter of this.
+_LARGEST = 2**20
+#: Names in a path.  Nothing is stored so deep.
+_DEEPEST = 40
+
+
+class TooManyOperations(errors.BadRequest):
+    template = "A patch may have %(most)d operations at most: %(count)d are given"
+
+
+class PatchTooLarge(errors.BadRequest):
+    template = "The values of a patch take more than %(most)d bytes as JSON"
+
+
+class PathTooDeep(errors.BadRequest):
+    template = "A path of a patch may have %(most)d names at most"
 
 
 class PatchNotApplied(errors.BadRequest):
@@ -22,38 +43,60 @@ class NotUpdatable(errors.BadRequest):
     template = "Cannot patch %(path)s. Only the following can be updated: %(names)s"
 
 
-def apply(
-    document: Mapping[str, Any],
-    operations: Sequence[Operation],
-    updatable: Collection[str],
-    check: Callable[[str, Any], None],
-) -> dict[str, Any]:
-    """Return a copy of the document with the operations applied, one after another.
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Operations that are applied one after another, with the limits that keep the time of that small.
+
+    It is applied while a transaction is open and others wait for it, so what needs no document is checked before.
 
     Args:
-        document: Not changed.  A value that can be removed although it is not set is there as None.
         operations: Valid by the schema: they have an ``op`` of the three, and a ``path``.
         updatable: The names at the top that may be changed, or have changes below them.
         check: Raises a failure for a value that is too much, of this name.  It is called with the value of each
-            operation before anything is copied, since a copy is made by recursion, and with each that has changed:
+            operation when the patch is made, since a copy is made by recursion, and with each that has changed:
             operations can put their values into each other.
 
     Raises:
-        NotUpdatable: An operation is about something else.  It is found before any is applied.
-        PatchNotApplied: A path is no JSON pointer, or nothing is where it points to.
+        TooManyOperations, PatchTooLarge, PathTooDeep: The patch is larger than any that could be applied.
     """
-    for operation in operations:
-        check("value", operation.get("value"))
-    names = {_name(operation, updatable) for operation in operations}
-    changed: dict[str, Any] = copy.deepcopy(dict(document))
-    for operation in operations:
-        try:
-            changed = jsonpatch.apply_patch(changed, [copy.deepcopy(dict(operation))], in_place=True)
-        except (jsonpatch.JsonPatchException, JsonPointerException) as error:
-            raise PatchNotApplied(operation=dict(operation), reason=error) from None
-    for name in sorted(names & changed.keys()):
-        check(name, changed[name])
-    return changed
+
+    operations: Sequence[Operation]
+    updatable: Collection[str]
+    check: Callable[[str, Any], None]
+
+    def __post_init__(self) -> None:
+        if len(self.operations) > MOST_OPERATIONS:
+            raise TooManyOperations(most=MOST_OPERATIONS, count=len(self.operations))
+        size = 0
+        for operation in self.operations:
+            if operation["path"].count("/") > _DEEPEST:
+                raise PathTooDeep(most=_DEEPEST)
+            value = operation.get("value")
+            self.check("value", value)
+            size += len(json.dumps(value))
+            if size > _LARGEST:
+                raise PatchTooLarge(most=_LARGEST)
+
+    def apply(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a copy of the document with the operations applied.
+
+        Args:
+            document: Not changed.  A value that can be removed although it is not set is there as None.
+
+        Raises:
+            NotUpdatable: An operation is about something else.  It is found before any is applied.
+            PatchNotApplied: A path is no JSON pointer, or nothing is where it points to.
+        """
+        names = {_name(operation, self.updatable) for operation in self.operations}
+        changed: dict[str, Any] = copy.deepcopy(dict(document))
+        for operation in self.operations:
+            try:
+                changed = jsonpatch.apply_patch(changed, [copy.deepcopy(dict(operation))], in_place=True)
+            except (jsonpatch.JsonPatchException, JsonPointerException) as error:
+                raise PatchNotApplied(operation=dict(operation), reason=error) from None
+        for name in sorted(names & changed.keys()):
+            self.check(name, changed[name])
+        return changed
 
 
 def _name(operation: Operation, updatable: Collection[str]) -> str:

@@ -232,6 +232,7 @@ def update(req: Request, allocation: str) -> Reply:
     """Change name and extra by a JSON patch."""
     Arguments(req.pairs())
     schema.check_ident(allocation)
+    patch = json_patch.Patch(req.document, schema.UPDATABLE, free_form.check)
 
     def permit(record: Record) -> None:
         access.check_allocation(req, "baremetal:allocation:update", record, RecordNotFound(allocation=allocation))
@@ -242,14 +243,13 @@ def update(req: Request, allocation: str) -> Reply:
         permit(found)
         record = Record.lock(db, found.uuid)
         permit(record)
-        return _updated(db, record, req.document)
+        return _updated(db, record, patch)
 
     return ok(schema.Presentation(req)(_write(req, work)))
 
 
-def _updated(db: Transaction, record: Record, operations: list[dict[str, Any]]) -> Record:
-    document = {"name": record.name, "extra": record.extra}
-    changed = json_patch.apply(document, operations, schema.UPDATABLE, free_form.check)
+def _updated(db: Transaction, record: Record, patch: json_patch.Patch) -> Record:
+    changed = patch.apply({"name": record.name, "extra": record.extra})
     name, extra = changed.get("name"), changed.get("extra")
     if name is not None and not (isinstance(name, str) and is_name(name)):
         raise schema.InvalidName(verb="update", name=name)

@@ -15,7 +15,7 @@ from placement.baremetal.objects.node import Node
 from placement.baremetal.schemas import free_form
 from placement.baremetal.schemas.name import is_name
 from placement.baremetal.schemas.node_fields import FIELDS, UPDATABLE
-from placement.baremetal.schemas.patch import patch
+from placement.baremetal.schemas.patch import patch as patch_of
 from placement.baremetal.versions import Version
 from placement.schemas.declarations import ANYTHING, Field, Object, required
 from placement.schemas.document import Body
@@ -57,7 +57,7 @@ CREATE = Body(
         *(required(field) if field.name == "driver" else field for field in _WRITABLE if FIELDS[field.name].create),
     )
 )
-PATCH = patch(ANYTHING)
+PATCH = patch_of(ANYTHING)
 _UPDATED = Body(Object(*(field for field in _WRITABLE if FIELDS[field.name].update)))
 
 
@@ -125,14 +125,15 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
 
     Raises:
         NotInThisVersion: An operation is about a field that came with a later version.
-        BadRequest: By the function, too; see ``json_patch.apply`` and ``written``.
+        BadRequest: By the function, too; see ``json_patch.Patch`` and ``written``.
     """
+    patch = json_patch.Patch(operations, UPDATABLE, free_form.check)
     for operation in operations:
         check_visible([operation["path"].removeprefix("/").partition("/")[0]], version)
 
     def changes_of(node: Node) -> dict[str, Any]:
         present = {name: _value(node, name) for name in UPDATABLE}
-        patched = json_patch.apply(present, operations, UPDATABLE, free_form.check)
+        patched = patch.apply(present)
         changed: dict[str, Any] = {}
         for name, was in present.items():
             value = patched.get(name, FIELDS[name].default)

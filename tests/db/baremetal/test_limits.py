@@ -114,6 +114,20 @@ def test_a_node_that_has_too_much_can_be_changed(client):
     refuses(client("PATCH", f"/nodes/{uuid}", [operation("/properties/a", 1)]), "node")
 
 
+@pytest.mark.parametrize("path", CREATED)
+def test_a_patch_that_takes_long_begins_no_transaction(client, path):
+    """Its operations are applied while other writes wait."""
+    create(client, path, extra={})
+    plan = Plan()
+    planted(client.database, plan)
+    grows = [operation("/extra" + "/a" * number, {}) for number in range(1, 1500)]
+    refuses(client("PATCH", f"{path}/n0", grows), "1000 operations at most: 1499 are given")
+    refuses(client("PATCH", f"{path}/n0", grows[:500]), "40 names at most")
+    refuses(client("PATCH", f"{path}/n0", [operation("/extra/a", "x" * 200_000)] * 6), "1048576 bytes")
+    assert not plan.seen
+    assert client("GET", f"{path}/n0").body["extra"] == {}
+
+
 @pytest.mark.parametrize(("name", "most"), [("traits", 50), ("candidate_nodes", 1000)])
 def test_how_many_an_allocation_may_have(client, name, most):
     body = {"resource_class": "bm", name: ["CUSTOM_A" if name == "traits" else "n0"] * most}

@@ -14,7 +14,7 @@ UPDATABLE = ("name", "extra")
 
 
 def apply(document, operations):
-    return json_patch.apply(document, operations, UPDATABLE, free_form.check)
+    return json_patch.Patch(operations, UPDATABLE, free_form.check).apply(document)
 
 
 def patched(op, path, *value):
@@ -88,3 +88,28 @@ def test_operations_see_those_before_them_and_share_nothing_with_the_request():
     ]
     for _ in range(2):
         assert apply(DOCUMENT, operations)["extra"] == {"y": 2}
+
+
+# --- how much ---
+
+
+def operation(path, value):
+    return {"op": "add", "path": path, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("operations", "failure"),
+    [
+        ([operation("/extra/a", 1)] * (json_patch.MOST_OPERATIONS + 1), json_patch.TooManyOperations),
+        ([operation("/extra/a", "x" * 200_000)] * 6, json_patch.PatchTooLarge),
+        ([operation("/extra" + "/a" * 40, 1)], json_patch.PathTooDeep),
+    ],
+)
+def test_a_patch_that_takes_long_is_refused_before_there_is_a_document(operations, failure):
+    with pytest.raises(failure):
+        json_patch.Patch(operations, UPDATABLE, free_form.check)
+
+
+def test_a_patch_may_have_so_many_operations():
+    operations = [operation(f"/extra/{n}", n) for n in range(json_patch.MOST_OPERATIONS)]
+    assert apply(DOCUMENT, operations)["extra"]["999"] == 999
