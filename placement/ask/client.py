@@ -17,6 +17,10 @@ from placement.ask import failures, paging
 from placement.ask.address import ServiceAddress, UsageError
 
 Pairs = Sequence[tuple[str, str]]
+#: Bytes of a reply; the overview of 100,000 hosts has a quarter of this.
+MOST = 2**28
+#: Bytes that are read at once.  A reply states sizes of its own, which are not believed.
+_PIECE = 2**20
 #: A field that the document at each path has.
 _FIELDS = {
     "/explain": "summary",
@@ -97,11 +101,11 @@ class Client:
         request = urllib.request.Request(url, content, headers, method=method)
         try:
             with self._opener.open(request, timeout=address.timeout) as reply:  # nosec B310 - http and https alone
-                content = reply.read()
+                content = _content(reply)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ServiceError(failures.no_reply(address, error)) from error
         document: Any = None
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             document = json.loads(content)
         is_one = isinstance(document, dict) and has in document
         if reply.status >= HTTPStatus.MULTIPLE_CHOICES and not (is_one and reply.status == HTTPStatus.CONFLICT):
@@ -121,6 +125,18 @@ class Client:
     def pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
         """Return the documents of a list, page by page; raises ServiceError."""
         return paging.pages(self.get, path, query)
+
+
+def _content(reply: http.client.HTTPResponse) -> bytes:
+    """Return the content of a reply; raises what ``urllib`` does, and ValueError for more than ``MOST`` bytes."""
+    content = bytearray()
+    while piece := reply.read1(_PIECE):
+        content += piece
+        if len(content) > MOST:
+            raise ValueError(f"the reply has more than {MOST} bytes")
+    if reply.length:  # which ``read1`` does not notice
+        raise http.client.IncompleteRead(bytes(content[-_PIECE:]), reply.length)
+    return bytes(content)
 
 
 def _context(address: ServiceAddress) -> ssl.SSLContext:

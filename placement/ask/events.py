@@ -93,6 +93,8 @@ def _events(client: Client, arguments: argparse.Namespace, notice: Callable[[str
         yield from document["events"]
         reached, position = position, document["position"]
         first, is_away = True, False
+        if document["events"] and reached == position:
+            raise ValueError("the position after events is the one before them")
         if not document["events"] and reached in (position, "now"):
             if not arguments.follow:
                 return

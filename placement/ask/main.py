@@ -38,6 +38,8 @@ DONE, REFUSED, USAGE, SERVICE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 
 Document = Mapping[str, Any]
 _BAD_REQUEST = 400
+#: What a document that is not of the form of this service makes of the functions that show it.
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 #: Statuses between these say that nothing was done.
 _REFUSALS, _FAILURES = 300, 500
 
@@ -50,13 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # names may have characters that the encoding of the terminal lacks
     try:
-        client = Client(address.find(arguments, os.environ))
+        service = address.find(arguments, os.environ)
+        client = Client(service)
         ask: Callable[[Client, argparse.Namespace], int] = arguments.ask
         return ask(client, arguments)
     except UsageError as error:
         return _failed(str(error), USAGE)
     except ServiceError as error:
         return _failed(str(error), USAGE if error.status == _BAD_REQUEST else SERVICE)
+    except _MALFORMED as error:
+        reason = f"{type(error).__name__} {error}"
+        return _failed(f"{service.url} does not answer as this service does ({reason}).", SERVICE)
     except OSError as error:
         # At exit Python would try to write the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,8 +14,12 @@ def pages(
 
     Args:
         get: Returns the document at a path below /v1, with this query string.  Its exceptions are raised.
+
+    Raises:
+        ValueError: A link to the next page leads to one that was read.
     """
     text = urlencode(query, errors="surrogateescape")  # bytes that are no UTF-8, too
+    asked = {text}
     while True:
         document = get(path, text)
         yield document
@@ -23,3 +27,6 @@ def pages(
             return
         # Of the link only the query: another host would get the token.
         text = urlsplit(document["next"]).query
+        if text in asked:
+            raise ValueError("the link to the next page leads to one that was read")
+        asked.add(text)

@@ -74,16 +74,18 @@ def _by_name(uuids: Iterable[str]) -> Pairs:
 def _replies(delete: Callable[[Pairs], Document], query: Pairs, arguments: argparse.Namespace) -> Iterator[Document]:
     """Yield the replies to a request that is repeated until it is complete; with a limit, or dry, it is sent once.
 
-    It is not repeated if it has released nothing: the consumers are changed faster than they can be released.
+    It is not repeated if it has released nothing new: the consumers are changed faster than they can be released.
     """
     once = arguments.dry_run or arguments.limit is not None
     limit = [] if arguments.limit is None else [("limit", str(arguments.limit))]
     dry_run = [("dry_run", "true")] if arguments.dry_run else []
+    seen: set[str] = set()
     while True:
         reply = body_of(delete([*query, *limit, *dry_run]))
         yield reply
-        if once or reply["complete"] or not reply["released"]:
+        if once or reply["complete"] or seen.issuperset(reply["released"]):
             return
+        seen.update(reply["released"])
         done = frozenset(_by_name(reply["released"]))
         query = [pair for pair in query if pair not in done]
 

@@ -7,7 +7,7 @@ import csv
 import datetime
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,14 +49,14 @@ class Release:
 def print_consumers(consumers: Iterable[AgedHolder], form: str) -> None:
     """Print consumers, each as soon as it was read."""
     if form == "csv":
-        rows = csv.writer(sys.stdout, lineterminator="\n")
-        rows.writerow(("consumer", *_COLUMNS, "provider", "provider_name", "resource_class", "used"))
+        write_row = _csv_writer()
+        write_row(("consumer", *_COLUMNS, "provider", "provider_name", "resource_class", "used"))
         for one in consumers:
             facts = _facts(one)
             for held in one.holder.held.values():
                 for name, amount in held.resources.items():
                     start = (one.holder.uuid, *(facts[column] for column in _COLUMNS))
-                    rows.writerow((*start, held.provider, held.name, name, amount))
+                    write_row((*start, held.provider, held.name, name, amount))
     elif form == "json":
         print('{"consumers": [', end="")
         for number, one in enumerate(consumers):
@@ -116,6 +116,18 @@ def _document(consumer: AgedHolder) -> dict[str, Any]:
         "age_seconds": None if consumer.age is None else int(consumer.age.total_seconds()),
         "allocations": {one.provider: {"name": one.name, "resources": one.resources} for one in held},
     }
+
+
+def _csv_writer() -> Callable[[Iterable[object]], object]:
+    """Return a function that writes a row to stdout."""
+    rows = csv.writer(sys.stdout, lineterminator="\n")
+    return lambda cells: rows.writerow(cell if cell is None else _csv_cell(cell) for cell in cells)
+
+
+def _csv_cell(cell: object) -> str:
+    """Return a text that controls no terminal and is no formula of a spreadsheet: names are what clients like."""
+    text = plain(cell)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 # --- what was found --------------------------------------------------------------------------------------------------
@@ -193,12 +205,12 @@ def _review_document(review: Review) -> dict[str, Any]:
 
 
 def _print_rows(review: Review) -> None:
-    rows = csv.writer(sys.stdout, lineterminator="\n")
-    rows.writerow(("kind", "consumer", *_COLUMNS, "holds", "reason", "hint"))
+    write_row = _csv_writer()
+    write_row(("kind", "consumer", *_COLUMNS, "holds", "reason", "hint"))
     for one in review.found:
         facts = {"project": one.project} if one.consumer is None else _facts(one.consumer)
         holds = "" if one.consumer is None else shown(one.consumer)
-        rows.writerow((one.kind.value, one.uuid, *map(facts.get, _COLUMNS), holds, one.reason, one.hint))
+        write_row((one.kind.value, one.uuid, *map(facts.get, _COLUMNS), holds, one.reason, one.hint))
 
 
 # --- releases --------------------------------------------------------------------------------------------------------

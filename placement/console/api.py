@@ -56,7 +56,6 @@ CONSOLE = Api(
         ("content-security-policy", CONTENT_SECURITY_POLICY),
         # Not "no-referrer", with which browsers hide the origin of a form from the service itself.
         ("referrer-policy", "same-origin"),
-        ("x-content-type-options", "nosniff"),
     ),
     anonymous_is_admin=True,
     has_pages=True,

@@ -9,6 +9,9 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from placement.http.api import Deployment, Headers
 from placement.http.environ import API
 
+#: Of every reply: a browser shows no document as a page that is none.
+_HEADERS: Headers = (("x-content-type-options", "nosniff"),)
+
 
 class Mount:
     """Leaves the API in the environ, and moves its prefix from PATH_INFO to SCRIPT_NAME.
@@ -36,9 +39,8 @@ class Mount:
                 environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + api.prefix
                 environ["PATH_INFO"] = path[len(api.prefix) :]
                 break
-        if headers := environ[API].headers:
-            start_response = _adding(headers, start_response)
-        return self._application(environ, start_response)
+        headers = (*environ[API].headers, *_HEADERS)
+        return self._application(environ, _adding(headers, start_response))
 
 
 def _adding(added: Headers, start_response: StartResponse) -> StartResponse:

@@ -95,7 +95,7 @@ def _document(reply: Any) -> dict[str, Any]:
     """Return the document of a reply; empty if it has none."""
     try:
         document = reply.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -20,6 +20,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from placement.ask import client
+from placement.ask.address import ServiceAddress
 from tests import children, preloaded
 
 ASK = [sys.executable, "-m", "placement.ask.main"]
@@ -92,6 +94,12 @@ def failed(done, sentence):
         (200, b'{"versions": []}', "{url} does not answer as this service does"),
         (200, b"[1, 2]", "{url} does not answer as this service does"),
         (204, b"", "{url} does not answer as this service does"),
+        (200, b'{"consumers": ' + b"[" * 10**6, "{url} does not answer as this service does"),
+        (200, b'{"consumers": 5, "next": null}', "{url} does not answer as this service does (TypeError"),
+        (200, b'{"consumers": [[]], "next": null}', "{url} does not answer as this service does (TypeError"),
+        (200, b'{"consumers": [{}], "next": null}', "{url} does not answer as this service does (KeyError"),
+        (200, b'{"consumers": [], "next": 5}', "{url} does not answer as this service does (AttributeError"),
+        (200, b'{"consumers": [], "next": "/v1/consumers?limit=1000"}', "{url} does not answer as this service does ("),
         (500, b"{}", "500 Internal Server Error."),
         (502, b'{"errors": []}', "502 Bad Gateway."),
         (
@@ -145,6 +153,27 @@ def test_the_next_page_is_asked_of_the_same_service(ask):
     assert (done.returncode, done.stdout) == (0, "No consumer.\n")
     assert [path for path, _ in asked] == ["/v1/consumers?limit=1000", "/v1/consumers?after=1"]
     assert [headers["X-Auth-Token"] for _, headers in asked] == ["admin", "admin"]
+
+
+def test_events_that_do_not_go_on(environment):
+    page = b'{"events": [{}], "position": "1-1"}'
+    with answering(200, page, page) as (url, _):
+        words = [*ASK, "events", "--json", "--after", "1-1", "--url", url]
+        done = preloaded.service().run(words, environment)
+    assert (done.returncode, done.stdout) == (3, "{}\n")
+    assert "does not answer as this service does" in done.stderr
+
+
+def test_a_reply_without_an_end_is_not_read_to_it(monkeypatch):
+    monkeypatch.setattr(client, "MOST", 50)
+    for length, fits in ((50, True), (51, False)):
+        with answering(200, NOBODY.ljust(length)) as (url, _):
+            asked = client.Client(ServiceAddress(url, {}))
+            if fits:
+                assert asked.get("/consumers") == json.loads(NOBODY)
+            else:
+                with pytest.raises(client.ServiceError, match="more than 50 bytes"):
+                    asked.get("/consumers")
 
 
 CONSUMER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
@@ -211,6 +240,13 @@ def test_a_service_that_is_out_of_reach(ask):
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
             "does not answer as a service with HTTP does: IncompleteRead",
+        ),
+        *(
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + size + b"\r\n{}",
+                "does not answer as a service with HTTP does: IncompleteRead",
+            )
+            for size in (b"40000000", b"F" * 20)
         ),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,10 @@ from placement.baremetal.schemas.reply import Links, date
 from placement.http.request import Request
 
 _MASK = "******"
+#: Names of secrets, beside those that oslo.utils knows; it hides only texts.
+_SECRET = re.compile(
+    r"password|community|(auth|priv|private|kg)_key$|key_contents$|passphrase|secret|token|credential", re.IGNORECASE
+)
 
 
 class NodePresentation:
@@ -67,5 +72,14 @@ def masked(info: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document with asterisks in the place of passwords and other secrets, also of a configdrive."""
     if not info:
         return info
-    hidden: dict[str, Any] = strutils.mask_dict_password(info, _MASK)
+    hidden: dict[str, Any] = _hidden(strutils.mask_dict_password(info, _MASK))
     return hidden | {name: _MASK for name in ("configdrive", "image_url") if name in hidden}
+
+
+def _hidden(value: Any) -> Any:
+    """Return the value without secrets at any depth, also in lists, which oslo.utils leaves as they are."""
+    if isinstance(value, list):
+        return [_hidden(strutils.mask_dict_password(each, _MASK) if isinstance(each, dict) else each) for each in value]
+    if isinstance(value, dict):
+        return {name: _MASK if each and _SECRET.search(name) else _hidden(each) for name, each in value.items()}
+    return value

@@ -131,6 +131,22 @@ def test_secrets_are_masked(client):
     assert patch(client, **{"driver_info/x": 1}).body["driver_info"]["x"] == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("snmp_community", "snmp_community_read", "snmp_community_write", "snmp_auth_key", "snmp_priv_key"),
+        *("ssh_key_contents", "ssh_private_key", "ipmi_hex_kg_key", "agent_secret_token", "irmc_snmp_priv_password"),
+    ],
+)
+def test_secrets_that_are_no_passwords_are_masked(client, name):
+    plain = {"snmp_version": "3", "snmp_user": "u", "ssh_key_filename": "/f", "redfish_verify_ca": True}
+    info = {name: "s3cret", **plain, "l": [{name: "s3cret", "password": "s3cret"}], "d": {name: {"a": "s3cret"}}}
+    create(client, driver_info=info)
+    hidden = {name: "******", **plain, "l": [{name: "******", "password": "******"}], "d": {name: "******"}}
+    assert client("GET", "/nodes/n0").body["driver_info"] == hidden
+    assert "s3cret" not in str(client("GET", "/nodes/detail").body)
+
+
 # --- POST ------------------------------------------------------------------------------------------------------------
 
 

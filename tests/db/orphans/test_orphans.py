@@ -72,6 +72,14 @@ class TestAll:
             (made, "host1", "MEMORY_MB", "512"),
         ]
 
+    @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)"])
+    def test_comma_separated_values_are_no_formulas_and_no_commands_of_a_terminal(self, cloud, name):
+        cloud.claim(project=f"{name}\x1b[2J")
+        known = cloud.file(cloud.claim(project="other"))
+        for words in ([], ["--not-in", known]):
+            row = next(csv.DictReader(io.StringIO(cloud.run(*words, "--csv").out)))
+            assert row["project"] == f"'{name}\ufffd[2J"
+
     def test_conditions(self, cloud):
         red, blue = cloud.claim(), cloud.claim(project="blue")
         moved, untyped = cloud.claim(kind="MIGRATION", days=40), cloud.claim(kind=None, days=0)

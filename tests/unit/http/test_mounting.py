@@ -288,6 +288,11 @@ def test_a_stream_is_sent_without_a_length(app):
     assert answer.text == "0\n1\n2\n"
 
 
+@pytest.mark.parametrize("path", ["/user", "/metal/user", "/metal/conflict", "/nope", "/metal/streamed"])
+def test_no_reply_is_taken_for_a_document_of_another_type(app, path):
+    assert web.ask(app, "GET", path, ADMIN).headers.getall("x-content-type-options") == ["nosniff"]
+
+
 def test_the_healthcheck_belongs_to_the_root_api(app):
     assert web.ask(app, "GET", "/metal/healthcheck", ADMIN).status_int == 404
 
