@@ -153,3 +153,11 @@ _TRAITS = (
     .join(traits, traits.c.id == resource_provider_traits.c.trait_id)
     .where(_P.uuid.in_(_UUIDS))
 )
+
+
+def instance_name(details: Mapping[str, Any]) -> str | None:
+    """Return the name of the instance: that which a client has set, or else what nova calls it, if it is a text."""
+    found = details.get("instance_name")
+    if found is None:
+        found = details.get("instance_info", {}).get("display_name")
+    return found if isinstance(found, str) else None

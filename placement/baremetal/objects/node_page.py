@@ -72,8 +72,10 @@ class NodeFilter:
 
 
 def detail(name: str) -> sa.ColumnElement[Any]:
-    """Return an entry of ``details`` as text; null if it is not there."""
+    """Return an entry of ``details`` as text; null if it is not there.  See ``node.instance_name`` for that name."""
     entry: sa.ColumnElement[Any] = _N.details[name].as_string()
+    if name == "instance_name":
+        return sa.func.coalesce(entry, _N.details[("instance_info", "display_name")].as_string())
     return entry
 
 

@@ -222,6 +222,8 @@ def _write(locked: LockedNode, values: Values) -> None:
         values |= {"maintenance_reason": None, "fault": None}
     if values.get("protected", False) is None:
         values["protected_reason"] = None
+    if not values.get("retired", True):
+        values["retired_reason"] = None
     columns, details = _split(values)
     locked.update(details=details, **columns)
 

@@ -10,7 +10,7 @@ from oslo_utils import strutils
 
 from placement.baremetal import versions
 from placement.baremetal.objects import states
-from placement.baremetal.objects.node import Node
+from placement.baremetal.objects.node import Node, instance_name
 from placement.baremetal.objects.node_page import COLUMNS
 from placement.baremetal.schemas.node_fields import FIELDS, LINKS
 from placement.baremetal.schemas.reply import Links, date
@@ -58,6 +58,8 @@ class NodePresentation:
             columns |= self._defaults
             for name in details.keys() & self._defaults.keys():
                 columns[name] = details[name]
+        if "instance_name" in self._names:
+            columns["instance_name"] = instance_name(details)
         for name in self._masked:
             columns[name] = masked(columns[name])
         if "traits" in self._names:

@@ -493,6 +493,43 @@ def test_a_retired_node_is_not_provided(client):
     assert client("PUT", "/nodes/n0/states/provision", {"target": "provide"}).status == 400
 
 
+def test_what_is_not_retired_any_more_has_no_reason(client):
+    create(client, retired=True, retired_reason="old")
+    shown = patch(client, retired=False, retired_reason="older").body
+    assert (shown["retired"], shown["retired_reason"]) == (False, None)
+    patch(client, retired=True, retired_reason="old")
+    client("PATCH", "/nodes/n0", [{"op": "remove", "path": "/retired"}])
+    assert client("GET", "/nodes/n0").body["retired_reason"] is None
+    patch(client, retired=True, retired_reason="old")
+    assert patch(client, description="x").body["retired_reason"] == "old"
+
+
+@pytest.mark.every_database
+def test_the_name_of_an_instance_is_what_nova_calls_it_until_it_is_set(client):
+    def shown():
+        node = client("GET", "/nodes/n0").body
+        [listed] = client("GET", "/nodes?fields=instance_name").body["nodes"]
+        assert listed["instance_name"] == node["instance_name"]
+        if node["instance_name"]:
+            assert names(client, f"instance_name={node['instance_name']}") == ["n0"]
+        return node["instance_name"]
+
+    create(client, instance_info={"display_name": "web1"})
+    assert shown() == "web1"
+    patch(client, **{"instance_info/display_name": "web2"})
+    assert shown() == "web2"
+    patch(client, instance_name="mine")
+    patch(client, **{"instance_info/display_name": "web3"})
+    assert shown() == "mine"
+    assert names(client, "instance_name=web3") == []
+    client("PATCH", "/nodes/n0", [{"op": "remove", "path": "/instance_name"}])
+    assert shown() == "web3"
+    patch(client, instance_info={"display_name": 5})
+    assert shown() is None
+    patch(client, instance_info={})
+    assert shown() is None
+
+
 # --- states ----------------------------------------------------------------------------------------------------------
 
 VERBS = ("manage", "provide", "active", "deploy", "deleted", "undeploy", "rebuild", "adopt", "inspect")
