@@ -7,6 +7,11 @@ import importlib.metadata
 NAME = "placement-service"
 
 
+def install(extra: str) -> str:
+    """Return the command that installs an extra; no package index has this package."""
+    return f"pip install '.[{extra}]', in a checkout"
+
+
 def version() -> str:
     """Return the version of the package; "unknown" where the code runs without being installed."""
     try:

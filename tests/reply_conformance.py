@@ -21,8 +21,8 @@ from placement.version_history import Version
 APIS = (PLACEMENT, V1)
 #: Statuses of operations that came with a later version; some endpoints check the media types before the version.
 _OF_LATER_VERSIONS = ("404", "405", "406", "415")
-#: Headers that OpenAPI describes as content.
-_OF_CONTENT = {"content-length", "content-type"}
+#: Headers that OpenAPI describes as content, and one that is for browsers alone.
+_OF_CONTENT = {"content-length", "content-type", "x-content-type-options"}
 
 
 class NotDescribed(AssertionError):

@@ -22,6 +22,8 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(rf"([0-9]{{1,9}})([{''.join(_UNITS)}])")
 #: The members of a request that say who owns the consumer, as it is shown, too.
 _OWNER = ("consumer_type", "project_id", "user_id")
+#: Who owns the consumer of a dry run, of which nothing is written, if nothing says it.
+_NOBODY = "nobody"
 #: The type of a consumer, where nothing says it.
 _TYPE = "JOB"
 #: The file name that stands for the standard input.
@@ -103,7 +105,13 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
         owner = claim_of(arguments.move)
         generation = owner["consumer_generation"]
         body = {"requests": [{"consumer": arguments.move, "keep": False, "consumer_generation": generation}]}
-    said = {"consumer_type": _TYPE, **{name: owner[name] for name in _OWNER if name in owner}, **_of_each(arguments)}
+    unowned = dict.fromkeys(("project_id", "user_id"), _NOBODY) if arguments.dry_run else {}
+    said = {
+        "consumer_type": _TYPE,
+        **unowned,
+        **{name: owner[name] for name in _OWNER if name in owner},
+        **_of_each(arguments),
+    }
     body["requests"] = [{**said, **request} for request in body["requests"]]
     for request in body["requests"]:
         _check(request)

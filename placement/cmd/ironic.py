@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from placement import package
+
 #: Seconds that a request may take.
 _TIMEOUT = 60
 _VARIABLE = "OS_PASSWORD"
@@ -30,7 +32,7 @@ class Ironic:
             from keystoneauth1 import exceptions as keystoneauth
             from openstack import exceptions
         except ImportError:
-            raise Unreadable("openstacksdk is missing: install the extra 'baremetal'.") from None
+            raise Unreadable(f"openstacksdk is missing: {package.install('baremetal')}") from None
         self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
         self._missing = exceptions.NotFoundException
         if arguments.os_cloud is not None:

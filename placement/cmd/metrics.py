@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from placement.metrics.directory import Directory
         from placement.metrics.page import Page
     except ImportError:
-        print("placement-metrics: prometheus_client is missing, the extra 'metrics'", file=sys.stderr)
+        print(f"placement-metrics: prometheus_client is missing: {package.install('metrics')}", file=sys.stderr)
         return 1
     try:
         server = waitress.create_server(

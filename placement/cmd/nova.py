@@ -7,6 +7,7 @@ import email.utils
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from placement import package
 from placement.cmd.ironic import Unreadable
 from placement.orphans.expected import Expected, NovaServer
 
@@ -41,7 +42,7 @@ class Nova:
             from keystoneauth1 import exceptions as keystoneauth
             from openstack import exceptions
         except ImportError:
-            raise Unreadable("openstacksdk is missing: install the extra 'orphans'.") from None
+            raise Unreadable(f"openstacksdk is missing: {package.install('orphans')}") from None
         self._cloud = cloud
         self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
         self._raise_for: Callable[[Any], None] = exceptions.raise_from_response

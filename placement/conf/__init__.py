@@ -14,6 +14,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
+from placement import package
 from placement.conf import reading
 from placement.conf.options import GROUPS, NEVER_EMPTY, list_opts, register, set_library_defaults
 from placement.conf.spelling import UnknownOption, unknown_options
@@ -95,5 +96,5 @@ def connection_finding(error: Exception) -> str:
     sentence = f"[placement_database]connection: {error}"
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _DRIVERS:
         extra, scheme = _DRIVERS[str(error.name).partition(".")[0]]
-        sentence += f": the driver is missing. Install the extra '{extra}', and let the URL begin with {scheme}://"
+        sentence += f": the driver is missing: {package.install(extra)}; and let the URL begin with {scheme}://"
     return sentence

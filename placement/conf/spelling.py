@@ -32,7 +32,7 @@ class UnknownOption:
     where: str
     section: str
     name: str
-    #: The known name that is most similar.
+    #: The known name that is most similar; or the same name, with the section that has it.
     nearest: str | None
 
     def __str__(self) -> str:
@@ -62,7 +62,8 @@ def _finding(where: str, section: str, name: str, known: Known, own: Collection[
         return UnknownOption(where, section, "", f"[{nearest}]") if nearest else None
     if not name or name in known[section] or name in _OF_LIBRARIES:
         return None
-    nearest = _nearest(name, known[section])
+    elsewhere = (f"[{other}]{name}" for other in known if name in known[other])
+    nearest = _nearest(name, known[section]) or (next(elsewhere, None) if section in own else None)
     return UnknownOption(where, section, name, nearest) if nearest or section in own else None
 
 

@@ -14,7 +14,7 @@ from oslo_utils import fileutils
 from sqlalchemy import exc
 
 from placement import conf as options
-from placement import policy
+from placement import package, policy
 from placement.conf import reading
 from placement.doctor.examination import NotMadeError, Subject
 from placement.doctor.finding import Finding, error, warning
@@ -80,10 +80,12 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
     try:
         from placement.middleware.keystone_check import find, is_configured
     except ImportError:
+        if not _has_section(conf, "keystone_authtoken"):
+            raise NotMadeError("[api]auth_strategy is keystone by default, and nothing configures it.") from None
         yield error(
-            "keystonemiddleware is missing: install the extra 'keystone'.",
+            "keystonemiddleware is missing.",
             (),
-            "pip install placement-service[keystone]",
+            package.install("keystone"),
         )
         return
     if not is_configured(conf):
@@ -92,6 +94,14 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
     if found is not None:
         make = warning if found.transient else error
         yield make(str(found), (), "Correct [keystone_authtoken], or the user in the Identity service.")
+
+
+def _has_section(conf: cfg.ConfigOpts, name: str) -> bool:
+    """Return whether a file or the environment has an option of a section that no module here has registered."""
+    sections: dict[str, dict[str, list[str]]] = {}
+    for path in reading.files(conf):
+        cfg.ConfigParser(path, sections).parse()
+    return name in sections or any(variable.startswith(f"OS_{name.upper()}__") for variable in os.environ)
 
 
 def metrics_directory(subject: Subject) -> Iterator[Finding]:
@@ -103,7 +113,7 @@ def metrics_directory(subject: Subject) -> Iterator[Finding]:
         yield error(
             "[metrics]directory is set, and prometheus_client is missing: the service does not start.",
             (),
-            "pip install placement-service[metrics]",
+            package.install("metrics"),
         )
     path = Path(name)
     owner = f"install -d -o <user of the service> -m 0755 {path}"

@@ -18,6 +18,7 @@ import errno
 import logging
 import os
 
+from placement import package
 from placement.errors import StartError
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ def start(path: str) -> None:
         from placement.metrics.definitions import Metrics
         from placement.metrics.directory import Directory
     except ImportError:
-        raise StartError("[metrics]directory: prometheus_client is missing, the extra 'metrics'") from None
+        raise StartError(f"[metrics]directory: prometheus_client is missing: {package.install('metrics')}") from None
     # The library reads the variable when it is imported, which has happened, and in each process.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
     values.MmapedDict = AllocatedFile  # type: ignore[misc]

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from placement import package
 from placement.errors import StartError
 from placement.http import origin
 from placement.http.api import Deployment, Layer
@@ -79,7 +80,7 @@ def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication
     try:
         from placement.middleware.keystone import Keystone
     except ImportError:
-        raise StartError(f"{_KEYSTONE} keystonemiddleware is missing, the extra 'keystone'") from None
+        raise StartError(f"{_KEYSTONE} keystonemiddleware is missing: {package.install('keystone')}") from None
     return Keystone(application, service)
 
 

@@ -14,7 +14,7 @@ from keystonemiddleware import auth_token
 from keystonemiddleware.auth_token._exceptions import ConfigurationError
 from oslo_config import cfg
 
-from placement import errors
+from placement import errors, package
 from placement import microversion as mv
 from placement.errors import StartError
 from placement.http.environ import API
@@ -93,5 +93,5 @@ def _protocol(application: WSGIApplication, conf: cfg.ConfigOpts) -> _Protocol:
     if not (options.auth_type or options.auth_section):
         raise StartError(f"{SECTION} must tell how to reach the Identity service: auth_type is missing")
     if options.memcached_servers and importlib.util.find_spec("memcache") is None:
-        raise StartError(f"{SECTION} memcached_servers: python-memcached is missing, the extra 'keystone'")
+        raise StartError(f"{SECTION} memcached_servers: python-memcached is missing: {package.install('keystone')}")
     return protocol

@@ -175,7 +175,10 @@ def test_a_service_of_another_kind_is_one_line(there, run):
 def test_openstacksdk_may_be_missing(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "openstack", None)
     done = run("--endpoint", "http://127.0.0.1:1")
-    assert (done.code, done.err) == (1, "placement-manage: openstacksdk is missing: install the extra 'baremetal'.\n")
+    assert (done.code, done.err) == (
+        1,
+        "placement-manage: openstacksdk is missing: pip install '.[baremetal]', in a checkout\n",
+    )
 
 
 @SQLITE

@@ -92,6 +92,13 @@ def test_a_job_has_a_place_until_it_ends(service, controller):
     assert controller.book(service, "job-3", "bob", 5) is not None
 
 
+def test_a_service_that_refuses_is_reported(service, controller):
+    with pytest.raises(RuntimeError, match="403: "):
+        controller.book(controller.Service(service.url, ""), "job-1", "ada", 4)
+    with pytest.raises(RuntimeError, match="400: "):
+        controller.book(controller.Service(service.url), "job-1", "ada", 0)
+
+
 def test_a_job_with_other_needs_is_reported(service, controller):
     assert controller.book(service, "job-1", "ada", 1)
     with pytest.raises(ValueError, match="other needs"):

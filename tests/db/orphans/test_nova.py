@@ -449,4 +449,4 @@ def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
         assert name in ran.err
     monkeypatch.setitem(sys.modules, "openstack", None)
     ran = cloud.run("--nova", "here")
-    assert ran.err == "placement-manage: openstacksdk is missing: install the extra 'orphans'.\n"
+    assert ran.err == "placement-manage: openstacksdk is missing: pip install '.[orphans]', in a checkout\n"

@@ -128,6 +128,15 @@ def test_what_is_missing_is_said():
             body("resources=VCPU:1", owner=owner)
 
 
+def test_a_dry_run_needs_no_owner():
+    for owner in ({}, {"project_id": "red"}, {"project_id": "red", "user_id": "ada"}):
+        (request,) = body("resources=VCPU:1", "--dry-run", owner=owner)["requests"]
+        assert (request["project_id"], request["user_id"]) == (
+            owner.get("project_id", "nobody"),
+            owner.get("user_id", "nobody"),
+        )
+
+
 @pytest.mark.parametrize(
     "words",
     [

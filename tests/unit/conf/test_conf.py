@@ -259,7 +259,7 @@ def test_the_error_for_a_missing_connection_names_where_it_was_looked_for(error_
 def test_the_finding_names_the_extra_that_installs_the_driver():
     for module, extra in (("MySQLdb", "mysqlclient"), ("pymysql", "mysql"), ("psycopg2", "postgresql")):
         line = options.connection_finding(ModuleNotFoundError(f"No module named '{module}'", name=module))
-        assert f"Install the extra '{extra}'" in line
+        assert f"pip install '.[{extra}]', in a checkout" in line
     assert "extra" not in options.connection_finding(ModuleNotFoundError("No module named 'x'", name="x"))
 
 
@@ -279,6 +279,11 @@ def misspelt(directory, text):
             "[placement]max_alocation_candidates is no option of this service; did you mean max_allocation_candidates?",
         ),
         ("[api]\nnonsense = 5\n", "[api]nonsense is no option of this service"),
+        (
+            "[api]\nhttp_basic_auth_user_file = /f\n",
+            "[api]http_basic_auth_user_file is no option of this service; did you mean "
+            "[oslo_middleware]http_basic_auth_user_file?",
+        ),
         ("[DEFAULT]\nlogfiles = 5\n", "[DEFAULT]logfiles is no option of this service; did you mean log_file?"),
         ("[placementt]\nx = 5\n", "[placementt] is no option of this service; did you mean [placement]?"),
         ("[placementt]\n", "[placementt] is no option of this service; did you mean [placement]?"),

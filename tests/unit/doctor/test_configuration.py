@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 
 import pytest
 from oslo_config import cfg
@@ -116,6 +117,15 @@ def test_a_login_that_cannot_even_be_tried_is_found(configured, mistake):
 
 def test_the_identity_service_is_asked_only_if_it_is_used(configured):
     assert examined("keystone", configured(OPEN + NOAUTH)).not_made == "[api]auth_strategy is not keystone."
+
+
+def test_a_service_that_nothing_configures_needs_no_middleware(configured, monkeypatch):
+    """As for ``make serve``, of which only the database is in the environment."""
+    monkeypatch.setitem(sys.modules, "placement.middleware.keystone_check", None)
+    subject = configured(OPEN + "[api]\nauth_strategy = keystone\n")
+    assert "nothing configures it" in examined("keystone", subject).not_made
+    [finding] = found("keystone", configured(OPEN + "[keystone_authtoken]\nauth_type = password\n"))
+    assert finding.mend == "pip install '.[keystone]', in a checkout"
 
 
 class TestMetrics:

@@ -217,8 +217,10 @@ def test_a_missing_library_is_reported_in_one_line(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
-    assert done.stdout == "[metrics]directory: prometheus_client is missing, the extra 'metrics'\n1\n"
-    assert done.stderr == "placement-metrics: prometheus_client is missing, the extra 'metrics'\n"
+    assert (
+        done.stdout == "[metrics]directory: prometheus_client is missing: pip install '.[metrics]', in a checkout\n1\n"
+    )
+    assert done.stderr == "placement-metrics: prometheus_client is missing: pip install '.[metrics]', in a checkout\n"
 
 
 TWICE = """
