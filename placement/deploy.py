@@ -177,7 +177,7 @@ def _reach(database: Database, conf: cfg.ConfigOpts) -> None:
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)
     except errors.Unavailable as failure:
-        raise StartError(f"{failure} ({driver_errors.cause_of(failure)})") from failure
+        raise StartError(f"{failure} ({driver_errors.cause_of(failure)}){options.WHICH_DATABASE}") from failure
 
 
 def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:

@@ -33,6 +33,8 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
     options.register(conf)
     oslo_log.register_options(conf)
     conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=add_commands))
+    # Who calls a command sees its failure, and calls again; the service is started by a program, which does not.
+    conf.set_default("max_retries", 0, group="placement_database")
     # Programs read a command's stdout, so the log goes to stderr.
     conf.set_default("use_stderr", True)
     options.read(conf, argv, prog=prog, version=package.version())
@@ -83,6 +85,8 @@ def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
     except errors.Failure as failure:
         reason = driver_errors.cause_of(failure)
         sentence = f"{failure} ({reason})" if reason else str(failure)
+        if isinstance(failure, (errors.DatabaseRefuses, errors.DatabaseUnavailable)):
+            sentence += options.WHICH_DATABASE
     except exc.DBAPIError as error:
         sentence = driver_errors.message(error)
     except (exc.ArgumentError, ModuleNotFoundError) as error:

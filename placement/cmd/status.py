@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from oslo_config import cfg
 
-from placement import errors
+from placement import deploy, errors
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import stacked
@@ -84,6 +84,11 @@ def policy_format(conf: cfg.ConfigOpts, database: Database) -> Result:
     return _examined(configuration.policy_in_json, conf, database)
 
 
+def policy_mistakes(conf: cfg.ConfigOpts, database: Database) -> Result:
+    """Check that the rules of the policy can be parsed, and that the service knows them."""
+    return _examined(configuration.policy_mistakes, conf, database)
+
+
 def misspelt_options(conf: cfg.ConfigOpts, database: Database) -> Result:
     """Check that the configuration has no options that the service does not know."""
     return _examined(configuration.unknown_options, conf, database)
@@ -109,7 +114,7 @@ def _examined(
 ) -> Result:
     """Return the first finding of a check of the doctor."""
     try:
-        found = next(iter(check(Subject(conf, database, progress=progress))), None)
+        found = next(iter(check(Subject(conf, database, deploy.list_rules(), progress=progress))), None)
     except NotMadeError:
         found = None
     return Result() if found is None else Result(_LEVELS[found.severity], found.what, found.where)
@@ -118,6 +123,7 @@ def _examined(
 ROOTS = "Missing Root Provider IDs"
 CONSUMERS = "Incomplete Consumers"
 POLICY = "Policy File JSON to YAML Migration"
+RULES = "Policy Rules"
 MISSPELT = "Misspelt Options"
 IDENTITY = "Identity Service"
 ABOVE = "Used Above Capacity"
@@ -125,6 +131,7 @@ CHECKS: dict[str, Callable[[cfg.ConfigOpts, Database], Result]] = {
     ROOTS: missing_roots,
     CONSUMERS: incomplete_consumers,
     POLICY: policy_format,
+    RULES: policy_mistakes,
     MISSPELT: misspelt_options,
     IDENTITY: identity_service,
     ABOVE: used_above_capacity,

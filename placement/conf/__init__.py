@@ -36,6 +36,8 @@ __all__ = [
 PROJECT = "placement"
 CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 
+#: Follows the reason why the database is out of reach, or refuses the service.
+WHICH_DATABASE = "; its host, name, user and password are those of [placement_database]connection"
 #: By the missing module of a driver: the extra that installs one, and the scheme of its URL.
 _DRIVERS = {
     "MySQLdb": ("mysqlclient", "mysql+mysqldb"),

@@ -227,6 +227,7 @@ class Database:
             DatabaseUnavailable: No try succeeded, or the server answers with an error that does not pass by itself.
         """
         tries = 0
+        most = "" if max_retries < 0 else f" of {max_retries + 1}"
         while True:
             try:
                 with self.reading_engine.connect() as connection:
@@ -235,9 +236,17 @@ class Database:
             except exc.SQLAlchemyError as error:
                 if driver_errors.classify(error) is not ErrorClass.LOST or 0 <= max_retries <= tries:
                     raise retry.unavailable(error) from error
-                LOG.warning("The database does not answer yet: %s", driver_errors.message(error))
+                if not tries:
+                    LOG.warning("The database does not answer yet: %s", driver_errors.message(error))
             tries += 1
+            LOG.warning("The database%s did not answer attempt %d%s", self._place(), tries, most)
             time.sleep(retry_interval)
+
+    def _place(self) -> str:
+        """Return where the server is, for a line of the log; empty for a database without one."""
+        url = self.reading_engine.url
+        port = f":{url.port}" if url.port else ""
+        return f" at {url.host}{port}" if url.host else ""
 
     @signals.timed("database")
     def _until_done(

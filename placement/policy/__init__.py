@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -174,8 +176,20 @@ def _enforcer(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES)
     # All rules have a changed default: the warnings would fill the log at every start.
     enforcer.suppress_default_change_warnings = True
     enforcer.register_defaults(rules)
-    enforcer.load_rules()
+    with _without_tracebacks():
+        enforcer.load_rules()
     return enforcer
+
+
+@contextlib.contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Keep oslo.policy from logging a traceback for a rule that it cannot parse, which ``files.report`` names."""
+    log = logging.getLogger("oslo_policy._parser")
+    was, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = was
 
 
 def mistakes(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> list[files.PolicyMistake]:

@@ -243,13 +243,23 @@ def test_two_services_in_one_process_do_not_mix(tmp_path):
         ({"placement_database__connection": "nonsense://h/d"}, r"\[placement_database\]connection: Can't load plugin"),
         (
             {"placement_database__connection": "mysql+pymysql://u:p@127.0.0.1:1/d"},
-            "The database cannot be reached.*refused",
+            r"The database cannot be reached.*refused.*; .* \[placement_database\]connection$",
         ),
     ],
 )
 def test_an_unusable_database_prevents_the_start_with_a_sentence(tmp_path, overrides, sentence):
     with pytest.raises(StartError, match=sentence):
         deploy.loadapp(sqlite(tmp_path / "x", **overrides))
+
+
+def test_each_attempt_to_reach_the_database_is_a_line_and_the_reason_is_logged_once(tmp_path, caplog):
+    url = "mysql+pymysql://u:p@127.0.0.1:1/d"
+    more = {"placement_database__max_retries": 2, "placement_database__retry_interval": 0}
+    with pytest.raises(StartError):
+        deploy.loadapp(sqlite(tmp_path / "x", placement_database__connection=url, **more))
+    lines = [record.getMessage() for record in caplog.records if record.name == "placement.db.database"]
+    assert [line.partition(":")[0] for line in lines[:1]] == ["The database does not answer yet"]
+    assert lines[1:] == [f"The database at 127.0.0.1:1 did not answer attempt {n} of 3" for n in (1, 2)]
 
 
 def test_an_older_schema_is_not_served_and_a_newer_one_is(tmp_path, caplog):

@@ -32,6 +32,10 @@ ALL_IS_WELL = """\
 | Result: Success                           |
 | Details: None                             |
 +-------------------------------------------+
+| Check: Policy Rules                       |
+| Result: Success                           |
+| Details: None                             |
++-------------------------------------------+
 | Check: Misspelt Options                   |
 | Result: Success                           |
 | Details: None                             |
@@ -62,6 +66,10 @@ MUCH_IS_NOT = f"""\
 |   online_data_migrations" command.                                   |
 +----------------------------------------------------------------------+
 | Check: Policy File JSON to YAML Migration                            |
+| Result: Success                                                      |
+| Details: None                                                        |
++----------------------------------------------------------------------+
+| Check: Policy Rules                                                  |
 | Result: Success                                                      |
 | Details: None                                                        |
 +----------------------------------------------------------------------+
@@ -151,11 +159,21 @@ def test_misspelt_options_are_listed(check, database):
     assert second.endswith("placement.conf: [api]nonsense is no option of this service")
 
 
+def test_a_policy_rule_that_cannot_be_parsed_is_a_failure(check, filled, tmp_path):
+    (tmp_path / "rules.yaml").write_text('"placement:traits:list": "role:admin or or"\n')
+    ran = check("--json", config=f"[oslo_policy]\npolicy_file = {tmp_path}/rules.yaml")
+    [found] = [each for each in json.loads(ran.out)["checks"] if each["check"] == "Policy Rules"]
+    assert (ran.code, found["result"]) == (2, "Failure")
+    [place] = found["places"]
+    assert '"placement:traits:list" cannot be parsed' in place
+    assert "Traceback" not in ran.err
+
+
 def test_warnings_alone_are_1(check, filled):
     mend(filled)
     ran = check()
     assert ran.code == 1
-    assert ran.out.count("Result: Success") == 5
+    assert ran.out.count("Result: Success") == 6
 
 
 def test_json_has_all_of_it(check, filled):
@@ -167,6 +185,7 @@ def test_json_has_all_of_it(check, filled):
         ("Missing Root Provider IDs", "Failure"),
         ("Incomplete Consumers", "Warning"),
         ("Policy File JSON to YAML Migration", "Success"),
+        ("Policy Rules", "Success"),
         ("Misspelt Options", "Success"),
         ("Identity Service", "Success"),
         ("Used Above Capacity", "Warning"),
@@ -177,7 +196,7 @@ def test_json_has_all_of_it(check, filled):
         "details": None,
         "places": [],
     }
-    assert reported["checks"][5]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
+    assert reported["checks"][6]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
 
 
 def test_consumers_are_counted_and_not_their_allocations(filled):
@@ -255,7 +274,11 @@ class TestPolicy:
         schema.sync(database.engine)
 
     @pytest.mark.parametrize(
-        ("text", "level"), [('{"rule": "role:admin"}', "Failure"), ("rule: role:admin", "Success")]
+        ("text", "level"),
+        [
+            ('{"placement:usages": "role:admin"}', "Failure"),
+            ('"placement:usages": "role:admin"', "Success"),
+        ],
     )
     def test_a_json_file_is_a_failure_with_any_name(self, check, tmp_path, text, level):
         (tmp_path / "policy.yaml").write_text(text)
@@ -264,8 +287,11 @@ class TestPolicy:
         assert ran.code == (2 if level == "Failure" else 0)
         assert ("oslopolicy-convert-json-to-yaml" in ran.out) == (level == "Failure")
 
-    def test_no_file_is_no_failure(self, check, tmp_path):
-        assert check(config=f"[oslo_policy]\npolicy_file = {tmp_path}/absent.json").code == 0
+    def test_no_file_is_no_failure_but_one_that_is_named_and_absent_prevents_the_start(self, check, tmp_path):
+        assert check().code == 0
+        ran = check("--json", config=f"[oslo_policy]\npolicy_file = {tmp_path}/absent.json")
+        failures = {each["check"] for each in json.loads(ran.out)["checks"] if each["result"] == "Failure"}
+        assert (ran.code, failures) == (2, {"Policy Rules"})
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from placement.cmd import program
 
 PRINTS = "import sys; from placement.cmd import program; sys.exit(program.exit_code('x', lambda: print('a') or 0, 1))"
@@ -27,3 +29,11 @@ def test_a_reader_that_has_ended_is_no_failure():
         words = [sys.executable, "-c", PRINTS]
         done = subprocess.run(words, env=buffered, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(("written", "most"), [("", 0), ("max_retries = 3\n", 3)])
+def test_a_command_tries_once_to_reach_the_database_unless_a_file_says_more(tmp_path, written, most):
+    path = tmp_path / "placement.conf"
+    path.write_text(f"[placement_database]\nconnection = sqlite://\n{written}")
+    found = program.configured("placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run"))
+    assert found.placement_database.max_retries == most

@@ -271,6 +271,7 @@ def test_a_rule_that_cannot_be_parsed_is_logged_with_its_file_and_allows_no_call
     lines = [record.getMessage() for record in caplog.records if record.name == "placement.policy.files"]
     [line] = lines
     assert line.startswith(f'{tmp_path}/policy.yaml: the rule "{USAGES}" cannot be parsed')
+    assert not [record for record in caplog.records if record.exc_info], "a traceback"
     assert line.endswith(f": {rule}")
     assert not allows(policy, USAGES, caller("admin", "b"))
 
