@@ -67,8 +67,9 @@ def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
         # Its reason may be among what is wrong with the configuration.
         without = [check.name for check in checks.CHECKS if check.about == checks.CONFIGURATION]
         named = [name for name in without if name in arguments.check or not arguments.check]
-        if named:
-            _show(arguments, _examined(conf, connect(conf), named))
+        examination = _examined(conf, connect(conf), named) if named else None
+        if examination is not None and examination.findings:
+            _show(arguments, examination)
         raise
 
 

@@ -37,7 +37,14 @@ from tests.db.writes import ALL, CLAIMED, FULL, HOST, OTHER, VARIANTS, aggregate
 from tests.db.writes import traits as has_traits
 
 #: What layers add to any reply, and the date of a reply that is as old as itself.
-OF_EVERY_REPLY = {"content-length", "openstack-api-version", "vary", "x-openstack-request-id", "last-modified"}
+OF_EVERY_REPLY = {
+    "x-content-type-options",
+    "content-length",
+    "openstack-api-version",
+    "vary",
+    "x-openstack-request-id",
+    "last-modified",
+}
 
 
 #: All routes that may have one, by path.
