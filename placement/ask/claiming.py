@@ -22,7 +22,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(rf"([0-9]{{1,9}})([{''.join(_UNITS)}])")
 #: The members of a request that say who owns the consumer, as it is shown, too.
 _OWNER = ("consumer_type", "project_id", "user_id")
-#: Who owns the consumer of a dry run, of which nothing is written, if nothing says it.
+#: The owner of the consumer in a dry run where the client states none; a dry run writes nothing.
 _NOBODY = "nobody"
 #: The type of a consumer, where nothing says it.
 _TYPE = "JOB"

@@ -40,7 +40,7 @@ _ALL_ALLOCATIONS = "baremetal:allocation:list_all"
 def own(req: Request) -> Target:
     """Return the target of something that belongs to the caller's project."""
     project = _project(req)
-    return _target(**{"allocation.owner": project, "node.owner": project, "node.lessee": project})
+    return {"allocation.owner": project, "node.owner": project, "node.lessee": project}
 
 
 def may(req: Request, rule: str, target: Target | None = None) -> bool:
@@ -117,7 +117,7 @@ def check_allocation(req: Request, rule: str, record: Record, missing: errors.Fa
         Failure: ``missing``.
         Forbidden: The caller may see the allocation, but not do this.
     """
-    target = _target(**{"allocation.owner": record.owner})
+    target = {"allocation.owner": record.owner}
     if not may(req, "baremetal:allocation:get", target):
         raise missing
     req.authorize(rule, target)
@@ -189,7 +189,7 @@ def check_node(req: Request, rule: str, node: Node, missing: errors.Failure | No
 
 
 def _of_node(node: Node) -> Target:
-    return _target(**{"node.owner": node.owner, "node.lessee": node.lessee})
+    return {"node.owner": node.owner, "node.lessee": node.lessee}
 
 
 def _project_unless(req: Request, rule: str) -> str | None:
@@ -205,8 +205,3 @@ def _project_unless(req: Request, rule: str) -> str | None:
 def _project(req: Request) -> str | None:
     project: str | None = req.environ[CONTEXT].project_id
     return project
-
-
-def _target(**projects: str | None) -> Target:
-    """Return the target of a rule."""
-    return projects

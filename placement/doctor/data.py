@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import os_traits
 import sqlalchemy as sa
@@ -20,7 +19,7 @@ from placement.db.tables import (
     traits,
     users,
 )
-from placement.doctor.examination import Subject
+from placement.doctor.examination import Subject, within
 from placement.doctor.finding import FIX, Finding, info, warning
 from placement.objects.over_commitment import OverCommitment
 
@@ -43,8 +42,8 @@ def over_commitment(subject: Subject) -> Iterator[Finding]:
 def without_consumer(subject: Subject) -> Iterator[Finding]:
     """Find allocations whose consumer has no row."""
     found: dict[str, None] = {}
-    for bounds in subject.ranges(_A.id):
-        found.update(dict.fromkeys(row.consumer_id for row in subject.rows(_WITHOUT_CONSUMER, bounds)))
+    for row in subject.batched(_WITHOUT_CONSUMER, _A.id):
+        found[row.consumer_id] = None
     if found:
         yield warning(
             f"{len(found)} consumers have allocations and no row: they have no project and no user, and count in no "
@@ -85,9 +84,7 @@ def lost_allocations(subject: Subject) -> Iterator[Finding]:
 
 def idle_consumers(subject: Subject) -> Iterator[Finding]:
     """Find rows of consumers that have no allocations."""
-    found: list[str] = []
-    for bounds in subject.ranges(_K.id):
-        found += (row.uuid for row in subject.rows(HOLDS_NOTHING, bounds))
+    found = [row.uuid for row in subject.batched(HOLDS_NOTHING, _K.id)]
     if found:
         sentence = f"{len(found)} consumers have a row, and hold nothing: another program has left it behind."
         yield info(sentence, tuple(found), FIX, fixable=True)
@@ -96,10 +93,9 @@ def idle_consumers(subject: Subject) -> Iterator[Finding]:
 def without_owner(subject: Subject) -> Iterator[Finding]:
     """Find consumers whose project, user or consumer type has no row."""
     found: list[str] = []
-    for bounds in subject.ranges(_K.id):
-        for row in subject.rows(_WITHOUT_OWNER, bounds):
-            lacking = [kind for kind in ("project", "user", "type") if getattr(row, kind)]
-            found.append(f"consumer {row.uuid}: {', '.join(lacking)}")
+    for row in subject.batched(_WITHOUT_OWNER, _K.id):
+        lacking = [kind for kind in ("project", "user", "type") if getattr(row, kind)]
+        found.append(f"consumer {row.uuid}: {', '.join(lacking)}")
     if found:
         yield warning(
             f"{len(found)} consumers have a project, a user or a consumer type without a row, and count in no usage of "
@@ -126,9 +122,7 @@ def same_names(subject: Subject) -> Iterator[Finding]:
 def disabled(subject: Subject) -> Iterator[Finding]:
     """Find providers with the trait of disabled hosts on which something is held."""
     found = [
-        f"{row.name or row.uuid} ({row.uuid}): {row.consumers} consumers"
-        for bounds in subject.ranges(_P.id)
-        for row in subject.rows(_DISABLED, bounds)
+        f"{row.name or row.uuid} ({row.uuid}): {row.consumers} consumers" for row in subject.batched(_DISABLED, _P.id)
     ]
     if found:
         yield info(
@@ -140,37 +134,33 @@ def disabled(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _within(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    return column.between(sa.bindparam("first"), sa.bindparam("last"))
-
-
 def _no(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     return ~sa.exists().select_from(table).where(*conditions)
 
 
 _WITHOUT_CONSUMER = (
-    sa.select(_A.consumer_id).distinct().where(_within(_A.id), _no(consumers, _K.uuid == _A.consumer_id))
+    sa.select(_A.consumer_id).distinct().where(within(_A.id), _no(consumers, _K.uuid == _A.consumer_id))
 ).order_by(_A.consumer_id)
 _WITHOUT_PROVIDER = (
     sa.select(_A.consumer_id, _A.resource_provider_id)
     .distinct()
-    .where(_within(_A.id), _no(resource_providers, _P.id == _A.resource_provider_id))
+    .where(within(_A.id), _no(resource_providers, _P.id == _A.resource_provider_id))
     .order_by(_A.consumer_id, _A.resource_provider_id)
 )
 _WITHOUT_CLASS = (
     sa.select(_A.consumer_id, _A.resource_class_id)
     .distinct()
-    .where(_within(_A.id), _no(resource_classes, resource_classes.c.id == _A.resource_class_id))
+    .where(within(_A.id), _no(resource_classes, resource_classes.c.id == _A.resource_class_id))
     .order_by(_A.consumer_id, _A.resource_class_id)
 )
 #: Consumers among the ids from ``first`` to ``last`` that have no allocations.
-HOLDS_NOTHING = sa.select(_K.uuid).where(_within(_K.id), _no(allocations, _A.consumer_id == _K.uuid)).order_by(_K.id)
+HOLDS_NOTHING = sa.select(_K.uuid).where(within(_K.id), _no(allocations, _A.consumer_id == _K.uuid)).order_by(_K.id)
 _NO_PROJECT = _no(projects, projects.c.id == _K.project_id)
 _NO_USER = _no(users, users.c.id == _K.user_id)
 _NO_TYPE = _K.consumer_type_id.is_not(None) & _no(consumer_types, consumer_types.c.id == _K.consumer_type_id)
 _WITHOUT_OWNER = (
     sa.select(_K.uuid, _NO_PROJECT.label("project"), _NO_USER.label("user"), _NO_TYPE.label("type"))
-    .where(_within(_K.id), _NO_PROJECT | _NO_USER | _NO_TYPE)
+    .where(within(_K.id), _NO_PROJECT | _NO_USER | _NO_TYPE)
     .order_by(_K.id)
 )
 _OTHER = resource_providers.alias()
@@ -191,7 +181,7 @@ _DISABLED = (
     .join_from(resource_providers, resource_provider_traits, _HAS.resource_provider_id == _P.id)
     .join(traits, traits.c.id == _HAS.trait_id)
     .join(allocations, _A.resource_provider_id == _P.id)
-    .where(_within(_P.id), traits.c.name == os_traits.COMPUTE_STATUS_DISABLED)
+    .where(within(_P.id), traits.c.name == os_traits.COMPUTE_STATUS_DISABLED)
     .group_by(_P.id, _P.uuid, _P.name)
     .order_by(_P.id)
 )

@@ -87,6 +87,16 @@ class Subject:
             self.examined(number)
             after = last
 
+    def batched(self, statement: Any, column: sa.Column[Any]) -> Iterator[Any]:
+        """Yield the rows of a statement about a table, which has the condition ``within`` of the id of the table."""
+        for bounds in self.ranges(column):
+            yield from self.rows(statement, bounds)
+
+
+def within(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
+    """Return the condition that the id of a row is in the batch, from ``first`` to ``last``."""
+    return column.between(sa.bindparam("first"), sa.bindparam("last"))
+
 
 @dataclass(frozen=True, slots=True)
 class Check:

@@ -16,7 +16,7 @@ from placement.db import expired_writers, online, standard
 from placement.db.tables import allocations, consumers
 from placement.db.transaction import Transaction
 from placement.doctor import data, feed
-from placement.doctor.examination import Subject
+from placement.doctor.examination import Subject, within
 from placement.objects import lease_sweep, release
 from placement.objects.allocation_rows import IS_LOST
 from placement.objects.locked_provider import LockedProvider
@@ -61,14 +61,12 @@ def _create_consumers(subject: Subject) -> Iterator[int]:
 
 
 def _release_lost(subject: Subject) -> Iterator[int]:
-    found: dict[str, None] = {}
-    for bounds in subject.ranges(allocations.c.id):
-        found.update((row.consumer_id, None) for row in subject.rows(_LOST, bounds))
+    found = dict.fromkeys(row.consumer_id for row in subject.batched(_LOST, allocations.c.id))
     return _in_batches(subject, found, release.release_lost)
 
 
 def _delete_idle(subject: Subject) -> Iterator[int]:
-    found = [row.uuid for bounds in subject.ranges(consumers.c.id) for row in subject.rows(data.HOLDS_NOTHING, bounds)]
+    found = [row.uuid for row in subject.batched(data.HOLDS_NOTHING, consumers.c.id)]
     return _in_batches(subject, found, release.delete_idle)
 
 
@@ -98,11 +96,7 @@ def _in_batches(subject: Subject, uuids: Iterable[str], work: Callable[[Transact
         yield subject.database.write(lambda db: work(db, several), attempts=_ATTEMPTS)
 
 
-_LOST = (
-    sa.select(allocations.c.consumer_id)
-    .distinct()
-    .where(allocations.c.id.between(sa.bindparam("first"), sa.bindparam("last")), IS_LOST)
-)
+_LOST = sa.select(allocations.c.consumer_id).distinct().where(within(allocations.c.id), IS_LOST)
 
 #: In the order in which they are done: rows that are missing first, since others are right with them.
 FIXES = (

@@ -6,13 +6,12 @@ Another program, or a change by hand, has written them; the service reads each o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import sqlalchemy as sa
 
 from placement.db.standard import CLASS_IDS
 from placement.db.tables import allocations, inventories, resource_classes, resource_providers
-from placement.doctor.examination import Subject
+from placement.doctor.examination import Subject, within
 from placement.doctor.finding import Finding, warning
 
 _A, _I, _P, _C = allocations.c, inventories.c, resource_providers.c, resource_classes.c
@@ -24,7 +23,7 @@ def incomplete_providers(subject: Subject) -> Iterator[Finding]:
     """Find providers without a name or a generation."""
     found = [
         f"{row.name or row.uuid} ({row.uuid}): {'name' if row.name is None else 'generation'}"
-        for row in _each(subject, _INCOMPLETE, _P.id)
+        for row in subject.batched(_INCOMPLETE, _P.id)
     ]
     if found:
         yield warning(
@@ -40,7 +39,7 @@ def impossible_inventories(subject: Subject) -> Iterator[Finding]:
     """Find inventories with numbers that no request accepts."""
     found = [
         f"{row.uuid} ({row.provider}): {row.name}, {', '.join(name for name in _WRONG if getattr(row, name))}"
-        for row in _each(subject, _IMPOSSIBLE, _I.id)
+        for row in subject.batched(_IMPOSSIBLE, _I.id)
     ]
     if found:
         yield warning(
@@ -55,7 +54,7 @@ def lost_inventories(subject: Subject) -> Iterator[Finding]:
     """Find inventories of providers, and of resource classes, that do not exist."""
     found = [
         f"row {row.id}: " + ("provider" if row.no_provider else "class") + f" with the id {row.lost_id}"
-        for row in _each(subject, _LOST, _I.id)
+        for row in subject.batched(_LOST, _I.id)
     ]
     if found:
         yield warning(
@@ -70,7 +69,8 @@ def lost_inventories(subject: Subject) -> Iterator[Finding]:
 def repeated_allocations(subject: Subject) -> Iterator[Finding]:
     """Find consumers with several rows for one class on one provider."""
     found = [
-        f"consumer {row.consumer_id}: provider {row.uuid}, class {row.name}" for row in _each(subject, _REPEATED, _A.id)
+        f"consumer {row.consumer_id}: provider {row.uuid}, class {row.name}"
+        for row in subject.batched(_REPEATED, _A.id)
     ]
     if found:
         yield warning(
@@ -81,17 +81,8 @@ def repeated_allocations(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _each(subject: Subject, statement: sa.Select[Any], column: sa.Column[Any]) -> Iterator[Any]:
-    for bounds in subject.ranges(column):
-        yield from subject.rows(statement, bounds)
-
-
-def _within(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    return column.between(sa.bindparam("first"), sa.bindparam("last"))
-
-
 _INCOMPLETE = (
-    sa.select(_P.uuid, _P.name).where(_within(_P.id), _P.name.is_(None) | _P.generation.is_(None)).order_by(_P.id)
+    sa.select(_P.uuid, _P.name).where(within(_P.id), _P.name.is_(None) | _P.generation.is_(None)).order_by(_P.id)
 )
 #: What is wrong with an inventory, by the name of its number.
 _WRONG = {
@@ -106,7 +97,7 @@ _IMPOSSIBLE = (
     sa.select(_P.uuid, _P.name.label("provider"), _C.name, *(wrong.label(name) for name, wrong in _WRONG.items()))
     .join_from(inventories, resource_providers, _P.id == _I.resource_provider_id)
     .join(resource_classes, _C.id == _I.resource_class_id)
-    .where(_within(_I.id), sa.or_(*_WRONG.values()))
+    .where(within(_I.id), sa.or_(*_WRONG.values()))
     .order_by(_I.id)
 )
 _NO_PROVIDER = ~sa.exists().where(_P.id == _I.resource_provider_id)
@@ -118,7 +109,7 @@ _LOST = (
         _NO_PROVIDER.label("no_provider"),
         sa.case((_NO_PROVIDER, _I.resource_provider_id), else_=_I.resource_class_id).label("lost_id"),
     )
-    .where(_within(_I.id), _NO_PROVIDER | _NO_CLASS)
+    .where(within(_I.id), _NO_PROVIDER | _NO_CLASS)
     .order_by(_I.id)
 )
 _EARLIER = allocations.alias()
@@ -127,7 +118,7 @@ _REPEATED = (
     .join_from(allocations, resource_providers, _P.id == _A.resource_provider_id)
     .join(resource_classes, _C.id == _A.resource_class_id)
     .where(
-        _within(_A.id),
+        within(_A.id),
         sa.exists().where(
             _EARLIER.c.consumer_id == _A.consumer_id,
             _EARLIER.c.resource_provider_id == _A.resource_provider_id,

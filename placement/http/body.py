@@ -93,7 +93,7 @@ def parse_json(content: bytes, most: int) -> Any:
 def _check_count(content: bytes, signs: tuple[bytes, ...], most: int) -> None:
     """Refuse a body of too many values before any is made: 16 MiB of empty objects take 400 MB, of fields 900 MB.
 
-    The signs begin a value, or end it.  Those inside of strings count, too: no request of this service needs so many.
+    Each of the signs begins or ends a value.  Signs inside strings are counted, too: no request needs so many.
     """
     if len(content) > most and sum(map(content.count, signs)) > most:
         raise errors.TooManyValues(most=most)

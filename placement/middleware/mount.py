@@ -9,7 +9,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from placement.http.api import Deployment, Headers
 from placement.http.environ import API
 
-#: Of every reply: a browser shows no document as a page that is none.
+#: On every reply: a browser does not take another document for a page.
 _HEADERS: Headers = (("x-content-type-options", "nosniff"),)
 
 

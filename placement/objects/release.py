@@ -58,7 +58,7 @@ def release_unchanged(db: Transaction, read: Iterable[Holder]) -> list[str]:
 def _end_holding(db: Transaction, locked: Collection[Consumer]) -> list[str]:
     """End locked consumers that hold something.
 
-    Those whose lease is over hold nothing, as for all who ask; what is left of them is given back beside.
+    A consumer whose lease is over counts as one that holds nothing, as in every reply; it is given back as expired.
     """
     end_over(db, locked)
     ending = [consumer for consumer in locked if consumer.held_on and not consumer.is_over]

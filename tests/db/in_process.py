@@ -13,6 +13,17 @@ _CONF = web.configuration()
 _POLICY = Policy(_CONF, [rule for api in deploy.APIS for rule in api.rules])
 
 
+def with_a_consumer(service: caller.Caller, host: str, consumer: str, project: str, user: str) -> caller.Caller:
+    """Return the service, after it has created a host and a consumer that holds one of its four CPUs."""
+    assert service("POST", "/resource_providers", 39, {"name": "host", "uuid": host}).status == 200
+    stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    assert service("PUT", f"/resource_providers/{host}/inventories", 39, stock).status == 200
+    owner = {"project_id": project, "user_id": user, "consumer_generation": None, "consumer_type": "INSTANCE"}
+    claim = {"allocations": {host: {"resources": {"VCPU": 1}}}, **owner}
+    assert service("PUT", f"/allocations/{consumer}", 39, claim).status == 204
+    return service
+
+
 def placement(database: Database, index: LiveIndex | None = None) -> caller.Caller:
     """Calls the service with all its layers."""
     service = Deployment(_CONF, database, _POLICY, index or LiveIndex(database), deploy.APIS)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from placement.db import tables
-from tests.db.in_process import placement
+from tests.db.in_process import placement, with_a_consumer
 
 HOST, CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c1", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c2"
 
@@ -16,13 +16,7 @@ HOST, CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c1", "6c1b0f5e-0b8e-4f6e-8a5
 @pytest.fixture
 def service(database, monkeypatch):
     """A service with a consumer that was created a moment ago, on a host whose clock is 40 days ahead since then."""
-    service = placement(database)
-    assert service("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
-    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
-    assert service("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status == 200
-    owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
-    body = {"allocations": {HOST: {"resources": {"VCPU": 1}}}, **owner}
-    assert service("PUT", f"/allocations/{CONSUMER}", 39, body).status == 204
+    service = with_a_consumer(placement(database), HOST, CONSUMER, "p", "u")
 
     def ahead(zone):
         return datetime.datetime.now(zone) + datetime.timedelta(days=40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement.index.live import LiveIndex
-from tests.db.in_process import placement
+from tests.db.in_process import placement, with_a_consumer
 
 HOST, CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0d1", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0d2"
 OTHERS = ["PROJA", "projA%20"]
@@ -14,14 +14,7 @@ OTHERS = ["PROJA", "projA%20"]
 @pytest.fixture
 def service(database):
     """A service with a consumer of the project projA and the user ann."""
-    service = placement(database, LiveIndex(database))
-    assert service("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
-    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
-    assert service("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status == 200
-    owner = {"project_id": "projA", "user_id": "ann", "consumer_generation": None, "consumer_type": "INSTANCE"}
-    body = {"allocations": {HOST: {"resources": {"VCPU": 1}}}, **owner}
-    assert service("PUT", f"/allocations/{CONSUMER}", 39, body).status == 204
-    return service
+    return with_a_consumer(placement(database, LiveIndex(database)), HOST, CONSUMER, "projA", "ann")
 
 
 @pytest.mark.every_database
