@@ -222,6 +222,13 @@ _PLACEMENT = [
         help="The largest number of places in one call of POST /v1/claims: requests, each times its count. Consumers "
         "that places are apart from or together with are added. More are answered with 400.",
     ),
+    cfg.ListOpt(
+        "avoid_traits",
+        default=["COMPUTE_STATUS_DISABLED"],
+        help="Traits that the root of a tree must not have where the service chooses the place: POST /v1/claims, and "
+        "what GET /v1/explain and /v1/capacity say about it. A query that names such a trait in root_required decides "
+        "itself. GET /allocation_candidates is not concerned: nova forbids the trait of disabled hosts in its queries.",
+    ),
     cfg.IntOpt(
         "max_inventories_per_request",
         default=10000,

@@ -109,7 +109,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         cards=[*candidates.cards(found)],
         counted=_counted(req, query, snapshot) if found.candidates else None,
         explained=None if found.candidates else _explained(req, query, snapshot),
-        curl=commands.curl(req.absolute_url("").removesuffix(req.environ[API].prefix), _with_uuids(pairs, query)),
+        curl=commands.curl(req.absolute_url("").removesuffix(req.environ[API].prefix), query),
         openstack=commands.openstack(query),
         questions=commands.questions(pairs),
         claims=commands.claims(pairs),
@@ -155,9 +155,3 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
         return None
     names = searching.known_names(req, query, snapshot)
     return explanation.document(explain(query, snapshot, settings_of(req.conf), names))
-
-
-def _with_uuids(pairs: Pairs, query: SearchQuery) -> Pairs:
-    """Return the parameters as Placement takes them: ``in_tree`` with a uuid, where it has a name."""
-    trees = {f"in_tree{group.suffix}": group.in_tree for group in query.groups}
-    return [(name, trees.get(name) or value) for name, value in pairs]

@@ -125,7 +125,7 @@ class Claiming:
             Failure: Nothing was claimed; or OutcomeUnknown, as of ``run``.
         """
         chosen, _ = self._choose(self._conditions.picker(snapshot, self._settings, self._open.keys()), snapshot)
-        guessed = [place for place in chosen if len(place.provider_ids) == 1]
+        guessed = [place for place in chosen if place.depends_on_one_provider]
         if guessed:
             written = self._written(guessed, unchanged=True, skip_locked=True)
             for place, outcome in zip(guessed, written, strict=True):

@@ -45,15 +45,22 @@ class GuessingCalls:
             self._guess_together, most=_MOST, longest_wait=SHORT_WAIT, gathering=GATHERING, wait=database.wait_for
         )
 
-    def carry_out(self, call: ClaimCall, prepare: Prepare, recent: Callable[[], Snapshot]) -> list[ClaimResult]:
+    def carry_out(
+        self,
+        call: ClaimCall,
+        prepare: Prepare,
+        recent: Callable[[], Snapshot],
+        prepare_alone: Callable[[], Claiming],
+    ) -> list[ClaimResult]:
         """Return the results of a call for which ``may_guess`` is true; raises like ``Claiming.run``.
 
         Args:
             recent: Returns a snapshot of a moment ago.
+            prepare_alone: Prepares the call as it is read now, for where the guess is lost.
         """
         result = self._guess(_Guess(call, prepare, recent)) if self._guesses.is_due() else None
         if result is None:
-            [result] = prepare(call).run()
+            [result] = prepare_alone().run()
             if result.outcome is RequestOutcome.CLAIMED:
                 signals.written_jointly(1)
         return [result]

@@ -67,7 +67,8 @@ class ClaimCall:
     def may_guess(self) -> bool:
         """Whether a place may be taken that was the right one a moment ago, if its provider is still the same.
 
-        So it is for one consumer whose place depends on that provider alone.  To pack is to depend on all others.
+        So it is for one consumer whose place depends on that provider alone, or on it and its root
+        (``ChosenPlace.depends_on_one_provider``).  To pack is to depend on all others.
         """
         [first, *others] = self.requests
         return (
@@ -79,13 +80,9 @@ class ClaimCall:
 
 
 def _names_no_trees(query: SearchQuery) -> bool:
-    """Return whether the query is about amounts and traits of providers, and not about trees or aggregates."""
+    """Return whether the query is about amounts and traits, and not about certain trees or aggregates."""
     [first, *others] = query.groups
-    return (
-        not (others or query.root_traits.names)
-        and (first.suffix == UNSUFFIXED and first.in_tree is None)
-        and not first.aggregates.names
-    )
+    return not others and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names
 
 
 def canonical(query: SearchQuery) -> str:

@@ -66,6 +66,13 @@ class ChosenPlace(NamedTuple):
             request.consumer, self.resources, request.owner, generation=request.generation, origin=request.origin
         )
 
+    @property
+    def depends_on_one_provider(self) -> bool:
+        """Whether its provider, unchanged, is all that it needs: it is the only one, and the root if that has rules."""
+        return len(self.provider_ids) == 1 and (
+            not self.request.query.root_traits.names or [*self.provider_ids] == [*self.roots]
+        )
+
     def is_unchanged(self, snapshot: Snapshot) -> bool:
         """Return whether its providers are in another snapshot as they were; one created again has another id."""
         slots = {uuid: snapshot.by_uuid[uuid] for uuid in self.provider_ids if uuid in snapshot.by_uuid}

@@ -84,11 +84,14 @@ def _results(req: Request) -> list[ClaimResult]:
             reasons=shared.reasons,
         )
 
+    def prepare_alone() -> Claiming:
+        snapshot = req.index.current()
+        return prepare(_call(req, snapshot), snapshot)
+
     call = _guessing_call(req)
-    if call is not None:
-        return shared.guessing.carry_out(call, prepare, lambda: req.index.recent(GUESS_AGE))
-    snapshot = req.index.current()
-    return prepare(_call(req, snapshot), snapshot).run()
+    if call is None:
+        return prepare_alone().run()
+    return shared.guessing.carry_out(call, prepare, lambda: req.index.recent(GUESS_AGE), prepare_alone)
 
 
 def _guessing_call(req: Request) -> ClaimCall | None:
@@ -212,8 +215,9 @@ class _Queries:
         parameters = claim_query.parameters(given)
         query = searching.parsed(parameters, self._snapshot, self._req.conf)
         existence.check(query, self._snapshot, self._req.database)
+        # The text is that of the client's query: by it a repeated request is known, whatever is avoided by then.
         text = canonical(query)
-        return self._by_text.setdefault(text, query), text
+        return self._by_text.setdefault(text, searching.avoiding(query, self._snapshot, self._req.conf)), text
 
 
 def _strategy(given: Any) -> Strategy:

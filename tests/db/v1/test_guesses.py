@@ -119,3 +119,33 @@ def test_a_place_that_depends_on_how_full_the_others_are_is_not_guessed(crowd, e
     crowd.read()
     put(elsewhere, fullest, 2)
     assert roots_of(crowd.claim(request(), strategy="pack").body["results"][0]) == {fullest}
+
+
+def disable(cloud, host):
+    generation = cloud("GET", f"/resource_providers/{host}").body["generation"]
+    body = {"resource_provider_generation": generation, "traits": ["COMPUTE_STATUS_DISABLED"]}
+    assert cloud("PUT", f"/resource_providers/{host}/traits", body).status == 200
+
+
+def test_where_hosts_are_disabled_the_others_are_guessed(crowd):
+    crowd.host("a", VCPU=9)
+    disable(crowd, crowd.host("b", VCPU=9))
+    crowd.read()
+    assert guessed(crowd, call(), call()) == 2
+
+
+def test_a_host_that_was_disabled_a_moment_ago_is_not_taken_by_a_guess(crowd, elsewhere):
+    host = crowd.host("a", VCPU=9)
+    crowd.read()
+    disable(elsewhere, host)
+    assert crowd.claim(call()["requests"][0]).status == 409
+
+
+def test_a_place_is_not_guessed_where_it_depends_on_its_root(crowd, elsewhere):
+    """The child is as it was when its root is disabled."""
+    disable(crowd, crowd.host("other", VCPU=9))
+    root, child = crowd.host("root"), crowd.host("child", VCPU=9)
+    assert crowd("PUT", f"/resource_providers/{child}", {"name": "child", "parent_provider_uuid": root}).status == 200
+    crowd.read()
+    disable(elsewhere, root)
+    assert crowd.claim(call()["requests"][0]).status == 409
