@@ -35,14 +35,18 @@ class Plan:
     #: The statement of the first fault: its number, or the text that it begins with.
     at: int | str = 0
     faults: Sequence[Fault] = ()
+    #: Statements by their text, each with faults that are injected once those before are.
+    then: Sequence[tuple[str, Sequence[Fault]]] = ()
     #: Whether the last fault is repeated for all further statements.
     for_ever: bool = False
     #: Whether the statement is executed first, so that only its answer is lost.
     answer_only: bool = False
     seen: list[str] = field(default_factory=list)
+    #: Faults that were injected at the present statement.
     done: int = 0
-    #: The statement of the first fault, once it was executed.
+    #: The present statement, once it was executed; and those before it.
     victim: str | None = None
+    earlier: list[str] = field(default_factory=list)
 
     @property
     def counted(self) -> list[str]:
@@ -62,6 +66,10 @@ class Plan:
         fault = self.faults[min(self.done, len(self.faults) - 1)]
         self.done += 1
         self.victim = self.victim or statement
+        if self.then and self.done == len(self.faults):
+            self.earlier.append(statement)
+            (self.at, self.faults), *self.then = self.then
+            self.done, self.victim = 0, None
         if self.answer_only:
             execute()
         fault(connection)
@@ -175,7 +183,9 @@ def kill(connection: Any) -> None:
         with psycopg.connect(driver.info.dsn, password=driver.info.password) as other:
             other.execute("SELECT pg_terminate_backend(%s, 5000)", [driver.info.backend_pid])
     else:
-        with pymysql.connect(host=driver.host, port=driver.port, user=driver.user, password=driver.password) as other:
+        account = {"user": driver.user, "password": driver.password}
+        # Without encryption, for which the driver would read all certificates of the system.
+        with pymysql.connect(host=driver.host, port=driver.port, **account, ssl_disabled=True) as other:
             other.cursor().execute(f"KILL {driver.thread_id()}")
 
 
