@@ -18,6 +18,8 @@ from placement.objects.lease_sweep import LeaseSweeper
 
 LOG = logging.getLogger(__name__)
 
+#: Seconds that a search spends on leases that are over, before it is answered.
+LONGEST_SWEEP = 0.25
 #: Providers that are compared with the database at once, so that no request waits long for it.
 SECTION = 10_000
 
@@ -28,8 +30,8 @@ class LiveIndex:
     A snapshot has everything that any process committed before the call: a client that was answered by one worker finds
     its writes at every other one (linearizability).  The first call reads the whole database.
 
-    What expired leases hold is given back first, so that it is free in the snapshot.  Where the database takes no
-    writes it is not.
+    What expired leases hold is given back first, so that it is free in the snapshot; if they are many, only a part of
+    it (``has_leases_left``).  Where the database takes no writes it is not.
     """
 
     def __init__(self, database: Database, verify_interval: float = 0) -> None:
@@ -48,7 +50,7 @@ class LiveIndex:
         self._current_at = 0.0
         #: Whether the last refresh found changes; then the next one most likely does, too.
         self._changing = False
-        self._leases = LeaseSweeper(database)
+        self._leases = LeaseSweeper(database, LONGEST_SWEEP)
         #: How many consumers hold something on each provider of a snapshot.
         self.consumers = ConsumerCounts(database)
 
@@ -58,6 +60,11 @@ class LiveIndex:
         self._shared.since_now()
         assert self._indexed is not None
         return self._indexed.snapshot
+
+    @property
+    def has_leases_left(self) -> bool:
+        """Whether the newest snapshot lacks room of expired leases that the next one will have."""
+        return self._leases.is_behind
 
     def recent(self, age: float) -> Snapshot:
         """Return a snapshot that was current at most so many seconds ago, for a guess that is checked later."""

@@ -18,9 +18,9 @@ from placement.objects import leases, release
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a request spends on a sweep, at most.
+#: Seconds that a worker spends on a sweep after a reply, at most.
 _LONGEST = 5.0
-#: Seconds without another sweep in the process after one that failed, or ended before it was done.
+#: Seconds without another sweep in the process after one that failed, or found all that is due locked.
 _PAUSE = 5.0
 #: Attempts of one transaction.
 ATTEMPTS = 3
@@ -39,7 +39,7 @@ def sweep(
     Args:
         database: Where they are.
         most: The most leases; None for all.
-        until: The time, by the monotonic clock, after which no further transaction begins; None for no limit.
+        until: The time, by the monotonic clock, after which no second transaction begins; None for no limit.
         given_back: Called with the number of leases after each transaction.
 
     Returns:
@@ -48,10 +48,11 @@ def sweep(
     Raises:
         Failure: As ``Database.write``; what was given back until then stays so.
     """
-    idle = 0
+    idle, begun = 0, False
     while database.read(leases.some_due):
-        if most == 0 or idle == MOST_IDLE or (until is not None and time.monotonic() > until):
+        if most == 0 or idle == MOST_IDLE or (begun and until is not None and time.monotonic() > until):
             return False
+        begun = True
         batch = release.BATCH if most is None else min(most, release.BATCH)
         ended = database.write(lambda db: leases.give_back(db, batch), attempts=ATTEMPTS)  # noqa: B023
         given_back(ended)
@@ -67,13 +68,18 @@ def sweep(
 class LeaseSweeper:
     """Sweeps on behalf of requests: it fails none of them, and holds none up for long.  Shared by all threads."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, longest: float = _LONGEST) -> None:
+        """Prepare sweeps of so many seconds at most."""
         self._database = database
+        self._longest = longest
         #: The time, by the monotonic clock, before which this process does not sweep.
         self._not_before = 0.0
+        #: Whether the last sweep had no time for all that was due: the next one gives back more.
+        self.is_behind = False
 
     def sweep(self) -> bool:
-        """Give back what expired leases hold, within a few seconds; return whether that was tried."""
+        """Give back what expired leases hold, within its time; return whether that was tried."""
+        self.is_behind = False
         with origin.acting(Origin(api="placement", route="leases")):
             return self._sweep()
 
@@ -81,11 +87,14 @@ class LeaseSweeper:
         now = time.monotonic()
         if now < self._not_before:
             return False
+        ended: list[int] = []
         try:
             due = self._database.read(leases.count_due)
             signals.leases_due(due)
-            if due and not sweep(self._database, until=now + _LONGEST):
-                self._not_before = time.monotonic() + _PAUSE
+            if due and not sweep(self._database, until=now + self._longest, given_back=ended.append):
+                self.is_behind = any(ended)
+                if not self.is_behind:
+                    self._not_before = time.monotonic() + _PAUSE
                 signals.leases_due(self._database.read(leases.count_due))
             elif due:
                 signals.leases_due(0)

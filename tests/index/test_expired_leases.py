@@ -7,8 +7,9 @@ import uuid
 import pytest
 
 from placement.db.database import opened
+from placement.index import live
 from placement.index.live import LiveIndex
-from placement.objects import lease_sweep, leases
+from placement.objects import lease_sweep, leases, release
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -89,6 +90,21 @@ def test_whether_a_lease_is_due_takes_no_statement_of_its_own(database, consumer
     with sql_hooks.statements(database.reading_engine, statements.append):
         index.current()
     assert len(statements) == 1
+
+
+def test_a_search_gives_back_a_part_where_many_are_due(database, consumer, monkeypatch):
+    monkeypatch.setattr(release, "BATCH", 1)
+    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    index, others = LiveIndex(database), [str(uuid.uuid4()) for _ in range(2)]
+    lease.expire(database, consumer)
+    assert used(index.current()) == 0
+    for other in others:
+        wanted = Claim(other, {HOST: {"VCPU": 2}}, Owner("project", "user"))
+        database.write(lambda db: ClaimSet(db, [wanted]).place())  # noqa: B023
+        database.write(lambda db: leases.extend(db, other, 60))  # noqa: B023
+        lease.expire(database, other)
+    assert (used(index.current()), index.has_leases_left) == (2, True), "one of two"
+    assert (used(index.current()), index.has_leases_left) == (0, False)
 
 
 def test_a_database_that_takes_no_writes_does_not_fail_searches(database, consumer, monkeypatch):

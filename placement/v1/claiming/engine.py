@@ -168,11 +168,14 @@ class Claiming:
         """End requests for which there is no place; if some of those concerned hold something already, these only.
 
         What a consumer held when the snapshot was taken is not free there.  If it holds nothing any more, the next
-        round searches beside nothing of it; no round is added where the database has not changed.
+        round searches beside nothing of it; no round is added where the database has not changed.  While expired leases
+        are given back, each round has more room.
         """
         if self._end_held(concerned):
             return
         current = self._index.current()
+        if self._index.has_leases_left:
+            return
         if current is searched or self._without_holding.issuperset(missing):
             self._refuse_for_room(missing, cut_short, current)
         self._without_holding.update(missing)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from placement.db.tables import claims
-from placement.objects import lease_sweep, leases
+from placement.index import live
+from placement.objects import lease_sweep, leases, release
 from tests.db import lease
 from tests.db.v1.test_claims import Cloud, request
 
@@ -38,6 +39,19 @@ def test_the_same_request_is_placed_anew(cloud, over):
     assert cloud.count(claims) == 1
     assert lease_sweep.sweep(cloud.database)
     assert cloud("GET", f"/v1/claims/{over['consumer']}").status == 200
+
+
+def test_the_room_of_many_goes_to_a_claim_for_all_of_it(database, monkeypatch):
+    """Each search gives back a part of what is due."""
+    monkeypatch.setattr(release, "BATCH", 1)
+    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    cloud = Cloud(database)
+    cloud.host("many", PGPU=12)
+    held = [request("resources=PGPU:1") for _ in range(12)]
+    assert cloud.claim(*held, expires_in=3600).body["claimed"] == 12
+    for each in held:
+        lease.expire(cloud.database, each["consumer"])
+    assert outcomes(cloud.claim(request("resources=PGPU:12"))) == [(200, "claimed")]
 
 
 def test_it_is_placed_anew_where_the_time_ends_after_the_search(cloud, over, monkeypatch):
