@@ -54,7 +54,6 @@ class Busy:
         until(lambda: self._books.answers[204] >= goal)
 
 
-@pytest.mark.every_database
 def test_workers_that_are_killed_in_mid_claim(database_url):
     with running.uwsgi(database_url, 3, OPTIONS, module=APPLICATION, flags=()) as service:
         storm = Storm(service.url)
