@@ -34,6 +34,16 @@ class EventWatch:
         self._newest = 0
         self._has_looker = False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether as many wait as may."""
+        return self._waiting >= self.most
+
+    @property
+    def newest(self) -> int:
+        """The newest position that was seen; 0 before the first look."""
+        return self._newest
+
     def enter(self) -> bool:
         """Take a place among those that wait, until ``leave``; return False if there is none."""
         with self._changed:

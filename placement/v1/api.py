@@ -60,7 +60,7 @@ V1 = Api(
     failures=(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
         *(failures.UnknownCheck, failures.ClassNamedTwice),
-        *(failures.InvalidClaim, failures.NoRoom, failures.HeldOtherwise, failures.NothingPlaced),
+        *(failures.InvalidClaim, failures.NoRoom, failures.Undecided, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
         *(failures.InvalidPosition, failures.PositionLost, failures.TimeUnknown, failures.TooManyChanges),
         failures.InvalidPeriod,

@@ -109,6 +109,16 @@ class NoRoom(errors.Conflict):
     template = "Nothing fits: %(reason)s"
 
 
+class Undecided(errors.Conflict):
+    """The search for a place has used up what it may take before it found one, or found out that there is none."""
+
+    code = "placement.v1.undecided"
+    template = (
+        "The search was cut short before it found a place; there may be one ([placement]max_search_operations, "
+        "max_search_memory)."
+    )
+
+
 class HeldOtherwise(errors.Conflict):
     """The consumer holds something that was not claimed by an equal request."""
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from placement import errors, signals
 from placement.db.database import Database
+from placement.db.event_watch import EventWatch
 from placement.http.response import encode
 from placement.objects import event
 from placement.objects.event import Event, EventFilter, EventPage
 from placement.v1.failures import PositionLost
+from placement.v1.recent_pages import RecentPages
 from placement.v1.schemas import event as schema
 
 #: The media type of a stream.
@@ -23,6 +26,9 @@ LONGEST_STREAM = 75.0
 _HEARTBEAT = 15.0
 #: Milliseconds after which a client comes again.
 _RETRY = 5000
+
+#: By what the requests of a process wait with.
+_RECENT: weakref.WeakKeyDictionary[EventWatch, RecentPages] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +59,59 @@ class Following:
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
         """Return the next events; if there are none, wait for one, if there is a place among those that wait."""
+        if not seconds:
+            return self.page(after)
         until = time.monotonic() + seconds
-        page = self.page(after)
+        page = self.first(after)
         watch = self.database.history.watch
-        if page.events or not seconds or not watch.enter():
+        if page.events or not watch.enter():
             return page
         try:
             while not page.events and time.monotonic() < until:
                 if page.more or watch.wait(page.number, until):
-                    page = self.page(page.mark)
+                    page = self.next(page, until)
         finally:
             watch.leave()
         return page
+
+    def first(self, after: str | None) -> EventPage:
+        """Return the page with which a request begins to wait; raises PositionLost.
+
+        For one that may not wait it may be as old as what those that wait know.
+        """
+        watch = self.database.history.watch
+        known = self._recent.find(self._asked(after)) if watch.is_full else None
+        if known is not None and (known.events or known.number >= watch.newest):
+            return known
+        return self._read(after)
+
+    def next(self, page: EventPage, until: float) -> EventPage:
+        """Return the page after one, for a request that was woken; one without events if its turn does not come.
+
+        Args:
+            until: How long to wait for the turn, by the monotonic clock.
+
+        Raises:
+            PositionLost: As of ``page``.
+        """
+        with self._recent.turn(until) as mine:
+            if not mine:
+                return page._replace(events=[])
+            known = self._recent.find(self._asked(page.mark))
+            return known if known is not None and known.number > page.number else self._read(page.mark)
+
+    def _read(self, after: str | None) -> EventPage:
+        began = time.monotonic()
+        page = self.page(after)
+        self._recent.note(self._asked(after), began, page)
+        return page
+
+    @property
+    def _recent(self) -> RecentPages:
+        return _RECENT.setdefault(self.database.history.watch, RecentPages())
+
+    def _asked(self, after: str | None) -> Hashable:
+        return self.wanted, self.limit, after
 
 
 class Stream:
@@ -78,7 +125,7 @@ class Stream:
         """Raises PositionLost."""
         self._following = following
         self._watch = following.database.history.watch
-        self._page = following.page(after)
+        self._page = following.first(after)
         self._waits = self._watch.enter()
         self._pieces = self._made()
 
@@ -107,8 +154,9 @@ class Stream:
                     said = now
                 if now > until or not self._waits:
                     break
-                if self._page.more or self._watch.wait(self._page.number, min(until, said + _HEARTBEAT)):
-                    self._page = self._following.page(self._page.mark)
+                soon = min(until, said + _HEARTBEAT)
+                if self._page.more or self._watch.wait(self._page.number, soon):
+                    self._page = self._following.next(self._page, soon)
                 else:
                     self._page = self._page._replace(events=[])
         except errors.Failure:

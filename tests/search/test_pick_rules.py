@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement.search.find import Settings
-from placement.search.pick import picker as picker_module
+from placement.search.pick import allowance
 from placement.search.pick.picker import Pick, Picker, PickRequest
 from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
@@ -258,7 +258,7 @@ def test_copies_that_a_used_up_pool_cannot_supply_are_refused_at_once() -> None:
 
 
 def test_a_pool_that_is_used_up_is_not_tried_for_each_of_its_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picker_module, "OPERATIONS_PER_REQUEST", 1000)
+    monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 1000)
     world = with_pool(1000, Stock(3))
     picker = Picker(world.snapshot(), settings=Settings(operations=0), seed=1)
     picks = picker.pick([asking(VCPU=1, DISK_GB=1)] * 5)

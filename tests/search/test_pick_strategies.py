@@ -13,7 +13,7 @@ import pytest
 from placement.search.budget import Budget
 from placement.search.find import Settings
 from placement.search.narrow.narrowing import narrow
-from placement.search.pick import picker as picker_module
+from placement.search.pick import allowance
 from placement.search.pick import sample as sample_module
 from placement.search.pick.picker import Pick, Picker, PickRequest
 from placement.search.pick.sample import Samples
@@ -168,7 +168,7 @@ def test_where_the_rules_leave_few_of_a_sample_all_trees_are_looked_at() -> None
 
 def test_the_budget_of_a_search_is_for_all_requests_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search through many trees is more than a request has for itself, after another one has used up the rest."""
-    monkeypatch.setattr(picker_module, "OPERATIONS_PER_REQUEST", 100)
+    monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 100)
     world = World()
     hard, both = add_hopeless(world), add_devices(world, 500, free=[250])
     settings = Settings(operations=10_000)

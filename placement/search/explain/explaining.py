@@ -23,6 +23,8 @@ COUNTED = 1_000
 #: Operations (about a microsecond each) for the search itself, for all searches of its variations, and for one of them.
 #: A search that finds nothing with so few is repeated with those of ``find``.
 _SEARCH, _VARIATIONS, _VARIATION = 50_000, 50_000, 20_000
+#: Beside these an explanation takes about so many operations for each of its searches, and one for so many providers.
+_EACH, _AT_ONCE = 300, 5
 
 
 def explain(
@@ -39,8 +41,10 @@ def explain(
     settings = Settings() if settings is None else settings
     limit = min(number for number in (query.limit, settings.max_candidates, COUNTED) if number is not None)
     outcome = search(query, snapshot, limit, Budget(min(settings.operations, _SEARCH), settings.memory))
+    operations = outcome.operations
     if not (outcome.found or outcome.complete):
         outcome = patient_search(query, snapshot, settings)
+        operations += outcome.operations
     limited = outcome.limited or bool(outcome.found and not outcome.complete)
     searches = Searches(snapshot, min(settings.operations, _VARIATIONS), _VARIATION)
     amounts = AmountsByClass(snapshot)
@@ -60,6 +64,7 @@ def explain(
         found=outcome.found,
         limited=limited,
         complete=outcome.complete and searches.complete,
+        operations=operations + searches.operations + searches.count * _EACH + snapshot.size // _AT_ONCE,
         summary=sentence.of_found(outcome.found, limited)
         if outcome.found
         else sentence.of_obstacle(stopped_at, combined, enough, wrong),

@@ -126,6 +126,8 @@ class Explanation:
     limited: bool
     #: Whether the budget was enough for all that is explained.
     complete: bool
+    #: About how many operations it took.
+    operations: int
     summary: str
     #: The rule that left nothing, with the suffix of its group; None if there are candidates.
     obstacle: tuple[str, str | None] | None

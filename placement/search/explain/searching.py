@@ -42,6 +42,8 @@ class Outcome:
     refusals: Refusals
     #: None if the budget ended before the rules were applied.
     narrowed: Narrowed | None
+    #: How many operations of its budget it used.
+    operations: int
 
     @property
     def found(self) -> int:
@@ -76,6 +78,7 @@ def _search(
     refusals = Refusals()
     candidates: list[Candidate] = []
     narrowed = None
+    given = budget.operations
     try:
         narrowed = narrow(query, snapshot, budget, refusals)
         if root is not None:
@@ -84,7 +87,8 @@ def _search(
     except Exhausted:
         pass
     complete = budget.shortage is None or len(candidates) == limit
-    return Outcome(candidates, len(candidates) == limit, complete, refusals, narrowed)
+    used = given - max(budget.operations, 0)
+    return Outcome(candidates, len(candidates) == limit, complete, refusals, narrowed, used)
 
 
 class Searches:
@@ -92,6 +96,8 @@ class Searches:
 
     Attributes:
         complete: Whether the budget was enough so far.
+        operations: How many of the budget were used so far.
+        count: How many searches there were.
     """
 
     def __init__(self, snapshot: Snapshot, operations: int, most_each: int) -> None:
@@ -103,7 +109,8 @@ class Searches:
         """
         self.snapshot = snapshot
         self.complete = True
-        self._operations = operations
+        self.operations = self.count = 0
+        self._most = operations
         self._most_each = most_each
 
     def run(self, query: SearchQuery, limit: int, snapshot: Snapshot | None = None, root: int | None = None) -> Outcome:
@@ -113,10 +120,11 @@ class Searches:
             snapshot: Another one than that of the explanation.
             root: As for ``search``.
         """
-        given = max(min(self._operations, self._most_each), 0)
+        given = min(self._most - self.operations, self._most_each)
         budget = Budget(operations=given, fruitless=given)
         outcome = search(query, snapshot or self.snapshot, limit, budget, root)
-        self._operations -= given - max(budget.operations, 0)
+        self.operations += outcome.operations
+        self.count += 1
         self.complete &= outcome.complete
         return outcome
 

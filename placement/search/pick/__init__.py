@@ -12,6 +12,7 @@ which trees are tried is that of a strategy, and the candidates of a tree are th
     combination several candidates that fit together
     places      the search for the places of one query
     joined      the places of all consumers of a call in one tree
+    allowance   the operations that all searches of a call have together
     picker      the entry: requests of different queries, and rules between consumers
 
 A pick is advice as a candidate is: the claim decides from the database.

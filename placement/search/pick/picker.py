@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import random
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget, Exhausted
 from placement.search.find import Settings
+from placement.search.pick.allowance import Allowance
 from placement.search.pick.combination import TreeCandidate
 from placement.search.pick.joined import pick_joined
 from placement.search.pick.overlay import Own, UsageOverlay
@@ -22,9 +23,6 @@ from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
 
 LOG = logging.getLogger(__name__)
-
-#: The operations of one search are for all requests of a call together, and each of them has so many of its own.
-OPERATIONS_PER_REQUEST = 5_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +68,7 @@ class Picker:
         within: Collection[int] | None = None,
         join: bool = False,
         seed: int | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         """Begin without picks.
 
@@ -81,6 +80,7 @@ class Picker:
             within: Roots of the only trees; None: all.
             join: Whether all requests of a call are placed in one tree.
             seed: Makes picks repeatable.
+            allowance: The operations of the call; None: those of the settings, for each call of ``pick``.
         """
         self._snapshot = snapshot
         self._overlay = UsageOverlay(snapshot)
@@ -92,7 +92,8 @@ class Picker:
         self._tally = Tally()
         #: The trees that listed consumers must avoid, and those that the others must.
         self._with_any, self._with_listed = {*avoid, *occupied}, set(avoid)
-        self._spare = 0
+        self._given = allowance
+        self._allowance = allowance or Allowance(0, 0)
         self.cut_short: set[int] = set()
 
     def pick(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
@@ -101,7 +102,7 @@ class Picker:
         Equal requests are placed together, in the order of the first of each.
         """
         self.cut_short = set()
-        self._spare = self._settings.operations
+        self._allowance = self._given or Allowance(self._settings.operations, len(requests))
         picks = self._pick_joined(requests) if self._join else self._pick_each(requests)
         if self.cut_short:
             LOG.warning(
@@ -138,12 +139,14 @@ class Picker:
         places = None if own else shared.get(request.listed)
         budget = Budget(memory=self._settings.memory) if places is None else places.budget
         choices = None
-        with self._operations(budget):
-            if places is None:
-                places = self._places(request, own, request.copies if own else number, budget)
-            if not own:
-                shared[request.listed] = places
-            choices = places.pick(request.copies, request.dry)
+        if self._allowance.lend(budget):
+            with contextlib.suppress(Exhausted):
+                if places is None:
+                    places = self._places(request, own, request.copies if own else number, budget)
+                if not own:
+                    shared[request.listed] = places
+                choices = places.pick(request.copies, request.dry)
+            self._allowance.take_back(budget, placed=choices is not None and not request.dry)
         return budget, choices
 
     def _pick_joined(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
@@ -155,13 +158,15 @@ class Picker:
         self._overlay.rebase()
         budget = Budget(memory=self._settings.memory)
         choices = None
-        with self._operations(budget):
-            places: dict[Hashable, Places] = {}
-            keys = [(_key(request.query), frozenset(request.own.items())) for request in requests]
-            for key, request in zip(keys, requests, strict=True):
-                if key not in places:
-                    places[key] = self._places(request, self._own(request), 1, budget)
-            choices = pick_joined([places[key] for key in keys], self._overlay, budget)
+        if self._allowance.lend(budget):
+            with contextlib.suppress(Exhausted):
+                places: dict[Hashable, Places] = {}
+                keys = [(_key(request.query), frozenset(request.own.items())) for request in requests]
+                for key, request in zip(keys, requests, strict=True):
+                    if key not in places:
+                        places[key] = self._places(request, self._own(request), 1, budget)
+                choices = pick_joined([places[key] for key in keys], self._overlay, budget)
+            self._allowance.take_back(budget, placed=choices is not None)
         if choices is None:
             self.cut_short = set(range(len(requests))) if budget.shortage else set()
             return nowhere
@@ -169,14 +174,6 @@ class Picker:
             if request.dry:
                 self._overlay.take(choice.candidate, -1)
         return [self._picked(request, [choice]) for request, choice in zip(requests, choices, strict=True)]
-
-    @contextlib.contextmanager
-    def _operations(self, budget: Budget) -> Iterator[None]:
-        """Have operations for a request: its own, and what earlier ones have left of those for all."""
-        budget.operations = self._spare + OPERATIONS_PER_REQUEST
-        with contextlib.suppress(Exhausted):
-            yield
-        self._spare = min(self._spare, max(budget.operations, 0))
 
     def _places(self, request: PickRequest, own: Own, number: int, budget: Budget) -> Places:
         return Places(

@@ -10,6 +10,7 @@ from placement.db.transaction import Reading
 from placement.index.snapshot import SHARES, Snapshot
 from placement.objects.claim_batch import ClaimBatch
 from placement.search.find import Settings
+from placement.search.pick.allowance import Allowance
 from placement.search.pick.picker import Picker
 from placement.v1.claiming.request import ClaimCall
 from placement.v1.claiming.writing import ChosenPlace
@@ -59,10 +60,11 @@ class Conditions:
         """Take into account that the database refused a place; as long as the index shows the same, it is wrong."""
         self._failed[frozenset(place.roots)] = place
 
-    def picker(self, snapshot: Snapshot, settings: Settings, waiting: Collection[str]) -> Picker:
+    def picker(self, snapshot: Snapshot, settings: Settings, allowance: Allowance, waiting: Collection[str]) -> Picker:
         """Return what chooses places in a snapshot.
 
         Args:
+            allowance: The operations that the call has left.
             waiting: The consumers that have no place yet.
 
         Raises:
@@ -84,6 +86,7 @@ class Conditions:
             occupied=set[int]().union(*others),
             within=set[int].intersection(*trees) if trees else None,
             join=join,
+            allowance=allowance,
         )
 
     def _roots(self, snapshot: Snapshot, provider_ids: Iterable[int]) -> set[int]:

@@ -21,6 +21,7 @@ from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects.claim_record import HeldClaim
 from placement.search.find import Settings
+from placement.search.pick.allowance import Allowance
 from placement.search.pick.picker import Picker, PickRequest
 from placement.v1.claiming.conditions import Conditions, NowhereError, consumers_of
 from placement.v1.claiming.reasons import RecentReasons
@@ -28,7 +29,7 @@ from placement.v1.claiming.request import ClaimCall, ClaimRequest
 from placement.v1.claiming.result import ClaimResult, Place, RequestOutcome, refused
 from placement.v1.claiming.uncommitted import UncommittedUsage
 from placement.v1.claiming.writing import ChosenPlace, TakenPlace, Written, write
-from placement.v1.failures import HeldOtherwise, NoRoom, NothingPlaced
+from placement.v1.failures import HeldOtherwise, NoRoom, NothingPlaced, Undecided
 
 #: Consumers in one transaction.
 BATCH = 500
@@ -41,10 +42,6 @@ _BESIDE_OTHERS = (
 )
 _UNEXPLAINED = "GET /v1/explain says why."
 _NOBODY_TO_JOIN = "none of the consumers in together_with holds anything, and none is in the call."
-_CUT_SHORT = (
-    "the search was cut short before it found a place; there may be one ([placement]max_search_operations, "
-    "max_search_memory)."
-)
 #: Most requests that lose a place get another one in the next round, or the one after it; pauses spread out the others.
 _ROUNDS_WITHOUT_PAUSE = 3
 
@@ -76,6 +73,8 @@ class Claiming:
         self._database = database
         self._index = index
         self._settings = settings
+        #: Of all rounds.
+        self._allowance = Allowance(settings.operations, len(call.requests))
         self._attempts = attempts
         self._snapshot = snapshot
         self._reasons = reasons or RecentReasons()
@@ -124,7 +123,9 @@ class Claiming:
         Raises:
             Failure: Nothing was claimed; or OutcomeUnknown, as of ``run``.
         """
-        chosen, _ = self._choose(self._conditions.picker(snapshot, self._settings, self._open.keys()), snapshot)
+        # A search that takes more than each request has for itself is none to do twice.
+        few = Allowance(0, len(self._open))
+        chosen, _ = self._choose(self._conditions.picker(snapshot, self._settings, few, self._open.keys()), snapshot)
         guessed = [place for place in chosen if place.depends_on_one_provider]
         if guessed:
             written = self._written(guessed, unchanged=True, skip_locked=True)
@@ -142,7 +143,7 @@ class Claiming:
             return
         snapshot = self._next_snapshot()
         try:
-            picker = self._conditions.picker(snapshot, self._settings, self._open.keys())
+            picker = self._conditions.picker(snapshot, self._settings, self._allowance, self._open.keys())
         except NowhereError:
             if not self._end_held(self._open):
                 self._refuse(self._open, NoRoom(reason=_NOBODY_TO_JOIN))
@@ -159,7 +160,7 @@ class Claiming:
             for place in chosen:
                 if place.request.dry_run:
                     self._end(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.found()))
-            if missing and not (cut_short and chosen):  # where places were found, they used up the budget of the search
+            if missing:
                 self._end_missing(missing, missing, cut_short, snapshot)
 
     def _end_missing(
@@ -176,7 +177,8 @@ class Claiming:
         current = self._index.current()
         if self._index.has_leases_left:
             return
-        if current is searched or self._without_holding.issuperset(missing):
+        # Those for which the search was cut short are not searched for again: the rounds have one allowance.
+        if current is searched or self._without_holding.issuperset(set(missing).difference(cut_short)):
             self._refuse_for_room(missing, cut_short, current)
         self._without_holding.update(missing)
 
@@ -326,11 +328,15 @@ class Claiming:
         """
         said: dict[str, str] = {}
         for request in [one for one in self._open.values() if one.consumer in consumers]:
+            if request.consumer in cut_short:
+                self._end(refused(request.consumer, Undecided()))
+                continue
             reason = None
             if request.query_text not in said and len(said) < EXPLAINED:
-                reason = self._reasons.find(request, snapshot, self._settings)
-                said[request.query_text] = _BESIDE_OTHERS if reason.found else reason.summary
-            why = _CUT_SHORT if request.consumer in cut_short else said.get(request.query_text, _UNEXPLAINED)
+                reason = self._reasons.find(request, snapshot, self._settings, self._allowance)
+                if reason is not None:
+                    said[request.query_text] = _BESIDE_OTHERS if reason.found else reason.summary
+            why = said.get(request.query_text, _UNEXPLAINED)
             self._end(refused(request.consumer, NoRoom(reason=why), reason))
         if self._call.all_or_nothing:
             self._refuse(list(self._open), NothingPlaced())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from placement.index.snapshot import Snapshot
 from placement.search.explain.explaining import explain
 from placement.search.find import Settings
+from placement.search.pick.allowance import Allowance
 from placement.v1.claiming.request import ClaimRequest
 from placement.v1.claiming.result import Reason
 
@@ -23,13 +25,25 @@ class RecentReasons:
         #: With the time of each, by the text of the query.
         self._found: dict[str, tuple[float, Reason]] = {}
 
-    def find(self, request: ClaimRequest, snapshot: Snapshot, settings: Settings) -> Reason:
-        """Return why the query of a request found nothing a moment ago, or what it finds now."""
+    def find(
+        self, request: ClaimRequest, snapshot: Snapshot, settings: Settings, allowance: Allowance
+    ) -> Reason | None:
+        """Return why the query of a request found nothing a moment ago, or what it finds now.
+
+        Args:
+            allowance: The operations that the call has left; without enough of them nothing is searched for.
+        """
         now = time.monotonic()
         recent = {text: one for text, one in list(self._found.items()) if now - one[0] <= _AGE}
         if request.query_text in recent:
             return recent[request.query_text][1]
-        reason = Reason.of(explain(request.query, snapshot, settings))
+        operations = allowance.for_explanation()
+        if not operations:
+            return None
+        bounded = replace(settings, operations=min(settings.operations, operations))
+        explained = explain(request.query, snapshot, bounded)
+        allowance.explained(explained.operations)
+        reason = Reason.of(explained)
         if not reason.found and len(recent) < MOST:
             recent[request.query_text] = now, reason
         self._found = recent

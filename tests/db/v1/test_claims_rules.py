@@ -9,8 +9,9 @@ import pytest
 from placement.db.database import opened
 from placement.db.tables import allocations, claims
 from placement.objects.claim_record import HeldClaim
+from placement.search.budget import Budget
 from placement.search.find import Settings
-from placement.search.pick import picker
+from placement.search.pick import allowance
 from placement.v1.claiming import engine
 from placement.v1.handlers import claim
 from tests.db.interleaving import just_before, locking
@@ -220,15 +221,42 @@ def test_the_index_is_not_older_than_what_a_consumer_to_be_moved_was_seen_to_hol
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_request_for_which_others_have_left_no_operations_is_placed_by_the_next_search(cloud, monkeypatch, caplog):
+def test_a_request_for_which_others_have_left_no_operations_is_not_decided_and_placed_when_it_is_sent_again(
+    cloud, monkeypatch
+):
     hosts = [hard_host(cloud, name) for name in "ab"]
-    monkeypatch.setattr(picker, "OPERATIONS_PER_REQUEST", 1)
+    monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 1)
+    monkeypatch.setattr(allowance, "OPERATIONS_PER_PLACE", 0)
     # More than the search takes in one tree, and less than in both.
     monkeypatch.setattr(claim, "settings_of", lambda _conf: Settings(operations=450))
-    answer = cloud.claim(*[request(f"{HARD}&in_tree_0={host}") for host in hosts])
-    assert "cut short: 1 of 2 requests" in caplog.text
-    assert "of 1 requests" not in caplog.text
-    assert [one["status"] for one in answer.body["results"]] == [200, 200]
+    first, second = [request(f"{HARD}&in_tree_0={host}") for host in hosts]
+    [placed, undecided] = cloud.claim(first, second).body["results"]
+    assert (placed["outcome"], undecided["status"], undecided["outcome"]) == ("claimed", 409, "refused")
+    assert undecided["error"]["code"] == "placement.v1.undecided"
+    assert "explanation" not in undecided
+    assert [one["outcome"] for one in cloud.claim(second).body["results"]] == ["claimed"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_all_searches_of_a_call_and_its_explanations_have_one_allowance(cloud, monkeypatch):
+    """Also those of a second round, which there is because a place was taken."""
+    cloud.host("a", VCPU=4)
+    monkeypatch.setattr(allowance, "_RESERVED", 500)
+    monkeypatch.setattr(claim, "settings_of", lambda _conf: Settings(operations=2_000))
+    spent, spend = [], Budget.spend
+
+    def counted(budget, operations):
+        spent.append(operations)
+        spend(budget, operations)
+
+    monkeypatch.setattr(Budget, "spend", counted)
+    refused = [request(f"resources=VCPU:{5 + number}") for number in range(200)]
+    answer = cloud.claim(request("resources=VCPU:1"), *refused)
+    assert answer.body["claimed"] == 1
+    assert {*codes(answer)} == {"undecided"}
+    # The last operations of each search may be more than it has.
+    assert sum(spent) < 2_000 + 500
+    assert {*codes(cloud.claim(*refused[:20]))} == {"no_room"}
 
 
 #: Amounts that fill up two devices, in one of hundreds of ways to divide them.

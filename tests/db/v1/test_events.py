@@ -10,12 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
+from placement import errors
 from placement.db import events as events_of
 from placement.db.tables import event_order, events
 from placement.index.live import LiveIndex
 from placement.objects import event
 from placement.objects.event import EventFilter
+from placement.v1 import recent_pages
 from placement.v1.following import Following, Stream
+from tests.clock import PATIENCE
 from tests.db import faults
 from tests.db.bare_metal import Nodes
 from tests.db.event_rows import chain, key, write
@@ -222,6 +225,58 @@ def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypat
         assert next(pieces).startswith(b"retry")
         with planted(database, Plan(1, [faults.lose] * fails, for_ever=True)):
             assert [*pieces] == [b": \nid: %s\n\n" % reached.mark.encode()]
+
+
+# --- requests that may not wait ---
+
+
+@pytest.fixture
+def recent(monkeypatch):
+    """Pages are recent for as long as a test takes."""
+    monkeypatch.setattr(recent_pages, "AGE", PATIENCE)
+
+
+def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the_database(
+    database, monkeypatch, recent
+):
+    monkeypatch.setattr(database.history.watch, "most", 0)
+    chain(database, key(1), 2)
+    following = Following(database, ALL, 100)
+    some = following.wait(None, 60)
+    nothing = following.wait(some.mark, 60)
+    assert ([one.uuid for one in some.events], nothing.events) == ([key(1)] * 2, [])
+    with planted(database, Plan(1, [faults.lose], for_ever=True)):
+        assert [following.wait(None, 60), following.wait(some.mark, 60)] == [some, nothing]
+        with contextlib.closing(Stream(following, some.mark)) as stream:
+            assert [*stream][1:] == [b": \nid: %s\n\n" % some.mark.encode()]
+        for asked in (lambda: following.wait(some.mark, 0), lambda: Following(database, ALL, 99).wait(some.mark, 60)):
+            with pytest.raises(errors.Failure):
+                asked()
+
+
+def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others(database, monkeypatch, recent):
+    watch = database.history.watch
+    monkeypatch.setattr(watch, "most", 1)
+    chain(database, key(1), 1)
+    following = Following(database, ALL, 100)
+    mark = following.wait(None, 60).mark
+    assert watch.enter()
+    nothing = following.wait(mark, 60)
+    chain(database, key(2), 1)
+    assert watch.wait(nothing.number, time.monotonic() + PATIENCE)
+    assert [one.uuid for one in following.wait(mark, 60).events] == [key(2)]
+    watch.leave()
+
+
+def test_requests_that_were_woken_read_in_turn(database):
+    chain(database, key(1), 1)
+    following, turns = Following(database, ALL, 100), recent_pages.RecentPages()
+    with turns.turn(time.monotonic() + PATIENCE) as one, turns.turn(time.monotonic()) as other:
+        assert (one, other) == (True, False)
+    with turns.turn(time.monotonic()) as again:
+        assert again
+    page = following.first(event.ORIGIN)
+    assert following.next(page._replace(number=0, mark=event.ORIGIN), time.monotonic() + PATIENCE) == page
 
 
 # --- what is lost ----------------------------------------------------------------------------------------------------

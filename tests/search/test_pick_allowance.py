@@ -1,0 +1,52 @@
+"""The operations that the searches of one call have together."""
+
+from __future__ import annotations
+
+from placement.search.budget import Budget
+from placement.search.pick.allowance import Allowance
+
+
+def use(allowance: Allowance, operations: int, *, placed: bool = False) -> int | None:
+    """Take operations for a request, and return how many it was given; None if there are none."""
+    budget = Budget()
+    if not allowance.lend(budget):
+        assert budget.shortage == "operations"
+        return None
+    given = budget.operations
+    budget.operations -= operations
+    allowance.take_back(budget, placed=placed)
+    return given
+
+
+def test_one_request_has_all_operations() -> None:
+    assert use(Allowance(1_000_000, 1), 0) == 1_000_000
+
+
+def test_hard_requests_leave_some_to_others_until_all_are_used_up() -> None:
+    allowance = Allowance(1_000_000, 100)
+    assert use(allowance, 1_000_000) == 880_000
+    assert [use(allowance, 10_000) for _ in range(24)] == [5_000] * 24
+    assert use(allowance, 0) is None
+
+
+def test_a_place_that_is_found_counts_as_far_as_it_takes_much() -> None:
+    allowance = Allowance(10_000, 1)
+    assert [use(allowance, 900, placed=True) for _ in range(1_000)] == [10_000] * 1_000
+    assert use(allowance, 7_000, placed=True) == 10_000
+    assert use(allowance, 0) == 4_000
+
+
+def test_explanations_take_what_the_searches_have_left() -> None:
+    allowance = Allowance(1_000_000, 1)
+    assert allowance.for_explanation() == 1_125_000
+    use(allowance, 1_000_000)
+    assert allowance.for_explanation() == 125_000
+    allowance.explained(60_000)
+    assert allowance.for_explanation() == 0
+
+
+def test_what_explanations_take_is_gone_for_searches() -> None:
+    allowance = Allowance(1_000_000, 1)
+    allowance.explained(625_000)
+    assert allowance.for_explanation() == 500_000
+    assert use(allowance, 0) == 500_000
