@@ -6,6 +6,7 @@ They run as an unprivileged user, on free ports of 127.0.0.1, and write to a dir
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import secrets
@@ -15,8 +16,6 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from placement.db import schema
-from placement.db.database import opened
 from tests import children, running
 from tests.running import Options, Service
 from tests.servers import Missing
@@ -76,9 +75,6 @@ def mod_wsgi(
 ) -> Iterator[Service]:
     """The service as etc/apache2/placement-mod-wsgi.conf has Apache start it.  Raises Missing."""
     module, port, directory = _mod_wsgi(), children.free_port(), running.configured(database_url, options)
-    # Alembic checks its files by access(), too; with a schema that is current the service starts without alembic.
-    with opened(database_url) as database:
-        schema.sync(database.engine)
     home, paths = _python()
     packages = "/opt/placement/lib/python3.11/site-packages/placement/wsgi"
     sample = filled(
@@ -203,13 +199,32 @@ def unprivileged() -> list[str]:
     ]
 
 
+@functools.cache
+def package_root() -> Path:
+    """Return a directory with the package and the tests, in which the unprivileged user finds files by access(), too.
+
+    That ignores the capability, and alembic asks it.  So where these files are below a directory that is closed to
+    other users, such as root's home, there is a copy in the directory of the run.
+    """
+    if _is_open(ROOT):
+        return ROOT
+    copy = children.run_directory() / f"package-{secrets.token_hex(4)}"
+    for name in ("placement", "tests"):
+        shutil.copytree(ROOT / name, copy / name)
+    return copy
+
+
+def _is_open(path: Path) -> bool:
+    """Return whether the unprivileged user can enter a directory without the capability."""
+    return os.geteuid() != 0 or all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
+
+
 def _python() -> tuple[str, list[str]]:
     """Return the home of an embedded Python, and its paths to the service and its requirements."""
-    home = Path(sys.prefix)
-    if os.geteuid() != 0 or all(path.stat().st_mode & 0o001 for path in (home, *home.parents)):
-        return sys.prefix, [str(ROOT)]
-    # Python checks for a virtual environment by access(), which ignores the capability of the unprivileged user.
-    return sys.base_prefix, [str(ROOT), sysconfig.get_path("purelib")]
+    if _is_open(Path(sys.prefix)):
+        return sys.prefix, [str(package_root())]
+    # Python checks for a virtual environment by access(), too.
+    return sys.base_prefix, [str(package_root()), sysconfig.get_path("purelib")]
 
 
 def _mod_wsgi() -> Path:

@@ -173,10 +173,10 @@ class Request(webob.Request):
         """
         self.service.policy.authorize(rule, self.environ[CONTEXT], target)
 
-    def may(self, rule: str) -> bool:
-        """Return whether the policy lets the caller do ``rule``, for a page that offers only what is allowed."""
+    def may(self, rule: str, target: Mapping[str, Any] | None = None) -> bool:
+        """Return whether the policy lets the caller do ``rule``, for a reply that has only what is allowed."""
         try:
-            self.authorize(rule)
+            self.authorize(rule, target)
         except errors.Forbidden:
             return False
         return True

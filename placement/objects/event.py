@@ -10,6 +10,7 @@ them are wanted it may have none and still not be the last.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import zlib
 from collections.abc import Iterator
@@ -48,6 +49,8 @@ class EventFilter:
     kinds: tuple[str, ...] = ()
     #: The owner of a consumer.
     project: str | None = None
+    #: Whether what consumers were while another project owned them is left out.
+    only_owned: bool = False
     #: Naive, UTC.
     since: datetime.datetime | None = None
 
@@ -72,6 +75,16 @@ class Event:
     project: str | None
     #: In whose name; None if that is not known.
     request: dict[str, Any] | None
+
+    def to_owner(self) -> Event:
+        """Return what its project may see of it: if another one owned the consumer before, no value of that time."""
+        project, _ = self.changes.get("project", (None, None))
+        if project in (None, self.project):
+            return self
+        user, _ = self.changes.get("user", (None, None))
+        request = self.request and {name: value for name, value in self.request.items() if value not in (project, user)}
+        generations = None, self.generations[1]
+        return dataclasses.replace(self, generations=generations, changes=_without_old(self.changes), request=request)
 
 
 class EventPage(NamedTuple):
@@ -136,9 +149,7 @@ def page(
     reached = lowest if newest_first else highest
     if len(found) == limit:
         reached = found[-1].number
-    if wanted.project is not None:
-        # Some collations find it with spaces at its end, too.
-        found = [one for one in found if one.project == wanted.project]
+    found = _of_project(found, wanted)
     more = first.position < reached if newest_first else reached < _last(last)
     return EventPage(found, reached, _mark_of(db, reached), more)
 
@@ -173,6 +184,25 @@ def is_present(db: Reading, uuid: str) -> bool:
     tables = (resource_providers, baremetal_nodes, consumers)
     found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
     return bool(found.scalar_one())
+
+
+def _of_project(found: list[Event], wanted: EventFilter) -> list[Event]:
+    """Return the events of exactly the project, if one is wanted; some collations find it with spaces at its end."""
+    if wanted.project is not None:
+        found = [one for one in found if one.project == wanted.project]
+    return [one.to_owner() for one in found] if wanted.only_owned else found
+
+
+def _without_old(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return pairs, in objects of any depth, with null for each old value, without those that have no new one."""
+    found: dict[str, Any] = {}
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            if rest := _without_old(value):
+                found[name] = rest
+        elif value[1] is not None:
+            found[name] = [None, value[1]]
+    return found
 
 
 # --- marks -----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ from placement.v1 import lookup
 from placement.v1.failures import UnknownProvider
 from placement.v1.schemas import event as schema
 
+#: The rule of events, about the project of the query.
+EVENTS_RULE = "placement:v1:events:list"
+
 
 def find(req: Request, ident: str) -> str | None:
     """Return a uuid for a uuid or a name.
@@ -38,6 +41,8 @@ def find(req: Request, ident: str) -> str | None:
 def event_filter(req: Request, parameters: Parameters) -> EventFilter:
     """Return which events a query asks for.
 
+    A caller that may see them only because of the project sees nothing of other projects in them.
+
     Args:
         req: The request.
         parameters: Its query.
@@ -47,7 +52,8 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         InvalidDate, InvalidEventFilter: As the schema does.
     """
     named = parameters.get("provider")
-    return schema.event_filter(req, parameters, None if named is None else of_parameter(req, named))
+    provider = None if named is None else of_parameter(req, named)
+    return schema.event_filter(req, parameters, provider, only_owned=not req.may(EVENTS_RULE, {}))
 
 
 def of_parameter(req: Request, ident: str) -> str:

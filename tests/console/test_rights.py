@@ -15,7 +15,7 @@ import pytest
 from placement.console.api import CONSOLE
 from tests import servers, web
 from tests.console.conftest import console
-from tests.console.fleet import CONSUMER, GONE, GONE_CONSUMER, HOSTILE
+from tests.console.fleet import CONSUMER, GONE, GONE_CONSUMER, HOSTILE, send
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
@@ -224,6 +224,26 @@ def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_o
     ):
         identity = {"x-auth-token": token, "x-roles": "reader"}
         assert web.ask(app, "GET", f"/console/events?{query}", identity).status_int == status
+
+
+def test_a_reader_is_not_shown_what_a_consumer_was_to_another_project(app, module_database_url, tmp_path, uuids):
+    consumer = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a003"
+    for project, user, generation in (("orange", "bob", None), ("violet", "eve", 1)):
+        owner = {"project_id": project, "user_id": user, "consumer_type": "INSTANCE", "consumer_generation": generation}
+        held = {"allocations": {uuids["pool"]: {"resources": {"DISK_GB": 5}}}, **owner}
+        send(app, "PUT", f"/allocations/{consumer}", held)
+    path = tmp_path / "policy.yaml"
+    path.write_text(f'"{EVENTS}": "rule:admin_or_project_reader_or_service_api"\n')
+    restricted = console(module_database_url, oslo_policy__policy_file=str(path))
+    reader = {"x-auth-token": "caller:violet", "x-roles": "reader"}
+    for page in ("/events", "/events/rows"):
+        shown = {
+            roles: web.ask(restricted, "GET", f"/console{page}?project=violet", reader | {"x-roles": roles}).text
+            for roles in ("reader", "admin")
+        }
+        assert all(consumer in text and "eve" in text for text in shown.values())
+        assert [word in shown["admin"] for word in ("orange", "bob")] == [True, True]
+        assert [word in shown["reader"] for word in ("orange", "bob")] == [False, False]
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,8 @@ def test_the_commands_run_with_every_driver(database_url, tmp_path):
     for url in with_drivers:
         (tmp_path / "placement.conf").write_text(f"[placement_database]\nconnection = {url}\n")
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(tmp_path)}
+        run = {"cwd": web_servers.package_root(), "env": environment, "timeout": 300}
         for words in (["db", "sync"], ["leases", "sweep"]):
             argv = under("placement-leases.service", [sys.executable, "-m", "placement.cmd.manage", *words])
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=300, env=environment)
+            done = subprocess.run(argv, capture_output=True, text=True, **run)
             assert done.returncode == 0, done

@@ -36,6 +36,8 @@ CALLERS = {
     "no role": ("", MINE),
 }
 PROVIDER = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a12"
+#: Another provider, and a consumer that two projects own, one after the other.
+OTHER, MOVED = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a13", "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a14"
 #: The queries of a route; those of consumers with the project whose readers an operator can allow.
 CONSUMERS = {
     f"project={MINE}": MINE,
@@ -97,9 +99,10 @@ def port(module_database_url):
 
 @pytest.fixture(scope="module")
 def open_port(module_database_url, port):
-    """A service on the same database that lets readers list the consumers of their project."""
+    """A service on the same database that lets readers list the consumers and the events of their project."""
     file = children.run_directory() / "v1-policy.yaml"
-    file.write_text('"placement:v1:consumers:list": "rule:admin_or_project_reader_or_service_api"\n')
+    rules = ("placement:v1:consumers:list", "placement:v1:events:list")
+    file.write_text("".join(f'"{rule}": "rule:admin_or_project_reader_or_service_api"\n' for rule in rules))
     with running.embedded(module_database_url, {"oslo_policy": {"policy_file": file}}) as service:
         yield service.port
 
@@ -163,6 +166,79 @@ def test_an_operator_can_let_readers_list_the_consumers_of_their_project(open_po
     allowed = {"admin", "service", *(["reader"] if project == CONSUMERS[query] else [])} & {*roles.split(",")}
     status, _ = send(open_port, "GET", url("/consumers", query), headers(roles, project))
     assert status == ((400 if query in WRONG else 200) if allowed else 403)
+
+
+def test_a_reader_of_events_sees_nothing_of_the_project_that_owned_a_consumer_before(port, open_port):
+    """Neither its ids, nor what its users held; who may see all projects sees all."""
+    move(port, MOVED, OTHER)
+
+    def events(roles, project, **more):
+        return of_consumer(open_port, headers(roles, project, **more), MOVED)
+
+    [begun, ended] = events("reader", MINE)
+    assert begun["generation"] == [None, 2]
+    assert begun["changes"] == {
+        "project": [None, MINE],
+        "user": [None, "ann"],
+        "allocations": {PROVIDER: {"VCPU": [None, 2]}},
+    }
+    assert begun["request"].keys() >= {"request_id", "client", "route"}
+    assert begun["request"].keys().isdisjoint({"user", "project"})
+    assert (ended["generation"], ended["changes"]["project"]) == ([2, None], [MINE, None])
+    assert [one["changes"] for one in events("reader", MINE, Accept="text/event-stream")] == [
+        begun["changes"],
+        ended["changes"],
+    ]
+    [of_yours] = events("reader", YOURS)
+    assert MINE not in json.dumps(of_yours["changes"])
+    for all_projects in (ADMIN, "service"):
+        [seen, _] = events(all_projects, MINE)
+        assert seen["generation"] == [1, 2]
+        assert seen["changes"] == {
+            "project": [YOURS, MINE],
+            "user": ["bob", "ann"],
+            "allocations": {PROVIDER: {"VCPU": [1, 2]}, OTHER: {"VCPU": [3, None]}},
+        }
+        assert (seen["request"]["user"], seen["request"]["project"]) == ("bob", YOURS)
+
+
+def move(port, consumer, spare):
+    """Have the user bob of one project move a consumer to another one, where it then ends."""
+
+    def sent(method, path, body=None, token=f"bob:{YOURS}"):
+        identity = {"X-Auth-Token": token, "X-Roles": ADMIN, "OpenStack-API-Version": "placement 1.39"}
+        assert send(port, method, path, identity, body and json.dumps(body))[0] < 300
+
+    sent("POST", "/resource_providers", {"name": "spare", "uuid": spare})
+    for uuid in (PROVIDER, spare):
+        stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
+        sent("PUT", f"/resource_providers/{uuid}/inventories", stock)
+
+    def claim(project, user, generation, **amounts):
+        places = {uuid: {"resources": {"VCPU": amount}} for uuid, amount in amounts.items()}
+        owner = {"project_id": project, "user_id": user, "consumer_type": "INSTANCE"}
+        body = {"allocations": places, "consumer_generation": generation, **owner}
+        sent("PUT", f"/allocations/{consumer}", body)
+
+    claim(YOURS, "bob", None, **{PROVIDER: 1, spare: 3})
+    claim(MINE, "ann", 1, **{PROVIDER: 2})
+    sent("DELETE", f"/allocations/{consumer}", token=f"ann:{MINE}")
+
+
+def of_consumer(port, sent, consumer):
+    """Return the events of a consumer that the project of the caller is shown; of a stream the first two."""
+    _, project = sent["X-Auth-Token"].split(":")
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    try:
+        connection.request("GET", f"/v1/events?project={project}&consumer={consumer}", headers=sent)
+        answer = connection.getresponse()
+        assert answer.status == 200
+        if "Accept" not in sent:
+            return json.loads(answer.read())["events"]
+        lines = [answer.readline() for _ in range(2 + 2 * 4)]
+        return [json.loads(line.removeprefix(b"data: ")) for line in lines if line.startswith(b"data: ")]
+    finally:
+        connection.close()
 
 
 @each_request

@@ -6,22 +6,26 @@ They take a node that the same attempt has read: if it is no longer so under the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from placement import errors
 from placement.baremetal import failures
 from placement.baremetal.objects.locked_node import LockedNode
 from placement.baremetal.objects.node import Node, inventory_class
 from placement.baremetal.objects.record import Record
-from placement.db.transaction import Collision, Prerequisite, Transaction
+from placement.db.transaction import Collision, Transaction
 from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claim import Claim
 from placement.objects.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.provider import ResourceProvider
-from placement.objects.resource_class import ResourceClass
 
 Change = Callable[[LockedNode], None]
+#: Failures of a claim on the unit of a node.
+_UNIT_REFUSED = (
+    *(errors.NoInventoryToAllocate, errors.UnknownResourceClass),
+    *(errors.CapacityExceeded, errors.AmountAgainstConstraints),
+)
 
 
 def assign(
@@ -59,7 +63,8 @@ def assign(
             check(locked)
         if locked.node.inventory_class != wanted:
             raise Collision
-        if not locked.node.available:
+        # A Placement client may have removed the inventory of an available node.
+        if not locked.node.available or not locked.has_unit():
             locked.align(reserved=False)
         return locked
 
@@ -96,7 +101,7 @@ def create(
             locked.align(reserved=False)
         return locked
 
-    return _give(db, claim, prepare, created=[uuid])
+    return _give(db, claim, prepare)
 
 
 def release(db: Transaction, node: Node, check: Change) -> LockedNode:
@@ -156,10 +161,9 @@ def reclassify(db: Transaction, node: Node, resource_class: str | None, check: C
     new, old = inventory_class(resource_class), node.inventory_class
     held = None if node.instance_uuid is None else _held(db, node.uuid, node.instance_uuid)
     moves = held is not None and new != old and old in held.resources[node.uuid]
-    if node.instance_uuid is None or held is None or not moves or ResourceClass.find(db, new) is None:
+    if node.instance_uuid is None or held is None or not moves:
         locked = _lock(db, node, check)
-        # A class that does not exist yet is created for the next attempt, in which the holder's unit moves.
-        locked.reclassify(resource_class, keep_old=moves)
+        locked.reclassify(resource_class)
         return locked
     amounts = {name: amount for name, amount in held.resources[node.uuid].items() if name != old}
     amounts[new] = held.resources[node.uuid][old]
@@ -226,50 +230,38 @@ def _claim(
     return Claim(consumer, resources, owner, generation=held.consumer_generation, only_on=node_uuid)
 
 
-def _give(
-    db: Transaction, claim: Claim, prepare: Callable[[], LockedNode], created: Collection[str] = ()
-) -> LockedNode:
+def _give(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> LockedNode:
     """Place a claim by which a consumer gets a node, and return the node.
 
     Args:
         prepare: Locks or creates the node, and makes its unit ready for the claim.
-        created: The node's uuid if ``prepare`` creates it.
 
     Raises:
         NodeUnavailable: The unit cannot be claimed.
     """
     assert claim.only_on is not None
-    uuid, classes = claim.only_on, tuple(claim.resources[claim.only_on])
     try:
-        locked = _place(db, claim, prepare, created)
-    except errors.UnknownResourceClass:
-        # The node was created, or given the class, by this attempt; everything else about it is as it must be.
-        raise Prerequisite(lambda again: ResourceClass.create(again, classes[0])) from None
-    except errors.NoInventoryToAllocate:
-        # A Placement client has removed the inventory.
-        raise Prerequisite(lambda again: LockedNode.lock(again, uuid).align()) from None
-    except (errors.CapacityExceeded, errors.AmountAgainstConstraints):
-        # A Placement client has reserved the unit, cut the total, or requires larger amounts.
-        raise failures.NodeUnavailable(node=uuid) from None
+        locked = _place(db, claim, prepare)
+    except _UNIT_REFUSED:
+        # A Placement client has reserved the unit, cut the total, or requires larger amounts; or the consumer holds
+        # something of which there is no inventory.
+        raise failures.NodeUnavailable(node=claim.only_on) from None
     locked.claimed(claim.consumer)
     if not locked.node.available:
         locked.align()
     return locked
 
 
-def _place(
-    db: Transaction, claim: Claim, prepare: Callable[[], LockedNode], created: Collection[str] = ()
-) -> LockedNode:
+def _place(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> LockedNode:
     """Place the claim, with the node locked and prepared before the claim is judged; return the node.
 
     Raises:
         Collision: The consumer, or the holder of the node, has changed since it was read.
     """
     assert claim.only_on is not None
-    uuid = claim.only_on
-    ids = ResourceProvider.ids(db, {uuid})
-    if uuid not in ids and not created:
-        raise Prerequisite(lambda again: LockedNode.lock(again, uuid))
+    ids = ResourceProvider.ids(db, {claim.only_on})
+    # The provider of a new node, or one that a Placement client has deleted, is created with the lock.
+    created = {claim.only_on} - ids.keys()
     locked: list[LockedNode] = []
     try:
         ClaimSet(db, [claim]).place(ids, lambda _ids: locked.append(prepare()), created=created)

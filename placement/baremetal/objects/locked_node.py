@@ -166,12 +166,10 @@ class LockedNode:
             UnknownProviderTraits: There is no such standard trait.
         """
         names = set(names)
-        missing = sorted(name for name in Trait.unknown(self._db, names) if name.startswith("CUSTOM_"))
-        for name in missing:
+        # In this transaction, so that a refused request leaves none.
+        for name in sorted(name for name in Trait.unknown(self._db, names) if name.startswith("CUSTOM_")):
             Trait.check_name(name)
-        if missing:
-            self._db.require(lambda db: _create_traits(db, missing))
-            names -= {*missing}
+            Trait.create(self._db, name)
         self.provider.replace_traits(names)
 
     def delete(self) -> None:
@@ -187,11 +185,12 @@ class LockedNode:
     # --- the unit ---
 
     def align(self, *, reserved: bool | None = None) -> None:
-        """Write the inventory of the unit: reserved as stated, or without that if the node is not available."""
+        """Write the inventory of the unit: reserved as stated, or without that if the node is not available.
+
+        A class that does not exist is created, in this transaction, so that a refused request leaves none.
+        """
         wanted = unit(self.node.resource_class, reserved=not self.node.available if reserved is None else reserved)
-        if ResourceClass.find(self._db, wanted.resource_class) is None:
-            self._db.require(lambda db: ResourceClass.create(db, wanted.resource_class))
-            return
+        ResourceClass.create(self._db, wanted.resource_class)
         self.provider.replace_inventories([wanted], keep_others=True)
 
     def remove_unit(self, inventory_class: str) -> None:
@@ -200,9 +199,13 @@ class LockedNode:
         Raises:
             InventoryNotDeletable: It is allocated.
         """
-        present = Inventory.of_provider(self._db, self.provider.record)
-        if any(inventory.resource_class == inventory_class for inventory in present):
+        if self.has_unit(inventory_class):
             self.provider.remove_inventory(inventory_class)
+
+    def has_unit(self, inventory_class: str | None = None) -> bool:
+        """Return whether the provider has inventory of a class; None for that of the node."""
+        wanted = inventory_class or self.node.inventory_class
+        return any(one.resource_class == wanted for one in Inventory.of_provider(self._db, self.provider.record))
 
     def claimed(self, instance_uuid: str | None) -> None:
         """Note that the transaction has changed the holder, which has moved the provider's generation."""
@@ -232,11 +235,6 @@ def _note(db: Transaction, was: Node | None, becomes: Node | None) -> None:
 def _text(details: Mapping[str, Any]) -> str:
     """Return the JSON text, which differs for 1 and true; Python compares them as equal."""
     return json.dumps(details, sort_keys=True)
-
-
-def _create_traits(db: Transaction, names: Iterable[str]) -> None:
-    for name in names:
-        Trait.create(db, name)
 
 
 _N = baremetal_nodes.c

@@ -22,7 +22,6 @@ from placement.v1.following import Following
 from placement.v1.schemas import event as schema
 from placement.version_history import OLDEST
 
-_RULE = "placement:v1:events:list"
 ROWS = 50
 #: Seconds that a page which follows waits for an event; then it asks again.
 _WAIT = 25
@@ -59,7 +58,7 @@ def _given(req: Request) -> dict[str, str]:
     return dict(without_blanks(req.pairs()))
 
 
-@endpoint(policy=_RULE, target=_project, negotiates=False)
+@endpoint(policy=story.EVENTS_RULE, target=_project, negotiates=False)
 def list_events(req: Request) -> Reply:
     """List the events that meet every condition, the newest first."""
     given = _given(req)
@@ -76,7 +75,7 @@ def list_events(req: Request) -> Reply:
     return pages.show(req, "events.html", sentence="", **_newest(req, wanted, given), **shown)
 
 
-@endpoint(policy=_RULE, target=_project, negotiates=False)
+@endpoint(policy=story.EVENTS_RULE, target=_project, negotiates=False)
 def follow(req: Request) -> Reply:
     """Wait for an event after a position, if there is a place among those that wait; show the newest events."""
     given = _given(req)

@@ -21,7 +21,7 @@ def _project(req: Request) -> dict[str, Any]:
 
 
 @endpoint(
-    policy="placement:v1:events:list",
+    policy=story.EVENTS_RULE,
     target=_project,
     query=schema.LIST,
     other_types=(EVENT_STREAM,),

@@ -86,13 +86,14 @@ STORY_REPLIES = ok(
 )
 
 
-def event_filter(req: Request, parameters: Parameters, provider: str | None) -> EventFilter:
+def event_filter(req: Request, parameters: Parameters, provider: str | None, *, only_owned: bool) -> EventFilter:
     """Return which events a query asks for.
 
     Args:
         req: The request.
         parameters: Its query.
         provider: The uuid of the provider that it names.
+        only_owned: As the filter has it.
 
     Raises:
         InvalidDate: There is no such date.
@@ -111,6 +112,7 @@ def event_filter(req: Request, parameters: Parameters, provider: str | None) -> 
         uuids=uuids,
         kinds=kinds,
         project=parameters.get("project"),
+        only_owned=only_owned,
         since=since and moment("since", since, req.now),
     )
 

@@ -473,6 +473,36 @@ def test_patches_that_are_refused(client, operations):
     assert client("GET", "/nodes/n0").body == before
 
 
+@pytest.mark.every_database
+@pytest.mark.parametrize("provider", ["as it is", "without inventory", "deleted"])
+def test_a_refused_patch_leaves_nothing(client, claims, provider):
+    """Neither a class, nor what of the node's provider was deleted by a Placement client, nor an event."""
+    create(client, "taken")
+    node = create(client)["uuid"]
+    if provider != "as it is":
+        path = f"/resource_providers/{node}"
+        assert claims("DELETE", path if provider == "deleted" else f"{path}/inventories", 39).status == 204
+
+    def state():
+        answers = [
+            claims("GET", "/resource_classes", 39),
+            claims("GET", f"/resource_providers?uuid={node}", 39),
+            claims("GET", "/v1/events"),
+        ]
+        assert [answer.status for answer in answers] == [200, 200, 200]
+        return [answer.body for answer in answers]
+
+    before = state()
+    for changed in ({"resource_class": "other"}, {}):
+        refused = patch(client, instance_uuid=str(uuid.uuid4()), name="taken", **changed)
+        assert refused.status == 409
+        assert "taken" in sentence(refused)
+        assert state() == before
+    granted = patch(client, instance_uuid=str(uuid.uuid4()), resource_class="other")
+    assert granted.status == 200, granted
+    assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {"CUSTOM_OTHER"}
+
+
 def test_a_protected_node_stays(client):
     node = ready(client)
     assert patch(client, protected=True).status == 409

@@ -71,6 +71,19 @@ def test_a_name_goes_to_one_node(client):
     assert len(client("GET", "/nodes").body["nodes"]) == 1
 
 
+def test_the_requests_that_did_not_get_a_name_have_left_no_class(client, database):
+    """Neither the class nor its event: all that is there is of the one that was granted."""
+    body = {"driver": "ipmi", "name": "same"}
+    answers = at_once(8, lambda number: client("POST", "/nodes", {**body, "resource_class": f"class{number}"}))
+    assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
+    [granted] = [answer.body["resource_class"] for answer in answers if answer.status == 201]
+    ask = placement(database)
+    classes = [one["name"] for one in ask("GET", "/resource_classes", 39).body["resource_classes"]]
+    assert [name for name in classes if name.startswith("CUSTOM_")] == [f"CUSTOM_{granted.upper()}"]
+    events = ask("GET", "/v1/events?kind=resource_class").body["events"]
+    assert [event["name"] for event in events] == [f"CUSTOM_{granted.upper()}"]
+
+
 def test_classes_change_while_holders_come_and_go(client, database):
     """In any order, the unit and what is held are of the node's class."""
     node = client.node()

@@ -55,6 +55,17 @@ def test_calls_that_wait_are_carried_out_by_one_search_and_one_transaction(crowd
     assert crowd("GET", f"/resource_providers/{host}").body["generation"] == 2
 
 
+def test_each_request_has_an_event_of_the_generation_that_all_have_moved(crowd):
+    host = crowd.host("a", VCPU=100)
+    crowd.read()
+    assert outcomes_of(crowd.claim_each(*(call() for _ in range(4)))) == ["claimed"] * 4
+    assert crowd.joined == [1, 4]
+    events = crowd("GET", f"/v1/events?provider={host}&limit=1000").body["events"][-4:]
+    assert [event["generation"] for event in events] == [[1, 2]] * 4
+    assert [len(event["changes"]["consumers"]["added"]) for event in events] == [1] * 4
+    assert len({event["request"]["request_id"] for event in events}) == 4
+
+
 @pytest.mark.every_database
 def test_each_has_its_own_place_and_owner(crowd):
     """Queries and owners differ; some of the owners' names are new."""
