@@ -33,18 +33,20 @@ class HistorySettings:
         enabled: Whether writes record events, and samples of the usage are taken.
         retention_days: How old events and samples may be.
         max_events: How many there may be.
+        max_undone_events: How many may be undone to show a past state.
     """
 
     enabled: bool = True
     retention_days: int = 30
     max_events: int = 20_000_000
+    max_undone_events: int = 100_000
 
 
 class EventHistory:
     """Orders and prunes the events of a database, also where this process records none."""
 
     def __init__(self, settings: HistorySettings, database: Used) -> None:
-        self._settings = settings
+        self.settings = settings
         self._database = database
         self._sequencer = Sequencer(database)
         self._maintained = threading.Lock()
@@ -74,7 +76,7 @@ class EventHistory:
             # Readers that poll order events most of the time; nothing else waits for that.
             ordered = self._sequencer.order_unless_busy()
             self._prune_some()
-            if self._settings.enabled:
+            if self.settings.enabled:
                 self._sample()
         finally:
             self._maintained.release()
@@ -137,7 +139,7 @@ class EventHistory:
 
     def _remove(self, attempts: int) -> event_pruning.Pruned:
         """Remove a batch of events; raises as ``Database.write``."""
-        pruned = self._write(lambda db: event_pruning.prune(db, self._retention, self._settings.max_events), attempts)
+        pruned = self._write(lambda db: event_pruning.prune(db, self._retention, self.settings.max_events), attempts)
         signals.events_pruned("retention_days", pruned.old)
         signals.events_pruned("max_events", pruned.surplus)
         signals.history_measured(pruned.left, pruned.oldest)
@@ -148,7 +150,7 @@ class EventHistory:
 
     @property
     def _retention(self) -> datetime.timedelta:
-        return datetime.timedelta(days=self._settings.retention_days)
+        return datetime.timedelta(days=self.settings.retention_days)
 
     def _write(self, work: Callable[[Transaction], Result], attempts: int = retry.ATTEMPTS) -> Result:
         return self._database.write(work, attempts=attempts, exhausted=errors.TooManyConflicts)

@@ -21,8 +21,6 @@ from placement.objects import holders
 from placement.objects.inventory import AMOUNTS
 from placement.objects.past_events import EventsSince, Undoable
 
-#: Events that are undone at most: they take about ten microseconds each.
-MOST = 2_000_000
 #: Classes and traits that are not in the tables any more get ids above all of the tables.
 _ABOVE = 2**31
 
@@ -41,19 +39,21 @@ def state_at(database: Database, moment: datetime.datetime) -> PastState:
 
     Raises:
         UnknownTime: The history does not reach back so far.
-        TooManyEvents: There are more than MOST events since then.
+        TooManyEvents: There are more events since then than ``[history]max_undone_events``.
         Failure: As ``Database.read``.
     """
     database.history.order()
-    present, since = database.snapshot(lambda db: _read(db, moment))
+    most = database.history.settings.max_undone_events
+    present, since = database.snapshot(lambda db: _read(db, moment, most))
     for undoable in since.newest_first(database):
         present.undo(undoable)
     return PastState(*present.built())
 
 
-def _read(db: Connection, moment: datetime.datetime) -> tuple[_State, EventsSince]:
+def _read(db: Connection, moment: datetime.datetime, most: int) -> tuple[_State, EventsSince]:
+    # Before anything else is read: a time that is refused costs four rows.
+    since = EventsSince.read(db, moment, most)
     rows = load.everything(db)
-    since = EventsSince.read(db, moment, MOST)
     consumers = holders.count_by_provider(db, [row[0] for row in rows.providers])
     return _State.of(rows, load.class_names(db), consumers), since
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import random
+import re
 import time
 
 import pytest
 import sqlalchemy as sa
 
+from placement.db.connect import connect
 from placement.db.database import opened
 from placement.db.history import HistorySettings
 from placement.db.tables import event_order
@@ -16,6 +18,8 @@ from placement.index import past
 from placement.objects import leases
 from placement.objects.past_events import UnknownTime
 from placement.v1.schemas.date import precise
+from tests import web
+from tests.db import sql_hooks
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, HOST, VARIANTS, claim, provider
@@ -146,7 +150,7 @@ def test_providers_that_are_gone_are_different_ones(database):
     database.history.order()
     for name in ("host", "second"):
         assert service("DELETE", names.filled(f"/resource_providers/${name}"), 39).status == 204
-    present, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1])))
+    present, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1]), 10))
     assert len(since.unordered) == 2
     for undoable in since.newest_first(database):
         present.undo(undoable)
@@ -160,7 +164,7 @@ def test_what_is_removed_while_it_is_read_is_noticed(database):
         if name == "host":
             at = moment(database)
     database.history.order()
-    _, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1])))
+    _, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1]), 10))
     found = since.newest_first(database)
     next(found)
     with opened(database.url, history=HistorySettings(max_events=1)) as other:
@@ -257,18 +261,29 @@ def test_events_that_were_removed_are_not_taken_for_none(database):
     assert service("GET", f"/v1/overview?at={at}").status == 410
 
 
-def test_too_many_changes_are_refused(database, monkeypatch):
-    monkeypatch.setattr(past, "MOST", 2)
-    monkeypatch.setattr("placement.v1.handlers.overview.MOST", 2)
-    service, names = placement(database), Names()
-    assert service(*names.fill(provider("host"))).status == 200
-    at = moment(database)
-    for name in ("second", "third"):
-        assert service(*names.fill(provider(name))).status == 200
-    assert shown(service, at=at).keys() == {names["host"]}
-    assert service(*names.fill(provider("fourth"))).status == 200
-    answer = service("GET", f"/v1/overview?at={at}")
-    assert (answer.status, answer.error["code"]) == (400, "placement.v1.too_many_changes")
+def test_too_many_changes_are_refused_before_anything_is_read(database):
+    with opened(database.url, history=HistorySettings(max_undone_events=2)) as bounded:
+        service, names = placement(bounded), Names()
+        assert service(*names.fill(provider("host"))).status == 200
+        at = moment(bounded)
+        for name in ("second", "third"):
+            assert service(*names.fill(provider(name))).status == 200
+        assert shown(service, at=at).keys() == {names["host"]}
+        moment(bounded)
+        assert service(*names.fill(provider("fourth"))).status == 200
+        bounded.history.order()
+        seen = []
+        with sql_hooks.statements(bounded.reading_engine, seen.append):
+            answer = service("GET", f"/v1/overview?at={at}")
+        assert (answer.status, answer.error["code"]) == (400, "placement.v1.too_many_changes")
+        assert not [statement for statement in seen if "resource_providers" in statement]
+        # The time that the sentence names is not refused.
+        [reached] = re.findall(r"go back to (\S+Z) now", answer.error["detail"])
+        assert shown(service, at=reached).keys() == {names["host"], names["second"], names["third"]}
+
+
+def test_how_many_events_are_undone_is_configured():
+    assert connect(web.configuration(history__max_undone_events=5000)).history.settings.max_undone_events == 5000
 
 
 def test_what_is_committed_while_the_past_is_read_changes_nothing(database, monkeypatch):
