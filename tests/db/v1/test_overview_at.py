@@ -99,6 +99,21 @@ def test_a_class_has_the_name_that_it_had(database):
     assert shown(service, at=at, **{"class": "CUSTOM_OLD"}).keys() == {names["host"]}
 
 
+def test_what_changed_before_a_class_got_its_name_is_undone_under_the_old_one(database):
+    """Of two providers, one has no event since then."""
+    service, names = placement(database), Names()
+    assert service("PUT", "/resource_classes/CUSTOM_OLD", 7).status == 201
+    for name in ("host", "other"):
+        assert service(*names.fill(provider(name))).status == 200
+        body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
+        assert service("PUT", names.filled(f"/resource_providers/${name}/inventories"), 39, body).status == 200
+    at, state = moment(database), shown(service)
+    body = {"resource_provider_generation": 1, "inventories": {"CUSTOM_OLD": {"total": 5}, "VCPU": {"total": 1}}}
+    assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+    assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
+    assert shown(service, at=at) == state
+
+
 def test_a_class_has_the_name_that_it_had_before_it_got_another_and_that_one_again(database):
     """Two classes change their names through a third."""
     service, names = placement(database), Names()
