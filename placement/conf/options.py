@@ -122,6 +122,13 @@ _HISTORY = [
         "about 500 bytes; a claim makes one for its consumer and one for each of its providers.",
     ),
     cfg.IntOpt(
+        "max_undone_events",
+        default=100_000,
+        min=1000,
+        help="The largest number of events that one request for a past state, GET /v1/overview?at=, undoes; of an "
+        "earlier time it is refused. About ten microseconds each.",
+    ),
+    cfg.IntOpt(
         "max_waiting_requests",
         min=0,
         help="The largest number of requests of one process that wait for events, GET /v1/events with wait or as a "

@@ -37,6 +37,7 @@ class Attempts:
         *,
         history: bool,
         maintain_history: Callable[[], bool],
+        prune_history: Callable[[], None],
     ) -> None:
         """Take what an attempt needs.
 
@@ -44,7 +45,8 @@ class Attempts:
             lock: Held from the beginning of an attempt to its end.
             on_lost: Called with the error and the time if the connection was lost during COMMIT.
             history: Whether events are recorded.
-            maintain_history: Puts events in order, and removes old ones; returns False if another thread does so.
+            maintain_history: Puts events in order, or returns False if another thread does; begins to remove old ones.
+            prune_history: Goes on with the removal, by a batch at most; called after each commit.
         """
         self._engine = engine
         self._writers = writers
@@ -52,6 +54,7 @@ class Attempts:
         self._on_lost = on_lost
         self._history = history
         self._maintain_history = maintain_history
+        self._prune_history = prune_history
 
     def commit(self, work: Work[Result], number: int) -> Result:
         """Return what ``work(db)`` returns, once that is committed.
@@ -76,6 +79,7 @@ class Attempts:
         transaction.committed()
         if writer.maintenance_due():
             self.maintain(writer)
+        self._prune_history()
         return result
 
     def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:

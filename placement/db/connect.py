@@ -40,7 +40,9 @@ def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
         given["read_timeout"] = None
     statements.log(group.connection_debug)
     sqlite_file.create_private(url)
-    history = HistorySettings(conf.history.enabled, conf.history.retention_days, conf.history.max_events)
+    history = HistorySettings(
+        *(conf.history.enabled, conf.history.retention_days, conf.history.max_events, conf.history.max_undone_events)
+    )
     database = Database(url, history=history, **given)
     if group.connection_trace:
         for engine in (database.engine, database.reading_engine):

@@ -69,6 +69,7 @@ class Database:
             *(self.engine, self.writers, write_lock, self._discard_stale),
             history=history.enabled,
             maintain_history=self.history.maintain,
+            prune_history=self.history.go_on_pruning,
         )
         self._joint_writes = JointWrites(self.write, self.wait_for)
 

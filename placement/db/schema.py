@@ -18,7 +18,7 @@ from placement.db.driver_errors import ErrorClass
 LOG = logging.getLogger(__name__)
 
 #: The newest revision: the schema that placement.db.tables describes.
-HEAD = "e7a1c93f04b6"
+HEAD = "b91d4e7f20ac"
 #: The newest revisions of other Placement implementations: of current releases, and of older ones.
 COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
 #: Seconds to wait for another process that is changing the schema.

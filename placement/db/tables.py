@@ -398,6 +398,8 @@ events = sa.Table(
     sa.Column("request_ordinal", sa.Integer, nullable=False),
     sa.Index("events_uuid_idx", "uuid"),
     sa.Index("events_name_idx", "name"),
+    # The positions of a project's events are found in indexes alone.
+    sa.Index("events_project_idx", "project", "writer_id", "seq", "ordinal"),
 )
 
 # The order of the transactions that have events (placement/db/event_order.py).  Events of a transaction have the

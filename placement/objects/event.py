@@ -134,17 +134,22 @@ def page(
     if lowest > highest:
         return EventPage([], number, after or _mark_of(db, number), False)
     conditions = [*_conditions(wanted)]
-    if wanted.uuids and _is_rare(db, wanted.uuids):
-        conditions += (events.c.uuid.in_(wanted.uuids), POSITION.between(lowest, highest))
+    indexed = [*_indexed(wanted)]
+    # Of a reader that has nearly reached the end, not even all events of one object are looked at.
+    most = min(WINDOW, highest - lowest)
+    rare = next((column for column, values in indexed if _is_rare(db, column, values, most)), None)
+    # Not by another index, in which these values may have very many rows.
+    conditions += (
+        (column if column is rare else sa.func.coalesce(column, "")).in_(values) for column, values in indexed
+    )
+    if rare is not None:
+        conditions.append(POSITION.between(lowest, highest))
     else:
         window = limit if wanted == _ALL else WINDOW
         lowest, highest = (
             (max(lowest, number - window), highest) if newest_first else (lowest, min(highest, number + window))
         )
         conditions += _within(lowest, highest)
-        if wanted.uuids:
-            # Not by the index of uuids, in which this one has very many rows.
-            conditions.append(sa.func.coalesce(events.c.uuid, "").in_(wanted.uuids))
     found = [_event(row) for row in db.execute(_statement(conditions, limit, newest_first=newest_first))]
     reached = lowest if newest_first else highest
     if len(found) == limit:
@@ -276,16 +281,22 @@ _FIRST = events.alias("of_request")
 def _conditions(wanted: EventFilter) -> Iterator[sa.ColumnElement[bool]]:
     if wanted.kinds:
         yield events.c.kind.in_(wanted.kinds)
-    if wanted.project is not None:
-        yield events.c.project == wanted.project
     if wanted.since is not None:
         yield events.c.at >= wanted.since
 
 
-def _is_rare(db: Reading, uuids: tuple[str, ...]) -> bool:
-    """Return whether the history has so few events of an object that all of them can be looked at."""
-    some = sa.select(events.c.seq).where(events.c.uuid.in_(uuids)).limit(WINDOW + 1).subquery()
-    return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= WINDOW)
+def _indexed(wanted: EventFilter) -> Iterator[tuple[sa.Column[Any], tuple[str, ...]]]:
+    """Yield the columns that have an index, with the values that are wanted."""
+    if wanted.uuids:
+        yield events.c.uuid, wanted.uuids
+    if wanted.project is not None:
+        yield events.c.project, (wanted.project,)
+
+
+def _is_rare(db: Reading, column: sa.Column[Any], values: tuple[str, ...], most: int) -> bool:
+    """Return whether the history has so few events with one of the values that all of them can be looked at."""
+    some = sa.select(events.c.seq).where(column.in_(values)).limit(most + 1).subquery()
+    return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= most)
 
 
 def _within(lowest: int, highest: int) -> Iterator[sa.ColumnElement[bool]]:
@@ -299,17 +310,27 @@ def _within(lowest: int, highest: int) -> Iterator[sa.ColumnElement[bool]]:
 def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_first: bool) -> sa.Select[Any]:
     """Return the statement of a page: its events, each with the request of the first row that has it.
 
+    The events of the page are found first, in indexes if those are enough, and only then all of their columns are read.
     The order is that of an expression, so that no database reads all transactions in their order to find a few events.
     """
-    same_transaction = sa.and_(_FIRST.c.writer_id == events.c.writer_id, _FIRST.c.seq == events.c.seq)
-    return (
-        sa.select(POSITION.label("number"), events, _FIRST.c.request.label("asked"))
+    number = POSITION.desc() if newest_first else POSITION
+    found = (
+        sa.select(POSITION.label("number"), *events.primary_key.columns)
         .select_from(event_order)
         .join(events, OF_ORDER)
-        .outerjoin(_FIRST, sa.and_(same_transaction, _FIRST.c.ordinal == events.c.request_ordinal))
         .where(*conditions)
-        .order_by(POSITION.desc() if newest_first else POSITION)
+        .order_by(number)
         .limit(limit)
+        .subquery("found")
+    )
+    same_event = sa.and_(*(found.c[column.name] == column for column in events.primary_key.columns))
+    same_transaction = sa.and_(_FIRST.c.writer_id == events.c.writer_id, _FIRST.c.seq == events.c.seq)
+    return (
+        sa.select(found.c.number, events, _FIRST.c.request.label("asked"))
+        .select_from(found)
+        .join(events, same_event)
+        .outerjoin(_FIRST, sa.and_(same_transaction, _FIRST.c.ordinal == events.c.request_ordinal))
+        .order_by(found.c.number.desc() if newest_first else found.c.number)
     )
 
 

@@ -36,6 +36,11 @@ class UnknownTime(Exception):
 class TooManyEvents(Exception):
     """There are more events since then than can be undone."""
 
+    def __init__(self, reached: datetime.datetime) -> None:
+        """Take the time since which there are about as many as can be, naive, UTC."""
+        super().__init__(reached)
+        self.reached = reached
+
 
 class Undoable(NamedTuple):
     """What an event of a provider or a resource class says."""
@@ -71,15 +76,14 @@ class EventsSince:
         """
         oldest = db.execute(OLDEST).first()
         newest = db.execute(event_order.NEWEST_POSITION).first()
-        unordered = tuple((row["writer_id"], row["seq"]) for row in event_order.unordered(db))
         if oldest is None or newest is None or oldest.at > moment:
             raise UnknownTime(None if oldest is None else oldest.at)
         end = newest.position + newest.events
         first = db.execute(_FIRST_AFTER, {"moment": moment}).scalar()
-        found = cls(end if first is None else first, end, unordered)
-        if found.end - found.first > most:
-            raise TooManyEvents
-        return found
+        if first is not None and end - first > most:
+            raise TooManyEvents(db.execute(_FIRST_FROM, {"position": end - most}).scalar() or newest.at)
+        unordered = tuple((row["writer_id"], row["seq"]) for row in event_order.unordered(db))
+        return cls(end if first is None else first, end, unordered)
 
     def newest_first(self, database: Database) -> Iterator[Undoable]:
         """Yield the events of providers and resource classes, the newest first.
@@ -119,6 +123,9 @@ _FIRST_AFTER = (
     .where(order.c.at > sa.bindparam("moment"))
     .order_by(order.c.at, order.c.position)
     .limit(1)
+)
+_FIRST_FROM = (
+    sa.select(order.c.at).where(order.c.position >= sa.bindparam("position")).order_by(order.c.position).limit(1)
 )
 _EVENTS = sa.select(
     *(events.c.kind, events.c.uuid, events.c.before_generation, events.c.generation, events.c.changes)

@@ -72,7 +72,10 @@ class TooManyChanges(errors.BadRequest):
     """A state is asked for of a time since which too much has changed."""
 
     code = "placement.v1.too_many_changes"
-    template = "There are more than %(most)d events since then, which are not undone in one request."
+    template = (
+        "There are more than %(most)d events since then, which are not undone in one request. Ask for a later time: so "
+        "many events go back to %(reached)s now."
+    )
 
 
 class InvalidEventFilter(errors.BadRequest):

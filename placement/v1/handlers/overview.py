@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import JSON, NOW, Reply, page, stream
-from placement.index.past import MOST, PastState, state_at
+from placement.index.past import PastState, state_at
 from placement.index.snapshot import Snapshot
 from placement.objects import holders
 from placement.objects.past_events import TooManyEvents, UnknownTime
@@ -51,8 +51,9 @@ def _past(req: Request, at: datetime.datetime) -> PastState:
         return state_at(req.database, at)
     except UnknownTime as unknown:
         raise TimeUnknown(begins=date.precise(unknown.begins) or "no event") from None
-    except TooManyEvents:
-        raise TooManyChanges(most=MOST) from None
+    except TooManyEvents as refused:
+        most = req.database.history.settings.max_undone_events
+        raise TooManyChanges(most=most, reached=date.precise(refused.reached)) from None
 
 
 def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mapping[int, int]:

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import event_pruning, expired_writers, feed, sweep
+from placement.db import event_pruning, expired_writers, feed, history, sweep
 from placement.db.connect import connect
 from placement.db.database import opened
 from placement.db.event_order import is_behind
@@ -299,13 +299,68 @@ def test_the_oldest_events_are_removed_if_there_are_too_many(database):
         assert [row[0] for row in rows.in_order(bounded)] == [7, 8, 9, 10]
 
 
-def test_pruning_goes_in_steps(database, monkeypatch):
+@pytest.fixture
+def old_events(database, monkeypatch):
+    """Nine events, which a batch removes two of; all but the newest are too old."""
     monkeypatch.setattr(event_pruning, "BATCH", 2)
     chain(database, key(1), 9)
     database.history.order()
     aged(database, 9, 31)
-    assert database.history.prune(2) == 4
-    assert database.history.prune() == 4
+
+
+def test_pruning_goes_in_batches(database, old_events):
+    assert database.history.prune() == 8
+    assert positions(database) == [9]
+
+
+def test_old_events_are_removed_while_another_thread_orders(database, old_events):
+    """Readers that poll have it done most of the time."""
+    with database.history._sequencer._shared._lock:
+        assert not database.history.maintain()
+    assert positions(database) == [*range(3, 10)]
+
+
+def test_writes_go_on_with_what_maintenance_has_begun(database, old_events, monkeypatch):
+    monkeypatch.setattr(history, "_PAUSES", 0)
+    database.history.maintain()
+    left = [positions(database)]
+    for generation in range(9, 14):
+        chain(database, key(1), 1, start=generation)
+        left.append(positions(database))
+    assert left == [[*range(first, 10)] for first in (3, 5, 7, 9, 9, 9)]
+
+
+def test_writes_between_two_batches_remove_nothing(database, old_events, monkeypatch):
+    """A batch takes more than a microsecond, and a pause so many times as long."""
+    monkeypatch.setattr(history, "_PAUSES", 10**9)
+    database.history.maintain()
+    chain(database, key(1), 3, start=9)
+    assert positions(database) == [*range(3, 10)]
+
+
+@pytest.mark.every_database
+def test_what_another_process_removes_is_left_to_it(database, old_events):
+    """Nothing waits for it, where the server can leave locked rows out; the next maintenance goes on."""
+    if database.url.get_backend_name() == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    with database.engine.connect() as other:
+        other.execute(sa.delete(event_order).where(event_order.c.position <= 2))
+        database.history.maintain()
+        chain(database, key(1), 1, start=9)
+        other.rollback()
+    assert positions(database) == [*range(1, 10)]
+    database.history.maintain()
+    assert [row[0] for row in rows.in_order(database)] == [*range(3, 11)]
+
+
+def test_a_write_succeeds_if_nothing_can_be_removed_after_it(database, caplog):
+    with opened(database.url, history=HistorySettings(enabled=False)) as silent:
+        silent.history.maintain()
+        silent.write(lambda db: db.execute(sa.text("DROP TABLE event_order")))
+        silent.history._next_batch = 0
+        silent.write(lambda db: db.execute(sa.text("DROP TABLE events")))
+    assert "Old events were not removed: " in caplog.text
+    assert not sa.inspect(database.engine).has_table("events")
 
 
 def test_a_sweep_removes_old_events(database):

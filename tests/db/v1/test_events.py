@@ -97,6 +97,21 @@ def test_events_are_found_by_what_they_are_about(database, window, newest_first,
     assert found(uuids=(key(9),)) == []
 
 
+@pytest.mark.every_database
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("wanted", [EventFilter(project="mine"), EventFilter(uuids=(key(7),))], ids=["project", "uuid"])
+def test_few_events_are_one_page_however_many_others_are_between_them(database, wanted, newest_first, monkeypatch):
+    monkeypatch.setattr(event, "WINDOW", 3)
+    steps = [(None, 1), (1, 2), (2, None)]
+    for number, step in enumerate(steps):
+        write(database, (key(7), *step), kind="consumer", project="mine")
+        write(database, (key(8), *step), kind="consumer", project="other")
+        chain(database, key(1), 5, start=5 * number)
+    page = read(database, wanted, newest_first=newest_first)
+    assert generations(page.events) == (steps[::-1] if newest_first else steps)
+    assert not page.more
+
+
 def test_events_are_found_by_their_time(database):
     """Clocks of servers differ, so that times do not have the order of positions."""
     seconds = (0, 20, 70, 40, 60, 80)

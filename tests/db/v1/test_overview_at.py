@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import random
+import re
 import time
 
 import pytest
 import sqlalchemy as sa
 
+from placement.db.connect import connect
 from placement.db.database import opened
 from placement.db.history import HistorySettings
 from placement.db.tables import event_order
@@ -16,6 +18,8 @@ from placement.index import past
 from placement.objects import leases
 from placement.objects.past_events import UnknownTime
 from placement.v1.schemas.date import precise
+from tests import web
+from tests.db import sql_hooks
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, HOST, VARIANTS, claim, provider
@@ -95,6 +99,21 @@ def test_a_class_has_the_name_that_it_had(database):
     assert shown(service, at=at, **{"class": "CUSTOM_OLD"}).keys() == {names["host"]}
 
 
+def test_what_changed_before_a_class_got_its_name_is_undone_under_the_old_one(database):
+    """Of two providers, one has no event since then."""
+    service, names = placement(database), Names()
+    assert service("PUT", "/resource_classes/CUSTOM_OLD", 7).status == 201
+    for name in ("host", "other"):
+        assert service(*names.fill(provider(name))).status == 200
+        body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
+        assert service("PUT", names.filled(f"/resource_providers/${name}/inventories"), 39, body).status == 200
+    at, state = moment(database), shown(service)
+    body = {"resource_provider_generation": 1, "inventories": {"CUSTOM_OLD": {"total": 5}, "VCPU": {"total": 1}}}
+    assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+    assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
+    assert shown(service, at=at) == state
+
+
 def test_a_class_has_the_name_that_it_had_before_it_got_another_and_that_one_again(database):
     """Two classes change their names through a third."""
     service, names = placement(database), Names()
@@ -146,7 +165,7 @@ def test_providers_that_are_gone_are_different_ones(database):
     database.history.order()
     for name in ("host", "second"):
         assert service("DELETE", names.filled(f"/resource_providers/${name}"), 39).status == 204
-    present, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1])))
+    present, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1]), 10))
     assert len(since.unordered) == 2
     for undoable in since.newest_first(database):
         present.undo(undoable)
@@ -160,7 +179,7 @@ def test_what_is_removed_while_it_is_read_is_noticed(database):
         if name == "host":
             at = moment(database)
     database.history.order()
-    _, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1])))
+    _, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1]), 10))
     found = since.newest_first(database)
     next(found)
     with opened(database.url, history=HistorySettings(max_events=1)) as other:
@@ -257,18 +276,29 @@ def test_events_that_were_removed_are_not_taken_for_none(database):
     assert service("GET", f"/v1/overview?at={at}").status == 410
 
 
-def test_too_many_changes_are_refused(database, monkeypatch):
-    monkeypatch.setattr(past, "MOST", 2)
-    monkeypatch.setattr("placement.v1.handlers.overview.MOST", 2)
-    service, names = placement(database), Names()
-    assert service(*names.fill(provider("host"))).status == 200
-    at = moment(database)
-    for name in ("second", "third"):
-        assert service(*names.fill(provider(name))).status == 200
-    assert shown(service, at=at).keys() == {names["host"]}
-    assert service(*names.fill(provider("fourth"))).status == 200
-    answer = service("GET", f"/v1/overview?at={at}")
-    assert (answer.status, answer.error["code"]) == (400, "placement.v1.too_many_changes")
+def test_too_many_changes_are_refused_before_anything_is_read(database):
+    with opened(database.url, history=HistorySettings(max_undone_events=2)) as bounded:
+        service, names = placement(bounded), Names()
+        assert service(*names.fill(provider("host"))).status == 200
+        at = moment(bounded)
+        for name in ("second", "third"):
+            assert service(*names.fill(provider(name))).status == 200
+        assert shown(service, at=at).keys() == {names["host"]}
+        moment(bounded)
+        assert service(*names.fill(provider("fourth"))).status == 200
+        bounded.history.order()
+        seen = []
+        with sql_hooks.statements(bounded.reading_engine, seen.append):
+            answer = service("GET", f"/v1/overview?at={at}")
+        assert (answer.status, answer.error["code"]) == (400, "placement.v1.too_many_changes")
+        assert not [statement for statement in seen if "resource_providers" in statement]
+        # The time that the sentence names is not refused.
+        [reached] = re.findall(r"go back to (\S+Z) now", answer.error["detail"])
+        assert shown(service, at=reached).keys() == {names["host"], names["second"], names["third"]}
+
+
+def test_how_many_events_are_undone_is_configured():
+    assert connect(web.configuration(history__max_undone_events=5000)).history.settings.max_undone_events == 5000
 
 
 def test_what_is_committed_while_the_past_is_read_changes_nothing(database, monkeypatch):
