@@ -259,6 +259,11 @@ def test_the_list_has_pages(app, uuids):
     assert page(app, "/providers?page=999999").count("<tr>") == 0
 
 
+def test_a_page_after_the_last_one_leads_back_to_it(app, uuids, monkeypatch):
+    monkeypatch.setattr("placement.console.handlers.provider.ROWS", 3)
+    assert 'rel="prev" href="/console/providers?page=3"' in page(app, "/providers?page=999999")
+
+
 @pytest.mark.parametrize(
     "query", ["page=0", "page=-1", "page=x", "page=", "colour=red", "name=" + "x" * 300, "name=%00"]
 )

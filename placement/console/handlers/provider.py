@@ -51,6 +51,7 @@ def list_providers(req: Request) -> Reply:
     number = int(req.parameters.get("page", 1))
     snapshot = req.index.current()
     slots = search.find_slots(wanted, snapshot)
+    last_page = max(1, -(-len(slots) // ROWS))
     first = (number - 1) * ROWS
     shown = slots[first : first + ROWS]
     return pages.show(
@@ -64,8 +65,8 @@ def list_providers(req: Request) -> Reply:
         first=first + 1,
         last=first + len(shown),
         rows=[search.row(snapshot, slot) for slot in shown],
-        previous=_page(given, number - 1) if number > 1 else "",
-        next=_page(given, number + 1) if first + ROWS < len(slots) else "",
+        previous=_page(given, min(number - 1, last_page)) if number > 1 else "",
+        next=_page(given, number + 1) if number < last_page else "",
     )
 
 
