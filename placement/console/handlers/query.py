@@ -92,7 +92,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
     query = None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST)
-        query = searching.query_of(req, snapshot)
+        query = searching.parsed(req.parameters, snapshot, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as refused:
         explained = None if query is None else _explained(req, query, snapshot)
@@ -109,7 +109,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         cards=[*candidates.cards(found)],
         counted=_counted(req, query, snapshot) if found.candidates else None,
         explained=None if found.candidates else _explained(req, query, snapshot),
-        curl=commands.curl(req.absolute_url("").removesuffix(req.environ[API].prefix), query),
+        curl=commands.curl(req.absolute_url("").removesuffix(req.environ[API].prefix), _with_uuids(pairs, query)),
         openstack=commands.openstack(query),
         questions=commands.questions(pairs),
         claims=commands.claims(pairs),
@@ -143,9 +143,10 @@ def _pairs(req: Request) -> Pairs:
 
 
 def _counted(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return how many times the query could be placed; None where the caller may not know."""
+    """Return how many times the service could place the query; None where the caller may not know."""
     if not req.may("placement:v1:capacity:show"):
         return None
+    query = searching.avoiding(query, snapshot, req.conf)
     return capacity.document(count(query, snapshot, settings_of(req.conf)), _PLACES)
 
 
@@ -153,5 +154,12 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
     """Return why the query has no candidate, and what would be enough; None where the caller may not know."""
     if not req.may("placement:v1:explain"):
         return None
+    query = searching.avoiding(query, snapshot, req.conf)
     names = searching.known_names(req, query, snapshot)
     return explanation.document(explain(query, snapshot, settings_of(req.conf), names))
+
+
+def _with_uuids(pairs: Pairs, query: SearchQuery) -> Pairs:
+    """Return the parameters as Placement takes them: ``in_tree`` with a uuid, where it has a name."""
+    trees = {f"in_tree{group.suffix}": group.in_tree for group in query.groups}
+    return [(name, trees.get(name) or value) for name, value in pairs]

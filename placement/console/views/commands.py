@@ -9,16 +9,15 @@ from typing import Any
 
 from placement import microversion as mv
 from placement.console.views.query_form import Pairs, query_string, without_limit
-from placement.search.query import write
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
 #: The token is that of the shell's environment.
 _HEADERS = f"""-H "X-Auth-Token: $OS_TOKEN" -H 'OpenStack-API-Version: placement {mv.LATEST}'"""
 
 
-def curl(url: str, query: SearchQuery) -> str:
+def curl(url: str, pairs: Pairs) -> str:
     """Return the command that sends the query."""
-    address = shlex.quote(f"{url}/allocation_candidates?{write.query_string(query)}")
+    address = shlex.quote(f"{url}/allocation_candidates?{query_string(pairs)}")
     return f"curl {_HEADERS} \\\n  {address}"
 
 
