@@ -125,8 +125,8 @@ _HISTORY = [
         "max_undone_events",
         default=100_000,
         min=1000,
-        help="The largest number of events that one request for a past state, GET /v1/overview?at=, undoes; of an "
-        "earlier time it is refused. About ten microseconds each.",
+        help="The largest number of events that one request for a past state, GET /v1/overview?at=, undoes. If "
+        "there are more since that time, it is refused. Each takes about ten microseconds.",
     ),
     cfg.IntOpt(
         "max_waiting_requests",
@@ -233,8 +233,8 @@ _PLACEMENT = [
         "avoid_traits",
         default=["COMPUTE_STATUS_DISABLED"],
         help="Traits that the root of a tree must not have where the service chooses the place: POST /v1/claims, and "
-        "what GET /v1/explain and /v1/capacity say about it. A query that names such a trait in root_required decides "
-        "itself. GET /allocation_candidates is not concerned: nova forbids the trait of disabled hosts in its queries.",
+        "what GET /v1/explain and /v1/capacity say about it. A query that names such a trait in root_required is read "
+        "as it stands. GET /allocation_candidates is not concerned: nova forbids the trait of disabled hosts itself.",
     ),
     cfg.IntOpt(
         "max_inventories_per_request",

@@ -20,8 +20,8 @@ from placement.db.transaction import Transaction
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-#: After it has removed a batch of events, a process lets pass so many times as long as that took: what remains of its
-#: time, and of the database's, is for requests.
+#: After a batch of events is removed, the process waits this many times as long as that took: the rest of its time, and
+#: of the database's, is for requests.
 _PAUSES = 4
 
 

@@ -51,6 +51,8 @@ class LiveIndex:
         #: Whether the last refresh found changes; then the next one most likely does, too.
         self._changing = False
         self._leases = LeaseSweeper(database, LONGEST_SWEEP)
+        #: Whether the newest snapshot lacks room of expired leases that the next one will have.
+        self.has_leases_left = False
         #: How many consumers hold something on each provider of a snapshot.
         self.consumers = ConsumerCounts(database)
 
@@ -60,11 +62,6 @@ class LiveIndex:
         self._shared.since_now()
         assert self._indexed is not None
         return self._indexed.snapshot
-
-    @property
-    def has_leases_left(self) -> bool:
-        """Whether the newest snapshot lacks room of expired leases that the next one will have."""
-        return self._leases.is_behind
 
     def recent(self, age: float) -> Snapshot:
         """Return a snapshot that was current at most so many seconds ago, for a guess that is checked later."""
@@ -101,8 +98,11 @@ class LiveIndex:
         self._indexed = self._refreshed()
         if self._indexed.position.instance is None and self._restore_identity():
             self._indexed = self._refreshed()
+        is_behind = False
         if self._indexed.position.leases_due and self._leases.sweep():
             self._indexed = self._refreshed()
+            is_behind = self._leases.is_behind
+        self.has_leases_left = is_behind
         self._current_at = current_at
         _publish(time.perf_counter() - began, self._indexed, before)
 

@@ -81,7 +81,8 @@ class EventsSince:
         end = newest.position + newest.events
         first = db.execute(_FIRST_AFTER, {"moment": moment}).scalar()
         if first is not None and end - first > most:
-            raise TooManyEvents(db.execute(_FIRST_FROM, {"position": end - most}).scalar() or newest.at)
+            # A tenth less, so that a client can ask for this time although there are more events by then.
+            raise TooManyEvents(db.execute(_FIRST_FROM, {"position": end - most * 9 // 10}).scalar() or newest.at)
         unordered = tuple((row["writer_id"], row["seq"]) for row in event_order.unordered(db))
         return cls(end if first is None else first, end, unordered)
 

@@ -73,8 +73,8 @@ class TooManyChanges(errors.BadRequest):
 
     code = "placement.v1.too_many_changes"
     template = (
-        "There are more than %(most)d events since then, which are not undone in one request. Ask for a later time: so "
-        "many events go back to %(reached)s now."
+        "There are more than %(most)d events since then, and one request undoes no more. Ask for a later time: that "
+        "of %(reached)s takes a tenth less."
     )
 
 

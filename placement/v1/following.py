@@ -14,7 +14,7 @@ from placement.http.response import encode
 from placement.objects import event
 from placement.objects.event import Event, EventFilter, EventPage
 from placement.v1.failures import PositionLost
-from placement.v1.recent_pages import RecentPages
+from placement.v1.recent_pages import AGE, RecentPages
 from placement.v1.schemas import event as schema
 
 #: The media type of a stream.
@@ -80,10 +80,12 @@ class Following:
         For one that may not wait it may be as old as what those that wait know.
         """
         watch = self.database.history.watch
-        known = self._recent.find(self._asked(after)) if watch.is_full else None
-        if known is not None and (known.events or known.number >= watch.newest):
-            return known
-        return self._read(after)
+        if not watch.is_full:
+            return self._read(after)
+        with self._recent.turn(time.monotonic() + AGE):
+            known = self._recent.find(self._asked(after))
+            is_good = known is not None and (known.events or known.number >= watch.newest)
+            return known if known is not None and is_good else self._read(after)
 
     def next(self, page: EventPage, until: float) -> EventPage:
         """Return the page after one, for a request that was woken; one without events if its turn does not come.
@@ -108,7 +110,8 @@ class Following:
 
     @property
     def _recent(self) -> RecentPages:
-        return _RECENT.setdefault(self.database.history.watch, RecentPages())
+        watch = self.database.history.watch
+        return _RECENT.get(watch) or _RECENT.setdefault(watch, RecentPages())
 
     def _asked(self, after: str | None) -> Hashable:
         return self.wanted, self.limit, after

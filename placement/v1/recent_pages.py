@@ -29,8 +29,8 @@ class RecentPages:
 
     def find(self, asked: Hashable) -> EventPage | None:
         """Return a page that was read a moment ago, if there is one."""
-        began, page = self._known.get(asked, (0.0, None))
-        return page if _is_recent(began) else None
+        self._known = {key: one for key, one in [*self._known.items()] if _is_recent(one[0])}
+        return self._known[asked][1] if asked in self._known else None
 
     def note(self, asked: Hashable, began: float, page: EventPage) -> None:
         """Remember a page.
@@ -39,12 +39,11 @@ class RecentPages:
             began: When the read began, by the monotonic clock.
         """
         # Threads may overwrite each other's page: then it is read again.
-        kept = {key: one for key, one in [*self._known.items()][1 - _MOST :] if _is_recent(one[0])}
-        self._known = {**kept, asked: (began, page)}
+        self._known = {**dict([*self._known.items()][1 - _MOST :]), asked: (began, page)}
 
     @contextlib.contextmanager
     def turn(self, until: float) -> Iterator[bool]:
-        """Wait until no other request that was woken reads, so that few of them are in the way of other requests.
+        """Wait until no other request that waits, or may not wait, reads: so few are in the way of other requests.
 
         Args:
             until: When to give up, by the monotonic clock.

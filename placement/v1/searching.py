@@ -26,20 +26,13 @@ _IN_TREE, _RESOURCES = "in_tree", "resources"
 
 def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
     """Return the query of a request, as ``parsed`` reads it and as a claim would search for it."""
-    return avoiding(parsed(req.parameters, snapshot, req.conf), snapshot, req.conf)
+    return avoiding(parsed(req.parameters, snapshot, req.conf), req.conf)
 
 
-def avoiding(query: SearchQuery, snapshot: Snapshot, conf: cfg.ConfigOpts) -> SearchQuery:
-    """Return the query with the traits of ``[placement]avoid_traits`` forbidden to the roots of trees.
-
-    A trait that the query requires or forbids of the root is left as it is, and so is one that no provider has: most
-    often there is none, and the query stays that of the client.
-    """
-    avoided = {name for name in conf.placement.avoid_traits if name in snapshot.traits} - query.root_traits.names
-    if not avoided:
-        return query
-    root_traits = dataclasses.replace(query.root_traits, none_of=query.root_traits.none_of | avoided)
-    return dataclasses.replace(query, root_traits=root_traits)
+def avoiding(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
+    """Return the query with the traits of ``[placement]avoid_traits``, but for those that it has rules about itself."""
+    avoided = frozenset(conf.placement.avoid_traits) - query.root_traits.names
+    return dataclasses.replace(query, avoided=avoided) if avoided else query
 
 
 def parsed(parameters: Parameters, snapshot: Snapshot, conf: cfg.ConfigOpts) -> SearchQuery:

@@ -38,6 +38,14 @@ def consumer(database):
     return consumer
 
 
+def hold_and_expire(database):
+    """Have another consumer hold two VCPU until its lease is over."""
+    other = str(uuid.uuid4())
+    database.write(lambda db: ClaimSet(db, [Claim(other, {HOST: {"VCPU": 2}}, Owner("project", "user"))]).place())
+    database.write(lambda db: leases.extend(db, other, 60))
+    lease.expire(database, other)
+
+
 def used(snapshot):
     slots, amounts = snapshot.column("VCPU").usage()
     return int(amounts[slots == snapshot.by_uuid[HOST]].sum())
@@ -67,14 +75,11 @@ def test_a_search_gives_back_what_is_due_and_another_worker_sees_it(database, co
 
 
 def test_each_search_gives_back_what_is_due_by_then(database, consumer):
-    index, others = LiveIndex(database), [str(uuid.uuid4()) for _ in range(3)]
+    index = LiveIndex(database)
     lease.expire(database, consumer)
     assert used(index.current()) == 0
-    for other in others:
-        wanted = Claim(other, {HOST: {"VCPU": 2}}, Owner("project", "user"))
-        database.write(lambda db: ClaimSet(db, [wanted]).place())  # noqa: B023
-        database.write(lambda db: leases.extend(db, other, 60))  # noqa: B023
-        lease.expire(database, other)
+    for _ in range(3):
+        hold_and_expire(database)
         assert used(index.current()) == 0
 
 
@@ -95,16 +100,28 @@ def test_whether_a_lease_is_due_takes_no_statement_of_its_own(database, consumer
 def test_a_search_gives_back_a_part_where_many_are_due(database, consumer, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 1)
     monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
-    index, others = LiveIndex(database), [str(uuid.uuid4()) for _ in range(2)]
+    index = LiveIndex(database)
     lease.expire(database, consumer)
     assert used(index.current()) == 0
-    for other in others:
-        wanted = Claim(other, {HOST: {"VCPU": 2}}, Owner("project", "user"))
-        database.write(lambda db: ClaimSet(db, [wanted]).place())  # noqa: B023
-        database.write(lambda db: leases.extend(db, other, 60))  # noqa: B023
-        lease.expire(database, other)
+    for _ in range(2):
+        hold_and_expire(database)
     assert (used(index.current()), index.has_leases_left) == (2, True), "one of two"
     assert (used(index.current()), index.has_leases_left) == (0, False)
+
+
+def test_what_others_have_given_back_is_not_awaited(database, consumer, monkeypatch):
+    monkeypatch.setattr(release, "BATCH", 1)
+    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    index = LiveIndex(database)
+    lease.expire(database, consumer)
+    index.current()
+    for _ in range(2):
+        hold_and_expire(database)
+    index.current()
+    assert index.has_leases_left
+    assert lease_sweep.sweep(database)
+    assert used(index.current()) == 0
+    assert not index.has_leases_left
 
 
 def test_a_database_that_takes_no_writes_does_not_fail_searches(database, consumer, monkeypatch):

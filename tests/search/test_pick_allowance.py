@@ -29,6 +29,13 @@ def test_hard_requests_leave_some_to_others_until_all_are_used_up() -> None:
     assert use(allowance, 0) is None
 
 
+def test_what_is_kept_for_each_is_not_taken_by_those_before_a_hard_request() -> None:
+    allowance = Allowance(1_000_000, 100)
+    assert [use(allowance, 5_000) is None for _ in range(25)] == [False] * 25
+    use(allowance, 1_000_000)
+    assert use(allowance, 5_000) == 5_000
+
+
 def test_a_place_that_is_found_counts_as_far_as_it_takes_much() -> None:
     allowance = Allowance(10_000, 1)
     assert [use(allowance, 900, placed=True) for _ in range(1_000)] == [10_000] * 1_000
@@ -43,6 +50,15 @@ def test_explanations_take_what_the_searches_have_left() -> None:
     assert allowance.for_explanation() == 125_000
     allowance.explained(60_000)
     assert allowance.for_explanation() == 0
+
+
+def test_explanations_end_with_what_is_kept_for_requests() -> None:
+    allowance = Allowance(1_000_000, 25)
+    taken = 0
+    while left := allowance.for_explanation():
+        allowance.explained(left)
+        taken += left
+    assert taken == 1_125_000
 
 
 def test_what_explanations_take_is_gone_for_searches() -> None:

@@ -263,12 +263,11 @@ def test_trees_as_domains_come_before_the_used_share() -> None:
     assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 2)) == {"empty": 2}
 
 
-def test_a_budget_that_ends_is_no_lack_of_room(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_budget_that_ends_is_no_lack_of_room() -> None:
     world = hosts(3)
     picker = Picker(world.snapshot(), settings=Settings(memory=0), seed=1)
     assert picker.pick([TWO, TWO]) == [None, None]
     assert picker.cut_short == {0, 1}
-    assert "cut short: 2 of 2 requests" in caplog.text
     assert Picker(World().snapshot(), seed=1).pick([TWO]) == [None]
 
 

@@ -146,7 +146,7 @@ def _counted(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, 
     """Return how many times the service could place the query; None where the caller may not know."""
     if not req.may("placement:v1:capacity:show"):
         return None
-    query = searching.avoiding(query, snapshot, req.conf)
+    query = searching.avoiding(query, req.conf)
     return capacity.document(count(query, snapshot, settings_of(req.conf)), _PLACES)
 
 
@@ -154,7 +154,7 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
     """Return why the query has no candidate, and what would be enough; None where the caller may not know."""
     if not req.may("placement:v1:explain"):
         return None
-    query = searching.avoiding(query, snapshot, req.conf)
+    query = searching.avoiding(query, req.conf)
     names = searching.known_names(req, query, snapshot)
     return explanation.document(explain(query, snapshot, settings_of(req.conf), names))
 

@@ -23,6 +23,8 @@ class Condition:
     #: Traits, aggregates or suffixes; for "amount" the class.
     names: frozenset[str] = frozenset()
     forbidden: bool = False
+    #: Whether the service has added it, and would do so again to a query without it.
+    avoided: bool = False
     #: For "amount".
     amount: int = 0
 
@@ -36,6 +38,8 @@ class Condition:
 def conditions(query: SearchQuery) -> Iterator[Condition]:
     """Yield the conditions of a query in the order in which they narrow."""
     yield from _names("root_required", None, query.root_traits)
+    for name in sorted(query.avoided):
+        yield Condition("root_required", None, frozenset({name}), forbidden=True, avoided=True)
     for group in query.groups:
         if group.in_tree is not None:
             yield Condition("in_tree", group.suffix)
@@ -105,6 +109,8 @@ def without(query: SearchQuery, condition: Condition) -> SearchQuery | None:
             changed = _with_group(query, condition, aggregates=aggregates)
         case "in_tree":
             changed = _with_group(query, condition, in_tree=None)
+        case "root_required" if condition.avoided:
+            changed = replace(query, avoided=query.avoided - names)
         case "root_required":
             changed = replace(query, root_traits=_less(query.root_traits, condition))
         case "same_subtree":

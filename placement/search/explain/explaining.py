@@ -55,7 +55,7 @@ def explain(
     if not outcome.found:
         enough = relaxations(query, outcome.refusals, searches, amounts)
         nearest = near_misses(query, outcome.roots, searches, amounts)
-        enough = enough or of_several(nearest, searches)
+        enough = enough or of_several(query, nearest, searches)
     wrong = mistakes(query, outcome, names or Names(), searches, amounts)
     stopped_at = next((step for step in applied if not step.after.trees), None)
     return Explanation(

@@ -52,9 +52,9 @@ def relaxations(
     return tuple(sorted(found, key=lambda relaxation: relaxation.size)[:_OFFERED])
 
 
-def of_several(near_misses: Iterable[NearMiss], searches: Searches) -> tuple[Relaxation, ...]:
+def of_several(query: SearchQuery, near_misses: Iterable[NearMiss], searches: Searches) -> tuple[Relaxation, ...]:
     """Return the changes that give the nearest trees all that they lack: for a query where no single change helps."""
-    changed = {write.query_string(near.query): near for near in near_misses}
+    changed = {write.query_string(near.query): near for near in near_misses if near.query.avoided == query.avoided}
     found = []
     for near in changed.values():
         outcome = searches.run(near.query, COUNTED)
@@ -99,6 +99,8 @@ def _may_matter(
 ) -> bool:
     if condition.kind in ("group_policy", "same_subtree"):
         return combined
+    if condition.avoided:
+        return False
     if condition.kind == "root_required":
         return ("root_required", None) in removed
     suffix = narrowed_as[condition.suffix or ""]

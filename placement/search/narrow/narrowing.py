@@ -68,6 +68,7 @@ def narrow(
         if not narrowing.roots:
             return Narrowed(snapshot, query, (), narrowing.roots)
         eligible.extend(narrowing.eligible(group))
+    narrowing.leave_out_avoided(query)
     narrowing.charge_budget()
     return Narrowed(snapshot, query, tuple(eligible), narrowing.roots)
 
@@ -152,6 +153,11 @@ class _Narrowing:
                 inside = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
                 self._keep_trees("member_of", UNSUFFIXED, self.roots - inside, group.aggregates.none_of)
             self._keep_trees_with(group.traits.any_of)
+
+    def leave_out_avoided(self, query: SearchQuery) -> None:
+        """Leave out trees that the service avoids.  Last: what this removes would have been a place."""
+        if avoided := self.roots & self._any_of(self._snapshot.with_trait, query.avoided):
+            self._keep_trees("root_required", None, self.roots - avoided, query.avoided)
 
     def _keep_trees(self, rule: str, suffix: str | None, roots: SlotSet, names: AnyOf | frozenset[str] = ()) -> None:
         self.roots = self._record(rule, suffix, self.roots, roots, names, whole_trees=True)

@@ -1,8 +1,8 @@
 """What the searches of one call may take together, in operations of a budget.
 
 A call has up to thousands of requests, its rounds search again for those that lost their places, and what is refused is
-explained.  Each of these searches is bounded by a budget of its own; this bounds their sum.  What is found is in
-proportion to what is written then, and hardly counts.
+explained.  Each of these searches is bounded by a budget of its own; this bounds their sum.  The cost of a place that
+is found is small beside that of writing it, so it is hardly counted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from placement.search.budget import Budget
 #: So many operations are kept for each request that comes after others have used up those for all requests together,
 #: and so many for all of these.
 OPERATIONS_PER_REQUEST, _RESERVED = 5_000, 125_000
-#: A request that gets its place has so many for nothing: about what it takes to write the place.
+#: A request that gets its place is not charged for the first of its operations: writing the place costs about as much.
 OPERATIONS_PER_PLACE = 1_000
 #: What is kept for explanations, beside what the searches have left; without so much nothing is explained.
 _EXPLAINING, _EXPLANATION = 125_000, 100_000
@@ -46,10 +46,7 @@ class Allowance:
         Args:
             placed: Whether it has got a place that will be written.
         """
-        used = self._lent - max(budget.operations, 0) - (OPERATIONS_PER_PLACE if placed else 0)
-        own = max(min(used, self._reserved, OPERATIONS_PER_REQUEST), 0)
-        self._reserved -= own
-        self._spare -= max(used - own, 0)
+        self._take(max(self._lent - max(budget.operations, 0) - (OPERATIONS_PER_PLACE if placed else 0), 0))
 
     def for_explanation(self) -> int:
         """Return the operations that the next explanation may take; 0: there is none."""
@@ -60,4 +57,10 @@ class Allowance:
         """Count the operations of an explanation."""
         kept = min(operations, self._explaining)
         self._explaining -= kept
-        self._spare = max(self._spare - (operations - kept), 0)
+        self._take(operations - kept)
+
+    def _take(self, operations: int) -> None:
+        """Count operations: first of those for all requests together, then of those that are kept for each."""
+        common = min(operations, self._spare)
+        self._spare -= common
+        self._reserved = max(self._reserved - (operations - common), 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import random
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +20,6 @@ from placement.search.pick.strategy import Strategy
 from placement.search.pick.tree_queue import Tally
 from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,13 +100,7 @@ class Picker:
         """
         self.cut_short = set()
         self._allowance = self._given or Allowance(self._settings.operations, len(requests))
-        picks = self._pick_joined(requests) if self._join else self._pick_each(requests)
-        if self.cut_short:
-            LOG.warning(
-                "The search for places was cut short: %d of %d requests have none, and there may be some.",
-                *(len(self.cut_short), len(requests)),
-            )
-        return picks
+        return self._pick_joined(requests) if self._join else self._pick_each(requests)
 
     def _pick_each(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
         """Return a place for each request."""
@@ -234,4 +225,4 @@ def _key(query: SearchQuery) -> Hashable:
         (group.suffix, frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
         for group in query.groups
     ]
-    return tuple(groups), query.isolate, query.same_subtrees, query.root_traits, query.nested
+    return tuple(groups), query.isolate, query.same_subtrees, query.root_traits, query.avoided, query.nested

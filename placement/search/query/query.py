@@ -65,6 +65,8 @@ class SearchQuery:
     same_subtrees: tuple[frozenset[str], ...] = ()
     #: Holds for the root of the tree, not for the roots of sharing providers.
     root_traits: NameCondition = NameCondition()
+    #: Traits that the root of the tree must not have, either.  The service adds them: no text of the query has them.
+    avoided: frozenset[str] = frozenset()
     #: Whether one candidate may use several providers of one tree.
     nested: bool = True
     #: How many candidates are requested; None: all.

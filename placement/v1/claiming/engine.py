@@ -10,6 +10,7 @@ and none of them moved there: then the index without these places is what was se
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -30,6 +31,8 @@ from placement.v1.claiming.result import ClaimResult, Place, RequestOutcome, ref
 from placement.v1.claiming.uncommitted import UncommittedUsage
 from placement.v1.claiming.writing import ChosenPlace, TakenPlace, Written, write
 from placement.v1.failures import HeldOtherwise, NoRoom, NothingPlaced, Undecided
+
+LOG = logging.getLogger(__name__)
 
 #: Consumers in one transaction.
 BATCH = 500
@@ -117,13 +120,13 @@ class Claiming:
         To bring the index up to date takes as many statements as half of a claim.
 
         Returns:
-            The results of the consumers that have got their places, and the number of places that were tried.  The
+            The results of the consumers that have got their places, and the number of places that were found.  The
             other consumers may have a place.
 
         Raises:
             Failure: Nothing was claimed; or OutcomeUnknown, as of ``run``.
         """
-        # A search that takes more than each request has for itself is none to do twice.
+        # A search that needs more than a request's own operations is not to be done twice.
         few = Allowance(0, len(self._open))
         chosen, _ = self._choose(self._conditions.picker(snapshot, self._settings, few, self._open.keys()), snapshot)
         guessed = [place for place in chosen if place.depends_on_one_provider]
@@ -133,7 +136,7 @@ class Claiming:
                 if isinstance(outcome, TakenPlace):
                     self._end_taken(place, outcome)
         _publish(self._results.values())
-        return self._results, len(guessed)
+        return self._results, len(chosen)
 
     # --- a round ---
 
@@ -327,6 +330,8 @@ class Claiming:
             snapshot: The current one.
         """
         said: dict[str, str] = {}
+        if undecided := len(set(cut_short).intersection(consumers)):
+            LOG.warning("The search for places was cut short: %d requests have none, and there may be some.", undecided)
         for request in [one for one in self._open.values() if one.consumer in consumers]:
             if request.consumer in cut_short:
                 self._end(refused(request.consumer, Undecided()))

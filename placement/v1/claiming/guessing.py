@@ -83,7 +83,7 @@ class GuessingCalls:
         leader, calls = batch.items[0], [one.call for one in batch.items]
         together = replace(leader.call, requests=[request for call in calls for request in call.requests])
         try:
-            placed, tried = leader.prepare(together).guess(leader.recent())
+            placed, found = leader.prepare(together).guess(leader.recent())
         except errors.OutcomeUnknown:
             raise
         except Exception as error:
@@ -92,10 +92,10 @@ class GuessingCalls:
             if len(calls) > 1:
                 signals.retried("joint")
             return [None] * len(calls)
-        if tried:
-            self._guesses.note(2 * len(placed) >= tried)
+        if found:
+            self._guesses.note(2 * len(placed) >= found)
         if placed:
             signals.written_jointly(len(placed))
-        if len(placed) < tried and len(calls) > 1:
+        if len(placed) < found and len(calls) > 1:
             signals.retried("joint")
         return [placed.get(call.requests[0].consumer) for call in calls]

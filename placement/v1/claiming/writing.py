@@ -69,9 +69,9 @@ class ChosenPlace(NamedTuple):
     @property
     def depends_on_one_provider(self) -> bool:
         """Whether its provider, unchanged, is all that it needs: it is the only one, and the root if that has rules."""
-        return len(self.provider_ids) == 1 and (
-            not self.request.query.root_traits.names or [*self.provider_ids] == [*self.roots]
-        )
+        query = self.request.query
+        has_rules = query.root_traits.names or query.avoided
+        return len(self.provider_ids) == 1 and (not has_rules or [*self.provider_ids] == [*self.roots])
 
     def is_unchanged(self, snapshot: Snapshot) -> bool:
         """Return whether its providers are in another snapshot as they were; one created again has another id."""

@@ -215,9 +215,8 @@ class _Queries:
         parameters = claim_query.parameters(given)
         query = searching.parsed(parameters, self._snapshot, self._req.conf)
         existence.check(query, self._snapshot, self._req.database)
-        # The text is that of the client's query: by it a repeated request is known, whatever is avoided by then.
         text = canonical(query)
-        return self._by_text.setdefault(text, searching.avoiding(query, self._snapshot, self._req.conf)), text
+        return self._by_text.setdefault(text, searching.avoiding(query, self._req.conf)), text
 
 
 def _strategy(given: Any) -> Strategy:

@@ -291,7 +291,10 @@ def test_requests_that_were_woken_read_in_turn(database):
     with turns.turn(time.monotonic()) as again:
         assert again
     page = following.first(event.ORIGIN)
-    assert following.next(page._replace(number=0, mark=event.ORIGIN), time.monotonic() + PATIENCE) == page
+    woken = page._replace(number=0, mark=event.ORIGIN)
+    assert following.next(woken, time.monotonic() + PATIENCE) == page
+    with following._recent.turn(time.monotonic() + PATIENCE):
+        assert following.next(woken, time.monotonic()).events == []
 
 
 # --- what is lost ----------------------------------------------------------------------------------------------------
