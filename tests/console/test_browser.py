@@ -12,6 +12,7 @@ from pathlib import Path
 
 import bcrypt
 import pytest
+import requests
 
 from tests import children, identity, running, servers
 from tests.console import chromium
@@ -523,21 +524,43 @@ def test_axe_finds_nothing_in_the_form_to_sign_in(open_page, by_token):
     photograph(page, "sign-in")
 
 
-def test_a_password_is_asked_for_by_the_browser(open_page, module_database_url, uuids):
+@pytest.fixture(scope="module")
+def with_passwords(module_database_url, uuids):
+    """A service that knows ann by her password."""
     file = children.run_directory() / "console-htpasswd"
     file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {
         "api": {"auth_strategy": "http_basic"},
+        "baremetal": {"enabled": True},
         "oslo_middleware": {"http_basic_auth_user_file": file},
         "console": CONSOLE,
     }
     with running.embedded(module_database_url, options) as service:
-        address = f"{service.url}/console"
-        known = {"username": "ann", "password": "s3cret"}
-        page = open_page("/", address, http_credentials=known)
-        page.get_by_role("link", name="Providers").click()
-        page.get_by_role("link", name="pool").click()
-        page.get_by_role("heading", name="pool", exact=True, level=1).wait_for()
-        assert "s3cret" not in service.log.read_text()
-        reply = open_page("/", address, http_credentials={"username": "ann", "password": "x"})
-        assert "a name and a password" in reply.inner_text("main")
+        yield service
+
+
+KNOWN = {"username": "ann", "password": "s3cret"}
+
+
+def test_a_password_is_asked_for_by_the_browser(open_page, with_passwords):
+    address = f"{with_passwords.url}/console"
+    page = open_page("/", address, http_credentials=KNOWN)
+    page.get_by_role("link", name="Providers").click()
+    page.get_by_role("link", name="pool").click()
+    page.get_by_role("heading", name="pool", exact=True, level=1).wait_for()
+    assert "s3cret" not in with_passwords.log.read_text()
+    reply = open_page("/", address, http_credentials={"username": "ann", "password": "x"})
+    assert "a name and a password" in reply.inner_text("main")
+
+
+def test_a_form_of_another_page_writes_nothing(open_page, with_passwords):
+    """The browser adds ann's password to it, and a form can be a JSON document."""
+    page = open_page("/", f"{with_passwords.url}/console", http_credentials=KNOWN)
+    nodes = f"{with_passwords.url}/baremetal/v1/nodes"
+    field = """<input type="hidden" name='{"driver": "fake-hardware", "name": "forged' value='"}'>"""
+    page.goto("about:blank")
+    page.set_content(f'<form method="post" enctype="text/plain" action="{nodes}">{field}<button>Win</button></form>')
+    with page.expect_response(lambda reply: reply.url == nodes and reply.status != 401) as sent:
+        page.get_by_role("button").click()
+    assert sent.value.status == 403
+    assert requests.get(nodes, auth=("ann", "s3cret"), timeout=60).json() == {"nodes": []}
