@@ -57,9 +57,9 @@ def touched() -> dict[str, datetime.datetime]:
     return {"now": now, "before": now - datetime.timedelta(seconds=1)}
 
 
-def _times() -> list[sa.Column[datetime.datetime]]:
+def _times(created: Any = utcnow) -> list[sa.Column[datetime.datetime]]:
     return [
-        sa.Column("created_at", sa.DateTime, nullable=True, default=utcnow),
+        sa.Column("created_at", sa.DateTime, nullable=True, default=created),
         sa.Column("updated_at", sa.DateTime, nullable=True, onupdate=utcnow),
     ]
 
@@ -136,7 +136,7 @@ consumer_types = sa.Table(
 consumers = sa.Table(
     "consumers",
     metadata,
-    *_times(),
+    *_times(CLOCK),  # the age of a consumer decides whether it is released, and is counted by this clock
     _id(),
     sa.Column("uuid", sa.String(36), nullable=False),
     sa.Column("project_id", sa.Integer, nullable=False),

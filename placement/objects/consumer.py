@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import dialects, names
+from placement.db.clock import CLOCK
 from placement.db.compiled import CompiledInsert, CompiledStatement
 from placement.db.names import Name
 from placement.db.tables import (
@@ -176,8 +177,7 @@ class Consumer:
     @staticmethod
     def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
         """Insert rows for new consumers.  A row that another transaction has inserted meanwhile collides with them."""
-        now = utcnow()
-        rows = [{"created_at": now, "uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
+        rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
         if rows:
             db.execute(_INSERT, rows)
 
@@ -272,7 +272,8 @@ _AS_READ = consumers.c.generation == sa.bindparam("was")
 #: By whether the row must still have the generation that was read.
 _ADVANCE = {False: CompiledStatement(_ADVANCE_ANY), True: CompiledStatement(_ADVANCE_ANY.where(_AS_READ))}
 _DELETE = {False: CompiledStatement(_DELETE_ANY), True: CompiledStatement(_DELETE_ANY.where(_AS_READ))}
-_INSERT = CompiledInsert(consumers, "created_at", "uuid", "project_id", "user_id", "generation", "consumer_type_id")
+_COLUMNS = "uuid", "project_id", "user_id", "generation", "consumer_type_id"
+_INSERT = CompiledInsert(consumers, *_COLUMNS, created_at=CLOCK)
 _DELETE_BY_UUID = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_of(consumers))
