@@ -93,7 +93,7 @@ def parse_json(content: bytes, most: int) -> Any:
 def _check_count(content: bytes, signs: tuple[bytes, ...], most: int) -> None:
     """Refuse a body of too many values before any is made: 16 MiB of empty objects take 400 MB, of fields 900 MB.
 
-    Each of the signs begins or ends a value.  Signs inside strings are counted, too: no request needs so many.
+    Each of these characters begins or ends a value.  Those inside strings count, too: no valid request has that many.
     """
     if len(content) > most and sum(map(content.count, signs)) > most:
         raise errors.TooManyValues(most=most)

@@ -228,7 +228,7 @@ class _Amounts:
     """Rows of a table of amounts, each with the id of its provider and of its class."""
 
     def __init__(self, rows: Matrix, class_names: Mapping[int, str]) -> None:
-        """Take the rows, of which those of unknown classes are left out."""
+        """Take the rows, without those of unknown classes."""
         rows = rows[np.isin(rows[:, 1], [*class_names])]
         self._rows = rows[np.argsort(rows[:, 0], kind="stable")]
         self._ids = np.ascontiguousarray(self._rows[:, 0])

@@ -69,7 +69,7 @@ class LeaseSweeper:
     """Sweeps on behalf of requests: it fails none of them, and holds none up for long.  Shared by all threads."""
 
     def __init__(self, database: Database, longest: float = _LONGEST) -> None:
-        """Prepare sweeps of so many seconds at most."""
+        """Prepare sweeps that take at most ``longest`` seconds."""
         self._database = database
         self._longest = longest
         #: The time, by the monotonic clock, before which this process does not sweep.

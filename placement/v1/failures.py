@@ -113,7 +113,7 @@ class NoRoom(errors.Conflict):
 
 
 class Undecided(errors.Conflict):
-    """The search for a place has used up what it may take before it found one, or found out that there is none."""
+    """The search for a place reached its limit before it found one or could rule one out."""
 
     code = "placement.v1.undecided"
     template = (

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator
 from placement.db.event_watch import INTERVAL
 from placement.objects.event import EventPage
 
-#: Seconds for which a page is used again: those that wait do not know of an event for as long.
+#: Seconds for which a page is reused: requests that wait learn of an event no sooner.
 AGE = INTERVAL
 #: How many pages are kept.
 _MOST = 8
@@ -49,7 +49,7 @@ class RecentPages:
             until: When to give up, by the monotonic clock.
 
         Yields:
-            Whether it is the turn of this one.
+            Whether this request has its turn; False if the time was over first.
         """
         mine = self._reading.acquire(timeout=max(until - time.monotonic(), 0))
         try:

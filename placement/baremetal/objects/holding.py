@@ -244,7 +244,7 @@ def _give(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> L
         locked = _place(db, claim, prepare)
     except _UNIT_REFUSED:
         # A Placement client has reserved the unit, cut the total, or requires larger amounts; or the consumer holds
-        # something of which there is no inventory.
+        # resources whose inventory was removed.
         raise failures.NodeUnavailable(node=claim.only_on) from None
     locked.claimed(claim.consumer)
     if not locked.node.available:

@@ -23,7 +23,7 @@ COUNTED = 1_000
 #: Operations (about a microsecond each) for the search itself, for all searches of its variations, and for one of them.
 #: A search that finds nothing with so few is repeated with those of ``find``.
 _SEARCH, _VARIATIONS, _VARIATION = 50_000, 50_000, 20_000
-#: Beside these an explanation takes about so many operations for each of its searches, and one for so many providers.
+#: Added for an explanation: about this many operations for each of its searches, and one for each few providers.
 _EACH, _AT_ONCE = 300, 5
 
 

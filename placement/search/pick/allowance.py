@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from placement.search.budget import Budget
 
-#: So many operations are kept for each request that comes after others have used up those for all requests together,
-#: and so many for all of these.
+#: This many operations are kept for each request that comes after others have used up those for all requests together,
+#: and this many for all of these together.
 OPERATIONS_PER_REQUEST, _RESERVED = 5_000, 125_000
 #: A request that gets its place is not charged for the first of its operations: writing the place costs about as much.
 OPERATIONS_PER_PLACE = 1_000
@@ -49,7 +49,7 @@ class Allowance:
         self._take(max(self._lent - max(budget.operations, 0) - (OPERATIONS_PER_PLACE if placed else 0), 0))
 
     def for_explanation(self) -> int:
-        """Return the operations that the next explanation may take; 0: there is none."""
+        """Return the operations that the next explanation may take; 0 if nothing is to be explained."""
         left = self._spare + self._reserved + self._explaining
         return left if left >= _EXPLANATION else 0
 
