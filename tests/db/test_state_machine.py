@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 
 import hypothesis
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
@@ -38,6 +37,7 @@ from tests.model.strategies import (
     claims,
     minors,
 )
+from tests.run_length import LONG
 
 URL = os.environ.get("PLACEMENT_TEST_URL")
 REFERENCE = bool(os.environ.get("PLACEMENT_TEST_REFERENCE"))
@@ -347,7 +347,6 @@ if URL:
 
 else:
 
-    @pytest.mark.every_database
     def test_service_agrees_with_the_model(backend, database):
         conf = web.configuration(placement_database__connection=str(database.engine.url))
         call = caller.inside(deploy.loadapp(conf, database))
@@ -359,7 +358,7 @@ else:
                 commits.clear()
                 return answer
 
-            part = 0.3 if backend.kind == servers.SQLite.kind else 0.1
+            part = 0.1 if LONG and backend.kind != servers.SQLite.kind else 0.3
             expire = staticmethod(lambda consumer: lease.expire(database, consumer))
             follower = replay.Follower(database)
             run(Everyone, audited_call, part, expire=expire, at_end=staticmethod(follower.check))

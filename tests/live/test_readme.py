@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import children, running, transcripts
+from tests import children, preloaded, running, transcripts
 from tests.docs.blocks import PAGES, blocks
 
 PROMPT = "    $ "
@@ -90,7 +90,7 @@ def walk(endpoint, text, commands):
             variables["OS_ENDPOINT"] = variables["OS_ENDPOINT"].replace("http://127.0.0.1:8778", endpoint)
             continue
         argv = [openstack, *shlex.split(_expanded(command, variables))[1:]]
-        done = subprocess.run(argv, env=variables, capture_output=True, text=True, timeout=300, check=False)
+        done = preloaded.client().run([sys.executable, *argv], variables)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         if shown:
             assert [line.strip() for line in done.stdout.splitlines()] == shown, command

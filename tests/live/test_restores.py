@@ -287,7 +287,6 @@ def check(scenario, first=0):
     scenario.check_all_agree()
 
 
-@pytest.mark.every_database
 @pytest.mark.parametrize("first", range(WORKERS if LONG else 1))
 def test_each_worker_notices_a_restore_that_nothing_happens_beside(workers, database, operator, backend, first):
     scenario = Scenario(workers, database)
@@ -371,7 +370,6 @@ def test_standard_names_that_a_backup_lacks_are_put_back(workers, database, oper
     assert workers[0].ask("DELETE", f"/resource_providers/{provider}").status == 204
 
 
-@pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True, scope="session")
 def test_each_worker_notices_a_restore_in_place_while_no_client_reaches_it(workers, database, operator):
     scenario = Scenario(workers, database)

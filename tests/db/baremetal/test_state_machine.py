@@ -10,7 +10,6 @@ import random
 import uuid as uuid_module
 
 import hypothesis
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -22,6 +21,7 @@ from tests.db.feed_audit import audited
 from tests.model.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
 from tests.model.clients import outcome, when
 from tests.model.records import Refused
+from tests.run_length import LONG
 
 NODES, ALLOCATIONS = "/baremetal/v1/nodes", "/baremetal/v1/allocations"
 
@@ -456,7 +456,6 @@ def run(call, choice, part, at_end):
     run_state_machine_as_test(type("Run", (Clients,), members), settings=settings)
 
 
-@pytest.mark.every_database
 def test_nodes_and_allocations_agree_with_the_model(backend, database, monkeypatch):
     choice = DrawnChoice()
     monkeypatch.setattr(candidates, "_random", lambda: choice)
@@ -471,5 +470,5 @@ def test_nodes_and_allocations_agree_with_the_model(backend, database, monkeypat
             commits.clear()
             return answer
 
-        share = 0.3 if backend.kind == servers.SQLite.kind else 0.1
+        share = 0.1 if LONG and backend.kind != servers.SQLite.kind else 0.3
         run(audited_call, choice, share, replay.Follower(database).check)

@@ -10,6 +10,7 @@ that make connections and the writer of the feed, and they are the same for ever
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -28,6 +29,10 @@ from tests.run_length import LONG
 Process = Callable[[], contextlib.AbstractContextManager[Database]]
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
+
+
+#: Steps of a short run at which one request meets faults.
+STEPS_AT_ONCE = 6
 
 
 class Trial:
@@ -106,8 +111,8 @@ def each_step_fails(trial, backend):
     """A fault that passes is not noticed.
 
     A lost connection, then a deadlock, a timeout or a serialization failure, at a statement; these at COMMIT too.  In a
-    long run all of them, one after another.  In a short run a request meets one of them at the next step, too: to make
-    what it needs takes longer than the request, and a connection may be lost only once.
+    long run all of them, one after another.  In a short run a request meets one of them at each of the next steps, too:
+    to make what it needs takes longer than the request, and a connection may be lost only once.
     """
     collisions = faults.collisions(backend.kind)
     if LONG:
@@ -118,14 +123,15 @@ def each_step_fails(trial, backend):
         return
     left = [*enumerate(trial.steps, 1)]
     while left:
-        (at, step), *others = left[:2]
+        (at, step), *others = left[:STEPS_AT_ONCE]
         loss = [faults.LOSSES[at // 2 % len(faults.LOSSES)]] if step != "COMMIT" else []
         then = [(other, [collisions[number % len(collisions)]]) for number, other in others]
         plan = Plan(at, [*loss, collisions[at % len(collisions)]], then)
         assert trial.carry_out(plan) == trial.write.status
-        # An equal step may have been met in place of the next one, or that does not come again in the next attempt.
-        met_both = plan.earlier and plan.done and trial.steps.count(then[0][0]) == 1
-        del left[: 2 if met_both else 1]
+        # A step may not come again in a later attempt, and an equal one may have been met in its place.
+        met = len(plan.earlier) + bool(plan.done)
+        sure = itertools.takewhile(lambda step: trial.steps.count(step) == 1, (step for step, _ in then[: met - 1]))
+        del left[: 1 + len([*sure])]
 
 
 def a_connection_lost_with_commit_leaves_it_open(trial):
